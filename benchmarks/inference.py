@@ -23,8 +23,8 @@ from benchmarks.simulation.processes import run_each
 from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, differences
 from jurygraph.arrays import Bools, Floats
 from jurygraph.inference.clusters import (
-    ONE_SIDED,
-    no_worse_p,
+    ONE_SIDED_LEVEL,
+    no_worse_p_value,
     ratio_interval,
     share_interval,
     wilson,
@@ -266,7 +266,8 @@ def _margins() -> Iterator[Figure]:
         ]
         found = [one for one in estimates if one is not None]
         holds = (
-            sum((no_worse_p(one, MARGIN, 1.0) or 1.0) < ONE_SIDED for one in found) / MARGIN_SAMPLES
+            sum((no_worse_p_value(one, MARGIN, 1.0) or 1.0) < ONE_SIDED_LEVEL for one in found)
+            / MARGIN_SAMPLES
         )
         alone = (
             sum((one.value if one.low is None else one.low) > -MARGIN for one in found)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jurygraph import Jury
 from jurygraph.runs.workflows.planning import JobPlanner
 from jurygraph.runs.workflows.scoring import JobScorer
-from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.sources import open_tasks
@@ -16,7 +16,7 @@ from jurygraph.sources import open_tasks
 
 class OpenedJob(NamedTuple):
     job: TaskFileJob
-    stored_work: StoredWork
+    stored_work: StoredJobProgress
     totals: RunTotals
 
     async def plan(self) -> JobScorer:
@@ -34,5 +34,5 @@ class OpenedJob(NamedTuple):
 def open_job(folder: Path, jury: Jury, tasks: Path) -> Iterator[OpenedJob]:
     with open_tasks(tasks) as source:
         job = TaskFileJob(folder=folder, jury=jury, source=source)
-        with StoredWork(job) as stored_work:
+        with StoredJobProgress(job) as stored_work:
             yield OpenedJob(job, stored_work, RunTotals(job.jury, stored_work.run))

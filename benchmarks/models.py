@@ -16,7 +16,7 @@ from benchmarks.jobs import open_job
 from benchmarks.judging_server import run_judging_server
 from benchmarks.shapes import IN_FLIGHT, QUESTIONS, ROUNDS, Spent, measure_shapes, write_tasks
 from jurygraph import Jury, Planner
-from jurygraph.models.gateway import request_size
+from jurygraph.models.gateway import request_byte_count
 from jurygraph.sources import open_tasks
 
 THROUGH_LITELLM = 320
@@ -80,7 +80,7 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
             task, group = next(iter(work.pairs()))
             requests = await Planner(jury).aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]
-        tokens = sum(map(request_size, requests)) / BYTES_A_TOKEN
+        tokens = sum(map(request_byte_count, requests)) / BYTES_A_TOKEN
         figures.append(
             Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens")
         )

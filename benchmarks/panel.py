@@ -23,10 +23,10 @@ from benchmarks.jobs import OpenedJob, open_job
 from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Analyzer
-from jurygraph.runs.reports.estimate import CallLoad, Forecast
+from jurygraph.runs.reports.estimate import ModelUsage, RemainingWork
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.forecasting import Forecaster
-from jurygraph.studies.monitor import analyzer_steps, read_groups, steps_by_count
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
+from jurygraph.studies.monitor import read_groups, split_steps_by_task_count, to_training_steps
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -63,7 +63,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     _write_history(folder / "ratings.jsonl")
     config = _config(url, folder / "ratings.jsonl")
     with _open_job(folder, config) as opened:
-        forecaster = Forecaster(opened.job, opened.stored_work)
+        forecaster = RemainingWorkEstimator(opened.job, opened.stored_work)
         forecast = asyncio.run(forecaster.forecast(lambda count: None))
     with _open_job(folder, config) as opened:
         spent = asyncio.run(_scored(opened))
@@ -108,14 +108,14 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     ]
 
 
-def _sent(run: Path) -> CallLoad:
+def _sent(run: Path) -> ModelUsage:
     """Return the calls of a run, with the tokens that the server counted."""
     with closing(Run.open(run)) as opened:
         calls = [record.content["call"] for record in opened.ledger.records("call")]
     assert all(call["attempts"] == 1 for call in calls), (
         "nothing was cached, and nothing sent again"
     )
-    return CallLoad(
+    return ModelUsage(
         len(calls),
         sum(call["tokens_in"] for call in calls),
         sum(call["tokens_out"] for call in calls),
@@ -139,7 +139,7 @@ def _open_job(folder: Path, config: dict[str, Any]) -> Iterator[OpenedJob]:
         yield opened
 
 
-def _expected(forecast: Forecast) -> CallLoad:
+def _expected(forecast: RemainingWork) -> ModelUsage:
     assert forecast.model is not None, "a model is asked"
     return forecast.model.expected
 
@@ -161,9 +161,9 @@ def _resident() -> float:
 def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
     start, analyzer = process_time(), Analyzer()
-    for step in analyzer_steps(steps_by_count(read_groups(run, None), A_STEP)):
+    for step in to_training_steps(split_steps_by_task_count(read_groups(run, None), A_STEP)):
         analyzer.observe(step)
-    assert analyzer.steps == tasks // A_STEP, "every step was watched"
+    assert analyzer.step_count == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)
 
 

@@ -22,13 +22,13 @@ from benchmarks.figure import Figure, at_least, at_most
 from benchmarks.tail import QUICK, REPLIES_A_SLOW_ONE, SLOW
 from jurygraph import Jury, Task
 from jurygraph.concurrency import new_event_loop
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.server.app import RewardServer
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import ServerSettings
-from jurygraph.web_access import listen, names_of
+from jurygraph.web_access import host_names_with_port, listen
 
 T = TypeVar("T")
 CLIENTS = 32
@@ -59,7 +59,7 @@ class HeavyTailedReplies(Backend):
     """Gives one reply to every request: after .1 s, and to every fiftieth after 3 s."""
 
     provider, model = "benchmark", "heavy-tailed"
-    capabilities = Capabilities("native")
+    capabilities = EndpointCapabilities("native")
     costs_nothing = True
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ async def serving(config: Any, plans: Any = None, **settings: Any) -> AsyncItera
         runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
         await runner.setup()
         port = await listen(runner, "127.0.0.1", 0)
-        hosts |= names_of("127.0.0.1", port)
+        hosts |= host_names_with_port("127.0.0.1", port)
         try:
             yield f"http://127.0.0.1:{port}/v1/score"
             await server.drain()

@@ -28,10 +28,10 @@ from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_pa
 from benchmarks.simulation.propositions import MODEL, SIZES, measure_shifts
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.fitting import METHODS
+from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS
 from jurygraph.arrays import Floats, Ints
 from jurygraph.studies import simulate
-from jurygraph.studies.simulate import Setting, SimulatedMean, Sweep
+from jurygraph.studies.simulate import MeanOverSeeds, SimulationSetting, SweepName
 
 ROOT = Path(__file__).resolve().parents[1]
 MTBENCH = ROOT / "examples" / "consensus" / "mtbench.csv.gz"
@@ -80,14 +80,14 @@ def measure() -> list[Figure]:
 
 
 def _tables() -> Iterator[Figure]:
-    report = simulate.report(get_args(Sweep), range(SEED, SEED + SEEDS))
+    report = simulate.report(get_args(SweepName), range(SEED, SEED + SEEDS))
     for figure, (table, unit) in TABLES.items():
         for row in report.figures["recovery"]:
             yield from _compare_with_paper(f"{table}: {row['name']}", row[figure], unit)
 
 
 def _compare_with_paper(
-    name: str, means: Mapping[str, SimulatedMean], unit: str
+    name: str, means: Mapping[str, MeanOverSeeds], unit: str
 ) -> Iterator[Figure]:
     for method, one in means.items():
         yield Figure(f"{name}, {method}", one.mean, unit, f"paper {one.paper}")
@@ -96,7 +96,7 @@ def _compare_with_paper(
 def _propositions() -> Iterator[Figure]:
     for items in SIZES:
         found = measure_shifts(replace(MODEL, items=items), range(SHIFT_SEEDS), JOBS)
-        for place, method in enumerate(METHODS):
+        for place, method in enumerate(CONSENSUS_METHODS):
             same = float((found.tau_b[..., place] > 1.0 - 1e-9).mean())
             name = f"{items} items, 70 % of annotators, {method}: largest change of a score"
             yield Figure(
@@ -120,7 +120,7 @@ def _panels() -> Iterator[Figure]:
 
 
 def _calibration() -> Iterator[Figure]:
-    settings = {"default configuration": Setting()}
+    settings = {"default configuration": SimulationSetting()}
     settings |= {f"{one.annotators} annotators, {one.items} items": setting(one) for one in PANELS}
     for name, (error, confidence, accuracy) in measure_calibration(
         settings, CALIBRATED_SEEDS, JOBS
@@ -130,7 +130,7 @@ def _calibration() -> Iterator[Figure]:
 
 
 def _coverage() -> Iterator[Figure]:
-    settings = {"default": Setting()} | {
+    settings = {"default": SimulationSetting()} | {
         f"{one.annotators} x {one.items}": setting(one) for one in COVERED_PANELS
     }
     for name, one in settings.items():

@@ -16,7 +16,7 @@ from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.traces import group_digest
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Header, RunExtent
+from jurygraph.runs.store.header import RunExtent, RunHeader
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import EvaluatorRecord, Plan
@@ -80,7 +80,7 @@ async def write_run(folder: Path, count: int = TRACES, seed: str = "") -> tuple[
             )
             for number in range(count // SIZE)
         ]
-        header = Header(
+        header = RunHeader(
             tasks=FileDigest(name="made.jsonl", sha256="0" * 64),
             config=jury.config,
             evaluators={

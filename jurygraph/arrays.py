@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jurygraph.errors import PlanError
 
-ErrorType = type[PlanError]
+PlanErrorType = type[PlanError]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
@@ -37,7 +37,7 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | Floats:
     return result[()]
 
 
-def _to_array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic]:
+def _to_array(name: str, values: ArrayLike, error: PlanErrorType) -> NDArray[np.generic]:
     # np.asarray would drop the mask, and masked values are not verdicts.
     if isinstance(values, np.ndarray) and hasattr(values, "mask"):
         raise error(f"{name} is a masked array: pass the mask separately, as booleans")
@@ -47,8 +47,8 @@ def _to_array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.gene
         raise error(f"{name} is not an array of numbers: {cause}") from cause
 
 
-def _refuse_first(
-    name: str, a: NDArray[np.generic], is_invalid: Bools, problem: str, error: ErrorType
+def _refuse_first_invalid(
+    name: str, a: NDArray[np.generic], is_invalid: Bools, problem: str, error: PlanErrorType
 ) -> None:
     """Raise an error that names the first invalid entry as an index expression, such as `p[3, 2]`."""
     if is_invalid.any():
@@ -57,7 +57,7 @@ def _refuse_first(
         raise error(f"{entry} is {a[index]}{problem}")
 
 
-def as_floats(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
+def as_floats(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Floats:
     """Return floats or integers of any shape as float64; booleans, strings and objects are refused."""
     a = _to_array(name, values, error)
     if a.dtype.kind not in "iuf" and a.size:
@@ -80,37 +80,39 @@ def as_ratings(ratings: ArrayLike) -> Floats:
     return table
 
 
-def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
+def as_finite(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Floats:
     """Return numbers, none of which is NaN or infinite."""
     a = as_floats(name, values, error)
-    _refuse_first(name, a, ~np.isfinite(a), ": a finite number is needed", error)
+    _refuse_first_invalid(name, a, ~np.isfinite(a), ": a finite number is needed", error)
     return a
 
 
-def as_nonnegative(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
+def as_nonnegative(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Floats:
     """Return finite numbers of at least 0."""
     a = as_finite(name, values, error)
-    _refuse_first(name, a, a < 0, ": at least 0 is needed", error)
+    _refuse_first_invalid(name, a, a < 0, ": at least 0 is needed", error)
     return a
 
 
-def as_unit_interval(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
+def as_unit_interval(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Floats:
     """Return numbers in [0, 1]; NaN is refused too."""
     a = as_floats(name, values, error)
     # Two reductions need no temporary array. NaN propagates through both, so it fails the comparison.
     if a.size and not (a.min() >= 0.0 and a.max() <= 1.0):
-        _refuse_first(name, a, ~((a >= 0.0) & (a <= 1.0)), ": a number in [0, 1] is needed", error)
+        _refuse_first_invalid(
+            name, a, ~((a >= 0.0) & (a <= 1.0)), ": a number in [0, 1] is needed", error
+        )
     return a
 
 
-def as_probability(name: str, value: float, error: ErrorType = PlanError) -> float:
+def as_probability(name: str, value: float, error: PlanErrorType = PlanError) -> float:
     """Return one number in [0, 1]."""
     a = as_unit_interval(name, value, error)
     check_shape(name, a, (), error=error)
     return float(a)
 
 
-def as_booleans(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Bools:
+def as_booleans(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Bools:
     """Return booleans of any shape; 0 and 1 are refused."""
     a = _to_array(name, values, error)
     if a.dtype != np.bool_ and a.size:
@@ -118,26 +120,28 @@ def as_booleans(name: str, values: ArrayLike, error: ErrorType = PlanError) -> B
     return np.asarray(a, dtype=np.bool_)
 
 
-def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanError) -> Ints:
+def as_indices(name: str, values: ArrayLike, n: int, error: PlanErrorType = PlanError) -> Ints:
     """Return integers [E] in 0..n-1."""
     a = _to_array(name, values, error)
     if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
         raise error(f"{name} has shape {a.shape} and holds {a.dtype}: a list of integers is needed")
     positions = np.asarray(a, dtype=np.intp)
-    is_outside = (positions < 0) | (positions >= n)
-    _refuse_first(name, a, is_outside, f", but the criteria are numbered 0 to {n - 1}", error)
+    is_out_of_range = (positions < 0) | (positions >= n)
+    _refuse_first_invalid(
+        name, a, is_out_of_range, f", but the criteria are numbered 0 to {n - 1}", error
+    )
     return positions
 
 
 def check_shape(
-    name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: ErrorType = PlanError
+    name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: PlanErrorType = PlanError
 ) -> None:
     if a.shape not in shapes:
         raise error(f"{name} has shape {a.shape} where {' or '.join(map(str, shapes))} is needed")
 
 
 def check_vector_or_matrix(
-    name: str, a: NDArray[np.generic], width: int, error: ErrorType = PlanError
+    name: str, a: NDArray[np.generic], width: int, error: PlanErrorType = PlanError
 ) -> None:
     """Refuse an array that is neither [width] nor [R, width]."""
     if a.ndim not in (1, 2) or a.shape[-1] != width:

@@ -25,28 +25,30 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-_MAX_IDLE_SECONDS = 1.0  # seconds that a thread waits for its next call, since starting takes longer than most calls
+# seconds that a thread waits for its next call, since starting takes longer than most calls
+_MAX_THREAD_IDLE_SECONDS = 1.0
 
 
 async def gather_in_order(
-    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int, max_waiting: int
+    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int, max_waiting_results: int
 ) -> AsyncGenerator[T, None]:
     """Yield the results of asyncio tasks in order; the iterable starts a task each time its next item is taken.
 
     At most `max_concurrent` tasks run at once. A finished task makes room for another, and its result waits until those
-    before it are yielded: up to `max_concurrent` * `max_waiting` finished results may wait, and the iterable is read
-    no further than that. The error of a task is raised in the place of its result. Tasks that still run then, or when
-    the generator is closed, are cancelled.
+    before it are yielded: up to `max_concurrent` * `max_waiting_results` finished results may wait, and the iterable is
+    read no further than that. The error of a task is raised in the place of its result. Tasks that still run then, or
+    when the generator is closed, are cancelled.
     """
     waiting_tasks: deque[asyncio.Task[T]] = deque()
-    free_slots = asyncio.Semaphore(max_concurrent - 1)
+    slot_semaphore = asyncio.Semaphore(max_concurrent - 1)
     try:
         for task in asyncio_tasks:
             waiting_tasks.append(task)
-            task.add_done_callback(lambda _: free_slots.release())
-            await free_slots.acquire()  # wait for a free place before the next task is started
+            task.add_done_callback(lambda _: slot_semaphore.release())
+            await slot_semaphore.acquire()  # wait for a free place before the next task is started
             while waiting_tasks and (
-                waiting_tasks[0].done() or len(waiting_tasks) >= max_concurrent * (1 + max_waiting)
+                waiting_tasks[0].done()
+                or len(waiting_tasks) >= max_concurrent * (1 + max_waiting_results)
             ):
                 yield await waiting_tasks.popleft()
         while waiting_tasks:
@@ -96,7 +98,9 @@ class ThreadCall:
             self.future.set_result(result)
 
 
-_RECORDED_CALLS: "ContextVar[list[ThreadCall] | None]" = ContextVar("_RECORDED_CALLS", default=None)
+_RECORDED_THREAD_CALLS: "ContextVar[list[ThreadCall] | None]" = ContextVar(
+    "_RECORDED_CALLS", default=None
+)
 
 
 class DaemonThreads(ThreadPoolExecutor):
@@ -117,7 +121,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
         call = ThreadCall(partial(fn, *args, **kwargs))
-        recorded_calls = _RECORDED_CALLS.get()
+        recorded_calls = _RECORDED_THREAD_CALLS.get()
         if recorded_calls is not None:
             recorded_calls.append(call)
         with self._guard:
@@ -129,11 +133,11 @@ class DaemonThreads(ThreadPoolExecutor):
     def record_calls(self) -> Iterator[list[ThreadCall]]:
         """Collect the calls that are submitted in the current context, and in tasks created in it."""
         recorded_calls: list[ThreadCall] = []
-        token = _RECORDED_CALLS.set(recorded_calls)
+        token = _RECORDED_THREAD_CALLS.set(recorded_calls)
         try:
             yield recorded_calls
         finally:
-            _RECORDED_CALLS.reset(token)
+            _RECORDED_THREAD_CALLS.reset(token)
 
     def abandon(self, calls: Iterable[ThreadCall]) -> list[ThreadCall]:
         """Give the threads of unfinished calls up, and cancel those that wait for one; return the former."""
@@ -162,9 +166,11 @@ class DaemonThreads(ThreadPoolExecutor):
         while True:
             with self._guard:
                 self._idle += 1
-                has_call = self._guard.wait_for(lambda: self._waiting, _MAX_IDLE_SECONDS)
+                has_waiting_call = self._guard.wait_for(
+                    lambda: self._waiting, _MAX_THREAD_IDLE_SECONDS
+                )
                 self._idle -= 1
-                if not has_call:
+                if not has_waiting_call:
                     self._running -= 1
                     return
                 call = self._waiting.popleft()
@@ -174,7 +180,7 @@ class DaemonThreads(ThreadPoolExecutor):
                     return
 
 
-class LoopThread:
+class EventLoopThread:
     """One long-lived event loop in a thread of its own, started when it is first needed.
 
     Its calls in threads, such as those of `asyncio.to_thread`, run in `threads`.
@@ -187,7 +193,7 @@ class LoopThread:
         self._lock = threading.Lock()
 
     @property
-    def is_current(self) -> bool:
+    def is_current_thread(self) -> bool:
         """Return true in code that the loop runs, which would wait for itself in `run` and `close`."""
         return threading.current_thread() is self._thread
 
@@ -202,7 +208,7 @@ class LoopThread:
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         """Start a coroutine in the loop, for callers that await it in a loop of their own."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        return asyncio.run_coroutine_threadsafe(coroutine, self._ensure_loop())
 
     def close(self) -> None:
         """Cancel what is left in the loop and end it. Can be called more than once; `run` starts another."""
@@ -216,7 +222,7 @@ class LoopThread:
         loop.close()
         self._loop = self._thread = None
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = new_event_loop()
@@ -241,9 +247,9 @@ def is_interrupt(error: BaseException) -> bool:
 
     Python's own handler alone raises one, in the main thread; commands and `asyncio.run` install others.
     """
-    is_handled_by_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    is_sigint_handled_by_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     in_main_thread = threading.current_thread() is threading.main_thread()
-    return isinstance(error, KeyboardInterrupt) and in_main_thread and is_handled_by_python
+    return isinstance(error, KeyboardInterrupt) and in_main_thread and is_sigint_handled_by_python
 
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:

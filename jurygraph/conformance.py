@@ -20,7 +20,7 @@ from jurygraph.jury import Jury
 from jurygraph.schema import RecordedVerdict, Response, Task
 
 T = TypeVar("T", Task, Response)
-ODD_TEXTS = (
+ODD_RESPONSE_TEXTS = (
     "",
     " \n\t",
     "\x00\x1b[31m\u202e\ufeff",
@@ -54,24 +54,30 @@ def check_evaluator(
             responses = group.responses
             first = _collect_verdicts(jury, task, responses)
             verdict_count += len(first)
-            _check_each(first, responses)
-            _check_same(first, _collect_verdicts(jury, task, responses), "when repeated")
+            _check_each_verdict(first, responses)
+            _check_same_verdicts(first, _collect_verdicts(jury, task, responses), "when repeated")
             if all(evaluator.scope == "response" for evaluator in jury.evaluators.values()):
-                backwards = _collect_verdicts(jury, task, responses[::-1])
-                _check_same(first, backwards, "with the responses in reverse order")
-                separate_verdicts: list[RecordedVerdict] = []
+                reversed_order_verdicts = _collect_verdicts(jury, task, responses[::-1])
+                _check_same_verdicts(
+                    first, reversed_order_verdicts, "with the responses in reverse order"
+                )
+                one_by_one_verdicts: list[RecordedVerdict] = []
                 for response in responses:
-                    separate_verdicts += _collect_verdicts(jury, task, [response])
-                separate_verdicts.sort(key=_sort_key)
-                _check_same(first, separate_verdicts, "with each response alone")
+                    one_by_one_verdicts += _collect_verdicts(jury, task, [response])
+                one_by_one_verdicts.sort(key=_verdict_sort_key)
+                _check_same_verdicts(first, one_by_one_verdicts, "with each response alone")
             responses_with_reversed_keys = [_reverse_model_keys(response) for response in responses]
-            reordered_verdicts = _collect_verdicts(
+            reordered_task_verdicts = _collect_verdicts(
                 jury, _reverse_task(task), responses_with_reversed_keys
             )
-            _check_same(first, reordered_verdicts, "with the task's parts in reverse order")
-            odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
-            verdicts = _collect_verdicts(jury, task, odd_responses)
-            _check_each(verdicts, odd_responses)
+            _check_same_verdicts(
+                first, reordered_task_verdicts, "with the task's parts in reverse order"
+            )
+            odd_test_responses = [
+                Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_RESPONSE_TEXTS)
+            ]
+            verdicts = _collect_verdicts(jury, task, odd_test_responses)
+            _check_each_verdict(verdicts, odd_test_responses)
             verdict_count += len(verdicts)
     assert verdict_count, "the evaluator got no question: use tasks with its audience"
     return verdict_count
@@ -82,10 +88,10 @@ def _collect_verdicts(
 ) -> list[RecordedVerdict]:
     traces = jury.score(task, responses)
     verdicts = chain.from_iterable(trace.verdicts for trace in traces)
-    return sorted(verdicts, key=_sort_key)
+    return sorted(verdicts, key=_verdict_sort_key)
 
 
-def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
+def _verdict_sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
     return verdict.key.sort_key
 
 
@@ -121,7 +127,7 @@ def _reverse_keys(value: JsonValue) -> JsonValue:
     return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
+def _check_each_verdict(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
     text = {response.id: response.text for response in responses}
     for verdict in verdicts:
         where = f"{verdict.question} about {verdict.about!r}"
@@ -134,25 +140,25 @@ def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Respons
             )
             assert verdict.reason or failure, f"{where}: {verdict.status} without a reason"
         try:
-            reread = RecordedVerdict.model_validate_json(verdict.model_dump_json())
+            validated_copy = RecordedVerdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
             raise AssertionError(
                 f"{verdict.question}: cannot be written and read: {error}"
             ) from error
-        assert reread.digest == verdict.digest, (
+        assert validated_copy.digest == verdict.digest, (
             f"{verdict.question}: changed by writing and reading"
         )
         # Only the response causes failures: an exception inside, an invalid answer or a call that hangs is a bug.
         if failure is not None:
-            is_late = failure.kind in ("time-limit", "hanging")
-            is_allowed = failure.cause == "response" or failure.kind == "no-model"
-            is_broken = is_late or not is_allowed
-            assert not is_broken, (
+            has_timed_out = failure.kind in ("time-limit", "hanging")
+            is_permitted_failure = failure.cause == "response" or failure.kind == "no-model"
+            is_evaluator_broken = has_timed_out or not is_permitted_failure
+            assert not is_evaluator_broken, (
                 f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"
             )
 
 
-def _check_same(
+def _check_same_verdicts(
     first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdict], when: str
 ) -> None:
     assert len(first) == len(second), f"{len(first)} verdicts, but {len(second)} {when}"

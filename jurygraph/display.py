@@ -6,7 +6,7 @@ from importlib import import_module
 from math import inf, isclose
 from typing import Any
 
-MAX_LINE = 199
+MAX_LINE_CHARACTERS = 199
 MAX_VALUE = 60
 
 ProgressCallback = Callable[[int], None]
@@ -26,29 +26,29 @@ class ShortRepr:
         return [(name, getattr(self, name)) for name in names if hasattr(self, name)]
 
     def __repr__(self) -> str:
-        return format_line(type(self).__name__, self._repr_parts())
+        return format_repr_line(type(self).__name__, self._repr_parts())
 
     def __str__(self) -> str:
         return repr(self)
 
 
-def draw_as_pages_do(drawing: str, subject: object) -> str:
+def draw_notebook_html(drawing_function_name: str, subject: object) -> str:
     """Return the HTML that a function of `viewer.notebook` draws of an object.
 
     It is loaded by its name: pages lay out runs, which lie above this room, and only a notebook needs them.
     """
-    draw = getattr(import_module("jurygraph.viewer.notebook"), drawing)
+    draw = getattr(import_module("jurygraph.viewer.notebook"), drawing_function_name)
     html: str = draw(subject)
     return html
 
 
-def format_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
+def format_repr_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
     """Return `kind(name=value, …)`, without the parts that are too long for the line."""
     line = f"{format_value(kind, 50)[1:-1]}("
     separator = ""
     for name, value in parts:
         field = f"{separator}{name}={format_value(value)}"
-        if len(line) + len(field) > MAX_LINE - len(", …)"):
+        if len(line) + len(field) > MAX_LINE_CHARACTERS - len(", …)"):
             line += f"{separator}…"
             break
         line += field
@@ -56,7 +56,7 @@ def format_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
     return f"{line})"
 
 
-def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> str:
+def format_value(value: Any, limit: int = MAX_VALUE, is_nested_value: bool = False) -> str:
     """Return a value as printable text of at most `limit` characters; an inner collection is only hinted at."""
     if isinstance(value, str):
         text = repr(value[:limit])
@@ -70,16 +70,16 @@ def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> 
         pairs = (
             f"{format_value(k, 20, True)}: {format_value(v, 20, True)}" for k, v in value.items()
         )
-        return "{…}" if is_inner and value else _join_parts("{}", pairs, len(value), limit)
+        return "{…}" if is_nested_value and value else _join_parts("{}", pairs, len(value), limit)
     if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
         if value and all(isinstance(item, ShortRepr) for item in value):
-            return f"[{len(value)} {_name_type(next(iter(value)))}]"
+            return f"[{len(value)} {_type_name(next(iter(value)))}]"
         parts = (format_value(item, 20, True) for item in value)
-        return "[…]" if is_inner and value else _join_parts("[]", parts, len(value), limit)
-    return "None" if value is None else f"<{_name_type(value)}>"
+        return "[…]" if is_nested_value and value else _join_parts("[]", parts, len(value), limit)
+    return "None" if value is None else f"<{_type_name(value)}>"
 
 
-def _name_type(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return format_value(type(value).__name__, 30)[1:-1]
 
 
@@ -87,10 +87,10 @@ def _join_parts(brackets: str, parts: Iterable[str], size: int, limit: int) -> s
     text = ""
     count = 0
     for part in parts:
-        longer_text = f"{text}, {part}" if text else part
-        if len(longer_text) > limit - len("{, …}"):
+        text_with_part = f"{text}, {part}" if text else part
+        if len(text_with_part) > limit - len("{, …}"):
             break
-        text = longer_text
+        text = text_with_part
         count = count + 1
     if count != size:
         text += ", …" if text else "…"
@@ -105,7 +105,7 @@ def is_filled_in(judged: float | None, counted: float | None) -> bool:
     return counted is not None and (judged is None or not isclose(judged, counted, abs_tol=1e-9))
 
 
-_EXPONENT_FROM = 1e15
+_EXPONENT_FORMAT_THRESHOLD = 1e15
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
@@ -117,7 +117,7 @@ def format_number(value: float | None, digits: int = 4) -> str:
         return "-"
     if value == inf:
         return "∞"
-    if _EXPONENT_FROM <= abs(value) < inf:
+    if _EXPONENT_FORMAT_THRESHOLD <= abs(value) < inf:
         return f"{value:.{digits}e}"
     return f"{round(value, digits) + 0.0:.{digits}f}"
 

@@ -50,7 +50,7 @@ class PlanError(JurygraphError, ValueError):
 
 
 @contextmanager
-def name_part(*part: str) -> "Iterator[None]":
+def add_part_to_plan_errors(*part: str) -> "Iterator[None]":
     """Add the part of the task to a PlanError raised inside, unless it has one."""
     try:
         yield
@@ -68,8 +68,8 @@ class GraphCycleError(GraphError):
 
     def __init__(self, cycle: list[int], names: list[str] | None = None) -> None:
         self.cycle = cycle
-        shown_names = [names[i] if names else str(i) for i in cycle]
-        super().__init__(f"the rubric graph has a cycle: {' -> '.join(shown_names)}")
+        cycle_names = [names[i] if names else str(i) for i in cycle]
+        super().__init__(f"the rubric graph has a cycle: {' -> '.join(cycle_names)}")
 
 
 class ModelError(JurygraphError):

@@ -28,7 +28,7 @@ from pydantic_core import PydanticSerializationError
 from jurygraph.agents.graph_annotator import load_domain
 from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.concurrency import LoopThread, gather_in_order
+from jurygraph.concurrency import EventLoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import ShortRepr
@@ -37,26 +37,34 @@ from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import EventListener, RewardGiven
-from jurygraph.graphs.group_scheduler import MAX_WAITING, FinishedGroup, GroupScheduler
+from jurygraph.graphs.group_scheduler import (
+    MAX_FINISHED_PER_ACTIVE_GROUP,
+    FinishedGroup,
+    GroupScheduler,
+)
 from jurygraph.graphs.groups import (
-    TASK_HINT,
+    TASK_EXAMPLE_HINT,
     Group,
     GroupLike,
     GroupOutcome,
     PlannedGroup,
-    settled_future,
+    make_planned_group,
+    make_settled_future,
     split_into_batches,
     to_groups,
-    to_planned_group,
 )
 from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.score_graph import run_machine
-from jurygraph.graphs.survey import files_of_tools
-from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_in_fresh_context
+from jurygraph.graphs.score_graph import run_score_graph
+from jurygraph.graphs.survey import digests_of_tool_files
+from jurygraph.graphs.time_limits import (
+    may_take_long,
+    new_contextvars_context,
+    start_in_new_context,
+)
 from jurygraph.graphs.user_calls import call_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
-from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
+from jurygraph.safety.redaction import redact_errors, refuse_secrets_in_config
 from jurygraph.schema import (
     Config,
     Plan,
@@ -68,9 +76,9 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
-from jurygraph.sources import locate_config_errors, parse_config, read_config
-from jurygraph.sources.user_modules import FolderModules, current_modules, importing_from
-from jurygraph.tools.registry import load_toolsets
+from jurygraph.sources import locate_config_errors, parse_config_mapping, read_config
+from jurygraph.sources.user_modules import FolderModules, current_folder_modules, importing_from
+from jurygraph.tools.registry import attach_toolsets
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableLambda
@@ -81,18 +89,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_CONCURRENT_GROUPS = 32
+DEFAULT_CONCURRENT_GROUPS = 32
 """Number of tasks that are planned by a model at once, or more if the config allows it."""
-MAX_BATCH_SIZE = 64
+MAX_RESPONSES_PER_BATCH = 64
 """Number of responses that go in together; with fewer concurrent calls as many as these, so that the first are soon
 done."""
-BATCH_SIZE_WHEN_SLOW = 8
+MAX_RESPONSES_PER_SLOW_BATCH = 8
 """The same where an answer may take long and is stored only with its trace: a kill loses the groups in work."""
-RESPONSES_PER_CALL = 8
+RESPONSES_PER_CONCURRENT_CALL = 8
 """Number of responses in work for each concurrent call. There must be more than calls: a group that waits for its
 slowest reply, or for a turn of the score graph, leaves the calls to others. With four times as many, scoring takes a
 fifth longer: Python searches all that they hold for unused objects."""
-MAX_RESPONSES_PER_CALL = 32
+MAX_RESPONSES_PER_CONCURRENT_CALL = 32
 MAX_RESPONSES_IN_WORK = 4096
 """The same where groups are so large that these are less than one for each two calls, and the most of all."""
 MAX_GROUPS_WITHOUT_MODEL = 256
@@ -100,7 +108,7 @@ PLANNING_BATCH_SIZE = 256
 """Number of tasks of a batch that is planned without the model."""
 
 
-Progress = Callable[[int, int | None], object]
+GroupProgressCallback = Callable[[int, int | None], object]
 """A callback that receives the number of groups done, and their total if `items` has a length, else None."""
 
 
@@ -122,7 +130,7 @@ class Jury(ShortRepr):
     The `sink` of a method stores each reply of the model before it is used, so that the same request is not sent again.
     """
 
-    @redacted_errors()
+    @redact_errors()
     def __init__(
         self,
         config: Config | None = None,
@@ -141,27 +149,29 @@ class Jury(ShortRepr):
         self.config = config = _choose_config(config, settings)
         refuse_secrets_in_config(config)
         modules = (
-            current_modules() if code_folder is None else FolderModules(Path(code_folder), config)
+            current_folder_modules()
+            if code_folder is None
+            else FolderModules(Path(code_folder), config)
         )
         self.code_folder = modules.folder if modules is not None and modules.named else None
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
-        self.evaluators, self.derivers = fresh_context(config.langsmith).run(
-            _load_code, config, modules
+        self.evaluators, self.derivers = new_contextvars_context(config.langsmith).run(
+            _load_evaluators_and_derivers, config, modules
         )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         with importing_from(modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
             check_judges(config, self.evaluators)
-            load_toolsets("evaluators", config.evaluators, self.evaluators)
-            load_toolsets("derivers", config.derivers, self.derivers)
+            attach_toolsets("evaluators", config.evaluators, self.evaluators)
+            attach_toolsets("derivers", config.derivers, self.derivers)
             check_recipe(config, records)
             self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
         # a gateway of another jury has its own
         calls = {name: config.calls_of(name) for name in self.gateways}
-        limits = [call_settings.concurrency for call_settings in calls.values()]
-        self._concurrent_calls = max(limits, default=MAX_CONCURRENT_GROUPS)
+        limits = [calls_config.concurrency for calls_config in calls.values()]
+        self._concurrent_calls = max(limits, default=DEFAULT_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
         self.context = GraphContext(
@@ -174,11 +184,13 @@ class Jury(ShortRepr):
             secrets=self.gateways.secrets,
         )
         has_slow_evaluator = any(map(may_take_long, self.evaluators.values()))
-        is_slow = has_slow_evaluator or any(map(may_take_long, self.derivers.values()))
-        self._largest_batch = BATCH_SIZE_WHEN_SLOW if is_slow else MAX_BATCH_SIZE
+        has_slow_code = has_slow_evaluator or any(map(may_take_long, self.derivers.values()))
+        self._largest_batch = (
+            MAX_RESPONSES_PER_SLOW_BATCH if has_slow_code else MAX_RESPONSES_PER_BATCH
+        )
         annotation = config.annotation
         self.domain = None if annotation is None else load_domain(annotation.domain).name
-        self.loop = LoopThread(self.context.threads)
+        self.loop = EventLoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
         self._config_file: Path | None = None  # which errors of planning and scoring name
@@ -234,7 +246,9 @@ class Jury(ShortRepr):
         if isinstance(source, Config) and model is None:
             config = source
         else:
-            config = parse_config({**dict(source), **({} if model is None else {"model": model})})
+            config = parse_config_mapping(
+                {**dict(source), **({} if model is None else {"model": model})}
+            )
         return cls(
             config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder, record=record
         )
@@ -250,11 +264,11 @@ class Jury(ShortRepr):
         no answer.
         """
         self._claim_for_process()
-        require_type("task", task, Task, TASK_HINT)
+        require_type("task", task, Task, TASK_EXAMPLE_HINT)
         require_type(
             "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
         )
-        (plan_or_error,) = await start_in_fresh_context(
+        (plan_or_error,) = await start_in_new_context(
             partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
         )
         return self._result_or_raise(plan_or_error)
@@ -269,16 +283,18 @@ class Jury(ShortRepr):
         """
         self._require_open()
         size, at_once = (
-            (self._batch_size, self._most_responses // self._batch_size)
-            if self._plans_by_model
+            (self._responses_per_batch, self._max_responses_in_work // self._responses_per_batch)
+            if self._may_plan_by_model
             else (PLANNING_BATCH_SIZE, 1)
         )
         batches = split_into_batches(tasks, lambda _: 1, size)
         work = (
-            start_in_fresh_context(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+            start_in_new_context(partial(self._prepare_batch, batch, sink), self.config.langsmith)
             for batch in batches
         )
-        async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
+        async with aclosing(
+            gather_in_order(work, at_once, MAX_FINISHED_PER_ACTIVE_GROUP)
+        ) as results:
             async for plans in results:
                 for plan_or_error in plans:
                     yield self._result_or_raise(plan_or_error)
@@ -288,21 +304,25 @@ class Jury(ShortRepr):
     ) -> list[Plan | Exception]:
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._claim_for_process()
-        gateways = self.gateways if self._plans_by_model else NO_GATEWAYS
-        return await plan_tasks(batch, [self.context.with_models(gateways, sink) for _ in batch])
+        gateways = self.gateways if self._may_plan_by_model else NO_GATEWAYS
+        return await plan_tasks(
+            batch, [self.context.with_model_clients(gateways, sink) for _ in batch]
+        )
 
     @property
-    def _plans_by_model(self) -> bool:
+    def _may_plan_by_model(self) -> bool:
         """True if a plan may need the model: to read profiles in text, or to annotate a rubric's graph."""
-        has_profiles = any(
+        has_stakeholder_evaluator = any(
             evaluator.audience == "stakeholder" for evaluator in self.evaluators.values()
         )
-        return self.gateway is not None and (has_profiles or self.config.annotation is not None)
+        return self.gateway is not None and (
+            has_stakeholder_evaluator or self.config.annotation is not None
+        )
 
     def _result_or_raise(self, outcome: T | BaseException) -> T:
         """Return a result, or raise the error that took its place."""
         if isinstance(outcome, BaseException):
-            with redacted_errors(self.context.secrets), ExitStack() as stack:
+            with redact_errors(self.context.secrets), ExitStack() as stack:
                 if self._config_file is not None:
                     stack.enter_context(locate_config_errors(self._config_file))
                 raise outcome
@@ -340,10 +360,10 @@ class Jury(ShortRepr):
             active_groups = ActiveGroups()
             outcome_futures = await self._record_and_admit([group], active_groups, sink, listener)
             active_groups.close()
-            await run_machine(active_groups)
+            await run_score_graph(active_groups)
             return await outcome_futures[0]
 
-        traces = self._result_or_raise(await start_in_fresh_context(score, self.config.langsmith))
+        traces = self._result_or_raise(await start_in_new_context(score, self.config.langsmith))
         if listener is not None:
             for trace in traces:
                 listener(
@@ -360,7 +380,7 @@ class Jury(ShortRepr):
 
         return JuryRunnable(
             lambda group: stream_events(partial(self._score_group, group, None)),
-            self._iterate,
+            self._iterate_in_own_loop,
             self.run,
         )
 
@@ -381,7 +401,7 @@ class Jury(ShortRepr):
     async def ascore_many(
         self,
         items: Iterable[GroupLike],
-        progress: Progress | None = None,
+        progress: GroupProgressCallback | None = None,
         sink: "CallSink | None" = None,
     ) -> AsyncGenerator[list[Trace], None]:
         """Yield the traces of many groups, in the order of `items`; several batches of groups are scored concurrently.
@@ -396,16 +416,16 @@ class Jury(ShortRepr):
             raise InputError(
                 "progress: is an async function, which nothing awaits; give a plain one of (done, total)"
             )
-        done_count = 0
+        done_group_count = 0
         total = len(items) if isinstance(items, Sized) else None
-        scheduler = self._schedule(to_groups("items", items), sink, in_order=True)
+        scheduler = self._make_scheduler(to_groups("items", items), sink, in_order=True)
         async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 for group in finished:
                     traces = self._result_or_raise(group.outcome)
-                    done_count += 1
+                    done_group_count += 1
                     if progress is not None:
-                        progress(done_count, total)
+                        progress(done_group_count, total)
                     yield traces
 
     async def ascore_as_finished(
@@ -416,7 +436,9 @@ class Jury(ShortRepr):
         No group waits for another one, such as those of several callers of a server. Closing this cancels the groups
         that are in work.
         """
-        async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
+        async with aclosing(
+            self._make_scheduler(to_groups("groups", groups), sink).run()
+        ) as results:
             async for finished in results:
                 yield [
                     group._replace(
@@ -426,19 +448,19 @@ class Jury(ShortRepr):
                 ]
 
     def score_many(
-        self, items: Iterable[GroupLike], progress: Progress | None = None
+        self, items: Iterable[GroupLike], progress: GroupProgressCallback | None = None
     ) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
         self._require_open()
-        return self._iterate(self.ascore_many(items, progress))
+        return self._iterate_in_own_loop(self.ascore_many(items, progress))
 
-    def _iterate(self, results: AsyncGenerator[T, None]) -> Iterator[T]:
+    def _iterate_in_own_loop(self, results: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yield what an asynchronous generator yields in the jury's own event loop."""
         turn = asyncio.Lock()  # an interrupted step may not have ended when the generator is closed
 
-        async def step(move: Callable[[], Awaitable[Any]]) -> Any:
+        async def step(next_step: Callable[[], Awaitable[Any]]) -> Any:
             async with turn:
-                return await move()
+                return await next_step()
 
         try:
             while (result := self.run(step(lambda: anext(results, turn)))) is not turn:
@@ -447,17 +469,17 @@ class Jury(ShortRepr):
             if not self._closed:
                 self.run(step(results.aclose))
 
-    def _schedule(
+    def _make_scheduler(
         self, groups: Iterable[Group], sink: "CallSink | None", in_order: bool = False
     ) -> GroupScheduler:
         return GroupScheduler(
             groups=groups,
             admit_groups=partial(self._record_and_admit, sink=sink),
-            batch_size=self._batch_size,
-            most_responses=self._most_responses,
-            usual_responses=RESPONSES_PER_CALL * self._concurrent_calls,
-            usual_groups=self._concurrent_calls // 2,
-            plans_by_model=self._plans_by_model,
+            batch_size=self._responses_per_batch,
+            max_responses=self._max_responses_in_work,
+            target_responses=RESPONSES_PER_CONCURRENT_CALL * self._concurrent_calls,
+            target_groups=self._concurrent_calls // 2,
+            may_plan_by_model=self._may_plan_by_model,
             langsmith=self.config.langsmith,
             in_order=in_order,
         )
@@ -503,21 +525,21 @@ class Jury(ShortRepr):
         listener: EventListener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
-        checked_items = [
+        groups_or_outcomes = [
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
         context = self.context if listener is None else replace(self.context, listener=listener)
         outcome_futures = []
-        for item in await self._plan_groups(checked_items, sink):
+        for item in await self._plan_groups(groups_or_outcomes, sink):
             if isinstance(item, PlannedGroup):
-                with redacted_errors():
+                with redact_errors():
                     self.open()
                 outcome_futures.append(
-                    active_groups.admit(item, context.with_models(self.gateways, sink))
+                    active_groups.admit_group(item, context.with_model_clients(self.gateways, sink))
                 )
             else:
-                outcome_futures.append(settled_future(item))
+                outcome_futures.append(make_settled_future(item))
         return outcome_futures
 
     def _check_group(self, group: Group) -> Group:
@@ -529,11 +551,13 @@ class Jury(ShortRepr):
         return group
 
     async def _plan_groups(
-        self, checked_items: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
+        self, groups_or_outcomes: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
     ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
         tasks = [
-            item.task for item in checked_items if isinstance(item, Group) and item.plan is None
+            item.task
+            for item in groups_or_outcomes
+            if isinstance(item, Group) and item.plan is None
         ]
         plans: Sequence[Plan | Exception] = ()
         # for one task alone, the prepare graph would cost as much again as `ascore` does
@@ -542,33 +566,35 @@ class Jury(ShortRepr):
         elif tasks:
             plans = await self._prepare_batch([(task, None) for task in tasks], sink)
         plan_results = iter(plans)
-        planned_items: list[PlannedGroup | GroupOutcome] = []
-        for item in checked_items:
+        planned_groups_or_outcomes: list[PlannedGroup | GroupOutcome] = []
+        for item in groups_or_outcomes:
             if not isinstance(item, Group):
-                planned_items.append(item)
+                planned_groups_or_outcomes.append(item)
                 continue
             plan = item.plan or next(plan_results)
-            planned_items.append(
-                plan if isinstance(plan, Exception) else to_planned_group(item, plan)
+            planned_groups_or_outcomes.append(
+                plan if isinstance(plan, Exception) else make_planned_group(item, plan)
             )
-        return planned_items
+        return planned_groups_or_outcomes
 
     @property
     def max_concurrent_groups(self) -> int:
         """Return the number of tasks that are planned by a model at once."""
-        return max(MAX_CONCURRENT_GROUPS, self._concurrent_calls)
+        return max(DEFAULT_CONCURRENT_GROUPS, self._concurrent_calls)
 
     @property
-    def _batch_size(self) -> int:
+    def _responses_per_batch(self) -> int:
         """The number of responses of a batch, which has whole groups."""
         return min(self._largest_batch, self._concurrent_calls)
 
     @property
-    def _most_responses(self) -> int:
+    def _max_responses_in_work(self) -> int:
         """The number of responses in work at once."""
         calls = self._concurrent_calls
-        by_model = min(MAX_RESPONSES_PER_CALL * calls, max(MAX_RESPONSES_IN_WORK, 2 * calls))
-        return by_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
+        max_with_model = min(
+            MAX_RESPONSES_PER_CONCURRENT_CALL * calls, max(MAX_RESPONSES_IN_WORK, 2 * calls)
+        )
+        return max_with_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -647,7 +673,7 @@ class Jury(ShortRepr):
             raise
 
     def _require_other_loop(self) -> None:
-        if self.loop.is_current:
+        if self.loop.is_current_thread:
             problem = "this code runs in the jury's own event loop, and would wait for itself"
             raise InputError(f"{problem}; in an async function, await `ascore` or `aprepare`")
 
@@ -656,13 +682,13 @@ class Jury(ShortRepr):
             raise InputError(
                 "this jury is closed; use it inside its `with` block, or make another one"
             )
-        if self._is_foreign:
+        if self._is_in_forked_process:
             raise InputError(
                 "this jury was used in another process, before a fork; make one in each process"
             )
 
     @property
-    def _is_foreign(self) -> bool:
+    def _is_in_forked_process(self) -> bool:
         """Return true in a fork after the first use: the threads and connections are those of the other process."""
         return self._process not in (None, os.getpid())
 
@@ -683,7 +709,7 @@ class Jury(ShortRepr):
         self._require_other_loop()
         self._opened = False
         self._closed = True
-        if self._is_foreign:
+        if self._is_in_forked_process:
             return
         with ExitStack() as stack:  # all is closed, whatever one of them raises
             stack.callback(self._release_recorder)
@@ -697,13 +723,13 @@ class Jury(ShortRepr):
                     stack.callback(tool.close)
 
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        fresh_context(self.config.langsmith).run(call_method, evaluator, method)
+        new_contextvars_context(self.config.langsmith).run(call_method, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
         self._closed = True
         try:
-            if self.gateways and not self._is_foreign:
+            if self.gateways and not self._is_in_forked_process:
                 await self.gateways.close()
         finally:
             await asyncio.to_thread(self.close)
@@ -728,7 +754,7 @@ class Jury(ShortRepr):
         self.close()
 
 
-def _load_code(
+def _load_evaluators_and_derivers(
     config: Config, modules: FolderModules | None
 ) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
     with importing_from(modules):
@@ -738,7 +764,7 @@ def _load_code(
 def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
     """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
     if config is None:
-        return parse_config(settings)
+        return parse_config_mapping(settings)
     require_type("config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])")
     if settings:
         raise InputError(
@@ -803,32 +829,34 @@ def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
         raise InputError(
             f"the plan was made from another version of task {task.id!r}: prepare it again"
         )
-    if problem := find_other_version(plan, context):
+    if problem := find_changed_version(plan, context):
         raise InputError(f"the plan was made with {problem}: prepare it again")
 
 
-def find_other_version(plan: Plan, context: GraphContext) -> str | None:
+def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
-    used_versions: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    used_versions += [
+    used_components: list[tuple[str, str, str, Mapping[str, Any]]] = []
+    used_components += [
         ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
     ]
-    used_versions += [
+    used_components += [
         ("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations
     ]
-    used_versions += [
+    used_components += [
         ("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs
     ]
-    for role, name, version, available in used_versions:
-        version_here = available[name].version if name in available else None
-        if version_here != version:
-            return f"{role} {name!r} of version {version!r}; this jury has {version_here or 'none'}"
+    for role, name, version, component_by_name in used_components:
+        version_in_jury = component_by_name[name].version if name in component_by_name else None
+        if version_in_jury != version:
+            return (
+                f"{role} {name!r} of version {version!r}; this jury has {version_in_jury or 'none'}"
+            )
     return None
 
 
 def check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
     """Raise InputError if inputs of derivers or tools besides the task, such as files, changed since planning."""
-    files = files_of_tools(plan.survey, context.toolsets) if plan.files else {}
+    files = digests_of_tool_files(plan.survey, context.toolsets) if plan.files else {}
     for field, sha256 in plan.files.items():
         if files.get(field) != sha256:
             _refuse_other_facts(plan, f"{field} has changed")

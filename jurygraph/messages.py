@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound="BaseModel")
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
-_MAX_COMPARED = 10_000
-DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_MAX_NAMES_COMPARED = 10_000
+DECIMAL_COMMA_PATTERN = re.compile(r"\s*[-+]?\d+,\d+\s*")
 """A number as many languages write it."""
-_FIELD_PREFIX = re.compile(r"`([\w.\[\]]+)` ")
+_FIELD_PREFIX_PATTERN = re.compile(r"`([\w.\[\]]+)` ")
 MAX_INT_BITS = 1023
 """Bits of a whole number that fits a 64-bit float for certain."""
 
@@ -33,7 +33,7 @@ MAX_INT_BITS = 1023
 class Problem:
     """One error: the path of the value, the problem, and what would be right."""
 
-    path: Path
+    path: FieldPath
     problem: str
     remedy: str | None = None
 
@@ -68,20 +68,22 @@ def describe_validation_error(
     first = (unknown_keys or errors)[0]
     if not unknown_keys:
         # Of a union, the alternative that fits best has the deepest error.
-        path = _path_of(first, value)
-        inner = [e for e in errors if _path_of(e, value)[: len(path)] == path]
-        first = max(inner, key=lambda e: len(_path_of(e, value)))
+        path = _error_path(first, value)
+        inner = [e for e in errors if _error_path(e, value)[: len(path)] == path]
+        first = max(inner, key=lambda e: len(_error_path(e, value)))
     path, invalid_value = _locate_error(first, value)
-    alternatives = [e for e in errors if _path_of(e, value) == path]
-    wrong_types = (*_EXPECTED_VALUES, "is_instance_of", "literal_error")
-    fitting_errors = [e for e in alternatives if e["type"] not in wrong_types]
-    if not fitting_errors and not isinstance(invalid_value, str):
+    alternatives = [e for e in errors if _error_path(e, value) == path]
+    type_error_kinds = (*_EXPECTED_VALUE_BY_ERROR_TYPE, "is_instance_of", "literal_error")
+    value_errors = [e for e in alternatives if e["type"] not in type_error_kinds]
+    if not value_errors and not isinstance(invalid_value, str):
         # The problem is not that it is none of some words.
-        fitting_errors = [e for e in alternatives if e["type"] != "literal_error"]
-    if fitting_errors:
-        first = fitting_errors[0]
+        value_errors = [e for e in alternatives if e["type"] != "literal_error"]
+    if value_errors:
+        first = value_errors[0]
     expected = dict.fromkeys(
-        _EXPECTED_VALUES[e["type"]] for e in alternatives if e["type"] in _EXPECTED_VALUES
+        _EXPECTED_VALUE_BY_ERROR_TYPE[e["type"]]
+        for e in alternatives
+        if e["type"] in _EXPECTED_VALUE_BY_ERROR_TYPE
     )
     if len(expected) > 1:
         return Problem(
@@ -90,29 +92,29 @@ def describe_validation_error(
     return _describe_error(first, path, invalid_value, model)
 
 
-def first_validation_error(error: ValidationError) -> str:
+def first_validation_message(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     problem = first["msg"].removeprefix("Value error, ")
     return f"{where}: {problem}" if where else problem
 
 
-def format_path(path: Path) -> str:
+def format_path(path: FieldPath) -> str:
     """Return a path in its usual notation: `responses[2].text`."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(steps).removeprefix(".")
 
 
-def did_you_mean(name: str, candidates: Iterable[str], likeness: float = 0.5) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
-    similar_name = nearest_name(name, candidates, likeness)
+    similar_name = nearest_name(name, candidates, min_similarity)
     if similar_name is None:
         return None
     text = shorten(similar_name) if similar_name == similar_name.strip() else quote(similar_name)
     return f"did you mean {text}?"
 
 
-def note_similar_names(names: Iterable[str]) -> Iterator[str]:
+def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
     """Yield a note on each two names of people, or of agents, that differ only in case or spaces, and count as two."""
     first: dict[str, str] = {}
     for name in sorted(set(names)):
@@ -150,13 +152,13 @@ def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     )
 
 
-def nearest_name(name: str, candidates: Iterable[str], likeness: float = 0.5) -> str | None:
+def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
     """Return the known name that differs only in case, else the most similar one; None if none has this likeness."""
-    names = list(islice(candidates, _MAX_COMPARED))
+    names = list(islice(candidates, _MAX_NAMES_COMPARED))
     for other in names:
         if other.casefold() == name.casefold():
             return other
-    similar_names = difflib.get_close_matches(name, names, n=1, cutoff=likeness)
+    similar_names = difflib.get_close_matches(name, names, n=1, cutoff=min_similarity)
     return similar_names[0] if similar_names else None
 
 
@@ -176,16 +178,16 @@ def describe_value(value: Any) -> str:
         return "null"
     if isinstance(value, Mapping):
         return "an object"
-    return "a list" if isinstance(value, list | tuple) else name_type(value)
+    return "a list" if isinstance(value, list | tuple) else describe_type(value)
 
 
-def describe_decimal_comma(path: Path, number: str) -> Problem:
+def describe_decimal_comma(path: FieldPath, number: str) -> Problem:
     return Problem(
         path, f"is {quote(number)}, with a decimal comma", f"write {number.replace(',', '.')}"
     )
 
 
-def name_type(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """Return the name of the type of a Python value, with an article: "a dict", "an int"."""
     name = shorten(type(value).__name__)
     article = "an" if name[:1].lower() in "aeiou" else "a"
@@ -208,7 +210,7 @@ def quote(name: str) -> str:
     return repr(shorten(name))
 
 
-def quote_words(words: str) -> str:
+def quote_prose(words: str) -> str:
     """Return the beginning of a model's or a person's words, in quotation marks of prose."""
     return f"“{shorten(words, 80)}”"
 
@@ -228,20 +230,21 @@ def shorten(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def format_plain(value: float | None) -> str:
+def format_number_for_sentence(value: float | None) -> str:
     """Format a number for a sentence: at most four decimals, never minus zero; `none` for None."""
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
-def format_factor(value: float) -> str:
-    """Format a weight, threshold or gain: as `format_plain`, but a small one with four significant digits."""
+def format_factor_for_sentence(value: float) -> str:
+    """Format a weight, threshold or gain: as `format_number_for_sentence`, but a small one with four significant
+    digits."""
     digits = max(4, 3 - math.floor(math.log10(abs(value)))) if value else 4
     return f"{value + 0.0:.{digits}f}".rstrip("0").rstrip(".")
 
 
-_NOT_FINITE = re.compile(r"\s*[-+]?\.?(nan|inf|infinity)\s*", re.IGNORECASE)
+_NOT_FINITE_PATTERN = re.compile(r"\s*[-+]?\.?(nan|inf|infinity)\s*", re.IGNORECASE)
 
-_EXPECTED_VALUES = {
+_EXPECTED_VALUE_BY_ERROR_TYPE = {
     "string_type": "text, in quotes",
     "float_type": "a number, without quotes",
     "int_type": "a whole number, without quotes",
@@ -253,10 +256,10 @@ _EXPECTED_VALUES = {
     "none_required": "null",
 }
 
-_TECHNICAL_WORDS = {"Line", "Use", "Config", "Reply", "Spec", "Imported"}
+_OMITTED_MODEL_NAME_WORDS = {"Line", "Use", "Config", "Reply", "Spec", "Imported"}
 """Words in the names of models that no message repeats: `ResponseLine` is a "response"."""
 
-_TEMPLATES = {
+_MESSAGE_TEMPLATES_BY_ERROR_TYPE = {
     "greater_than": ("is {value}", "write a number above {gt:g}"),
     "greater_than_equal": ("is {value}", "write a number of {ge:g} or more"),
     "less_than": ("is {value}", "write a number below {lt:g}"),
@@ -274,14 +277,16 @@ _TEMPLATES = {
 """Problem and remedy by pydantic's kind of error, with places for the values of its context."""
 
 
-def _locate_error(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
+def _locate_error(error: ErrorDetails, value: Any) -> tuple[FieldPath, Any]:
     """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
     location = error["loc"]
     path: list[str | int] = []
     for step in location:
-        in_list = isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)
-        in_mapping = isinstance(value, Mapping) and step in value
-        if in_list or in_mapping:
+        is_list_index = (
+            isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)
+        )
+        is_mapping_key = isinstance(value, Mapping) and step in value
+        if is_list_index or is_mapping_key:
             value = value[step]
             path.append(step)
     if error["type"] == "missing" and path[-1:] != [location[-1]]:  # it may be null
@@ -291,72 +296,80 @@ def _locate_error(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
     return tuple(path), value
 
 
-def _path_of(error: ErrorDetails, value: Any) -> Path:
+def _error_path(error: ErrorDetails, value: Any) -> FieldPath:
     path, _ = _locate_error(error, value)
     return path
 
 
-def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+def _describe_error(
+    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+) -> Problem:
     kind = error["type"]
     location = error["loc"]
     is_collection = isinstance(value, list | tuple | Mapping)
     # Such as the fields of a model.
-    if _count_indices(location) > _count_indices(path) and not is_collection:
+    if _count_path_indices(location) > _count_path_indices(path) and not is_collection:
         return Problem(path, f"is {describe_value(value)}", "write a list")
     if location[-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
         key = next(key for key in value if not isinstance(key, str | int))
         problem = f"has a key that is {describe_value(key)}"
         return Problem(path, problem, "write its name, in quotes")
-    if kind.startswith("float") and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
+    if (
+        kind.startswith("float")
+        and isinstance(value, str)
+        and DECIMAL_COMMA_PATTERN.fullmatch(value)
+    ):
         return describe_decimal_comma(path, value)
-    if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
+    if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE_PATTERN.fullmatch(value):
         return Problem(path, f"is {quote(value)}, not a finite number", "write one")
-    if kind in _EXPECTED_VALUES:
-        example = _EXAMPLES.get((kind, path[-1] if path else None), "")
+    if kind in _EXPECTED_VALUE_BY_ERROR_TYPE:
+        example = _EXAMPLE_BY_ERROR_AND_FIELD.get((kind, path[-1] if path else None), "")
         return Problem(
-            path, f"is {describe_value(value)}", f"write {_EXPECTED_VALUES[kind]}{example}"
+            path,
+            f"is {describe_value(value)}",
+            f"write {_EXPECTED_VALUE_BY_ERROR_TYPE[kind]}{example}",
         )
-    if kind in _TEMPLATES:
+    if kind in _MESSAGE_TEMPLATES_BY_ERROR_TYPE:
         context = error.get("ctx", {})
         parts = {**context, "value": describe_value(value), "characters": len(str(value))}
-        problem, remedy = _TEMPLATES[kind]
+        problem, remedy = _MESSAGE_TEMPLATES_BY_ERROR_TYPE[kind]
         return Problem(path, problem.format(**parts), remedy.format(**parts))
     if kind in _PROBLEM_DESCRIBERS:
         return _PROBLEM_DESCRIBERS[kind](error, path, value, model)
     return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
-_EXAMPLES: Mapping[tuple[str, str | int | None], str] = {
+_EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | int | None], str] = {
     ("tuple_type", "scale"): ", such as [1, 5]",
     ("string_type", "model"): ": openai/gpt-5-mini, or openai-compatible:URL#NAME",
 }
 """What is said of the type that a field should have, by error and name."""
 
 
-def _count_indices(path: Path) -> int:
+def _count_path_indices(path: FieldPath) -> int:
     return sum(isinstance(step, int) for step in path)
 
 
 def _describe_missing_field(
-    error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
 ) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
-    owner = _owners(error, path, model)[0]
+    owner = _find_field_owners(error, path, model)[0]
     field = owner.model_fields.get(path[-1])
     if field is not None and field.description is not None:
         return Problem(path, "is missing", f"write it: {' '.join(field.description.split())}")
     words = re.findall(r"[A-Z][a-z]*", owner.__name__)
-    plain_words = [word for word in words if word not in _TECHNICAL_WORDS]
+    plain_words = [word for word in words if word not in _OMITTED_MODEL_NAME_WORDS]
     name = " ".join(plain_words).lower() or "config"
     need = f"{name} need it" if name.endswith("s") else f"every {name} needs it"
     return Problem(path, "is missing", need)
 
 
 def _describe_unknown_field(
-    error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, __: Any, model: type[BaseModel]
 ) -> Problem:
-    models_with_field = _owners(error, path, model)
+    models_with_field = _find_field_owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
@@ -365,7 +378,7 @@ def _describe_unknown_field(
     if meant_field is not None:
         return Problem(path, "unknown", f"did you mean {meant_field}?")
     for lead, inner in (("below", ()), ("in an entry of", (0,))):
-        sections = _sections_with(str(path[-1]), models_with_field, inner)
+        sections = _fields_containing(str(path[-1]), models_with_field, inner)
         if len(sections) == 1:
             return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
     hint = did_you_mean(str(path[-1]), names)
@@ -379,7 +392,7 @@ def _describe_unknown_field(
     return Problem(path, "unknown", hint or names_hint)
 
 
-def _sections_with(name: str, models: Iterable[type[BaseModel]], inner: Path) -> list[str]:
+def _fields_containing(name: str, models: Iterable[type[BaseModel]], inner: FieldPath) -> list[str]:
     """Return the fields whose own fields, or those of their entries, include one of this name."""
     return [
         section
@@ -389,7 +402,9 @@ def _sections_with(name: str, models: Iterable[type[BaseModel]], inner: Path) ->
     ]
 
 
-def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
+def _describe_wrong_choice(
+    error: ErrorDetails, path: FieldPath, value: Any, _: type[BaseModel]
+) -> Problem:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
     similar_choice = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
@@ -397,19 +412,21 @@ def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseMo
     return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 
 
-def _describe_union_tag(
-    error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]
+def _describe_wrong_union_tag(
+    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
 ) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
         return Problem((*path, key), "is missing", f"say which `{key}` it is")
-    return _describe_choice(error, (*path, key), value[key], model)
+    return _describe_wrong_choice(error, (*path, key), value[key], model)
 
 
-def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel]) -> Problem:
+def _describe_validator_error(
+    error: ErrorDetails, path: FieldPath, _: Any, __: type[BaseModel]
+) -> Problem:
     """Return a validator's own message; if it begins with a field in backquotes, the error is about that field."""
     message = str(error.get("ctx", {}).get("error", error["msg"]))
-    field = _FIELD_PREFIX.match(message)
+    field = _FIELD_PREFIX_PATTERN.match(message)
     if field is None:
         return Problem(path, message)
     words = re.findall(r"\w+", field[1])
@@ -417,23 +434,27 @@ def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel
     return Problem((*path, *steps), message[field.end() :])
 
 
-_PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
+_PROBLEM_DESCRIBERS: dict[
+    str, Callable[[ErrorDetails, FieldPath, Any, type[BaseModel]], Problem]
+] = {
     "missing": _describe_missing_field,
     "extra_forbidden": _describe_unknown_field,
-    "literal_error": _describe_choice,
-    "union_tag_invalid": _describe_union_tag,
-    "union_tag_not_found": _describe_union_tag,
-    "value_error": _describe_custom,
+    "literal_error": _describe_wrong_choice,
+    "union_tag_invalid": _describe_wrong_union_tag,
+    "union_tag_not_found": _describe_wrong_union_tag,
+    "value_error": _describe_validator_error,
 }
 
 
-def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
+def _find_field_owners(
+    error: ErrorDetails, path: FieldPath, model: type[BaseModel]
+) -> list[type[BaseModel]]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
     models = _models_at(model, path[:-1]) or [model]
-    named_models = [
+    models_named_in_error = [
         m for m in models if not {m.__name__, *_literal_tags(m)}.isdisjoint(error["loc"])
     ]
-    return named_models or models
+    return models_named_in_error or models
 
 
 def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:
@@ -443,7 +464,7 @@ def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:
             yield from get_args(field.annotation)
 
 
-def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
+def _models_at(annotation: Any, path: FieldPath) -> list[type[BaseModel]]:
     """Return the models that may occur at a path, by the annotations of a model."""
     from pydantic import BaseModel  # imported lazily: most commands only shorten texts
 
@@ -461,25 +482,25 @@ def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []
 
 
-INVISIBLE_CHARACTERS = (
+INVISIBLE_CHARACTER_RANGES = (
     "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 )
 """A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
 
-_HIDDEN_CHARACTER = re.compile(f"[\x00-\x1f{INVISIBLE_CHARACTERS}]")
+_HIDDEN_CHARACTER_PATTERN = re.compile(f"[\x00-\x1f{INVISIBLE_CHARACTER_RANGES}]")
 
 
-def escape_hidden(line: str) -> str:
+def escape_hidden_characters(line: str) -> str:
     """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
-    return _HIDDEN_CHARACTER.sub(lambda match: json.dumps(match[0])[1:-1], line)
+    return _HIDDEN_CHARACTER_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], line)
 
 
-_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTERS}]")
+_HIDDEN_EXCEPT_LINE_BREAK_PATTERN = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTER_RANGES}]")
 
 
-def escape_lines(text: str) -> str:
+def escape_multiline_text(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except tabs and the ends of lines."""
     text = text.replace("\r\n", "\n")  # what Windows ends a line with
-    return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return _HIDDEN_EXCEPT_LINE_BREAK_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -10,14 +10,14 @@ from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.groups import TASK_HINT, Group, to_planned_group
+from jurygraph.graphs.groups import TASK_EXAMPLE_HINT, Group, make_planned_group
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.score_graph import score_alone
+from jurygraph.graphs.score_graph import score_one_group
 from jurygraph.graphs.state import AnnotateInput
-from jurygraph.graphs.time_limits import start_in_fresh_context
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
-from jurygraph.safety.redaction import redacted_errors
+from jurygraph.graphs.time_limits import start_in_new_context
+from jurygraph.jury import DEFAULT_CONCURRENT_GROUPS, Jury, check_group
+from jurygraph.safety.redaction import redact_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 from jurygraph.schema.frozen_model import require_type
 
@@ -56,11 +56,11 @@ class Planner(ShortRepr):
 
     async def amake(self, make: "Callable[[JudgeClient], Awaitable[T]]") -> T:
         """Return what `make` makes of the model. Raises ConfigError with model none, and the errors that end a run."""
-        client = self._jury.context.with_models(self._jury.gateways).judge_client
+        client = self._jury.context.with_model_clients(self._jury.gateways).judge_client
         if client is None:
             raise ConfigError("model: none answers nothing; name one in the config or with --model")
-        with redacted_errors(self._jury.context.secrets):
-            return await start_in_fresh_context(lambda: make(client), self._config.langsmith)
+        with redact_errors(self._jury.context.secrets):
+            return await start_in_new_context(lambda: make(client), self._config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Return a task's rubric with its graph, annotated by the config's `annotation`; known edges are kept.
@@ -99,9 +99,10 @@ class Planner(ShortRepr):
         )
         if plan is None and self._config.annotation is not None:
             config = self._config.model_copy(update={"annotation": None})
-            plain_context = replace(context, config=config)
+            context_without_annotation = replace(context, config=config)
             plan, _ = await self._dry_run(
-                lambda gateways: _plan_task(task, profiles, plain_context, gateways), sink
+                lambda gateways: _plan_task(task, profiles, context_without_annotation, gateways),
+                sink,
             )
         return plan, first
 
@@ -133,11 +134,13 @@ class Planner(ShortRepr):
 
     async def _answer_questions(self, group: Group, plan: Plan, gateways: "Gateways") -> None:
         check_group(group, self._jury.context)
-        with redacted_errors():
+        with redact_errors():
             self._jury.open()
-            context = replace(self._jury.context, first_answers=None).with_models(gateways)
-            outcome = await start_in_fresh_context(
-                lambda: score_alone(to_planned_group(group, plan), context),
+            context = replace(self._jury.context, first_verdicts_check=None).with_model_clients(
+                gateways
+            )
+            outcome = await start_in_new_context(
+                lambda: score_one_group(make_planned_group(group, plan), context),
                 self._config.langsmith,
             )
             if isinstance(outcome, BaseException):
@@ -146,12 +149,12 @@ class Planner(ShortRepr):
     async def _annotate_with(
         self, gateways: "Gateways", task: Task, reviewed: Rubric | None
     ) -> Rubric:
-        require_type("task", task, Task, TASK_HINT)
+        require_type("task", task, Task, TASK_EXAMPLE_HINT)
         start = AnnotateInput(task=task, reviewed=reviewed)
-        context = self._jury.context.with_models(gateways)
-        with redacted_errors(context.secrets):
+        context = self._jury.context.with_model_clients(gateways)
+        with redact_errors(context.secrets):
             graph = annotate_graph.build()
-            state = await start_in_fresh_context(
+            state = await start_in_new_context(
                 lambda: graph.ainvoke(start, context=context), self._config.langsmith
             )
         rubric: Rubric = state["rubric"]
@@ -161,7 +164,7 @@ class Planner(ShortRepr):
         self, make: "Callable[[Gateways], Awaitable[T]]", sink: "CallSink | None"
     ) -> "tuple[T | None, list[Request]]":
         """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
-        backends, gateways = self._jury.gateways.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
+        backends, gateways = self._jury.gateways.for_dry_run(DEFAULT_CONCURRENT_GROUPS, sink)
         result = None
         try:
             result = await make(gateways)
@@ -177,11 +180,11 @@ class Planner(ShortRepr):
 async def _plan_task(
     task: Task, profiles: "ProfilesLine | None", context: GraphContext, gateways: "Gateways"
 ) -> Plan:
-    (plan,) = await start_in_fresh_context(
-        lambda: plan_tasks([(task, profiles)], [context.with_models(gateways)]),
+    (plan,) = await start_in_new_context(
+        lambda: plan_tasks([(task, profiles)], [context.with_model_clients(gateways)]),
         context.config.langsmith,
     )
     if isinstance(plan, Exception):
-        with redacted_errors(context.secrets):
+        with redact_errors(context.secrets):
             raise plan
     return plan

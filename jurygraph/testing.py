@@ -14,8 +14,8 @@ from typing import Any
 
 from jurygraph.display import ShortRepr, format_value
 from jurygraph.errors import InputError, ModelError
-from jurygraph.messages import name_type
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.messages import describe_type
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema.frozen_model import require_type
 
@@ -43,7 +43,7 @@ class ScriptedJudge(ShortRepr, Backend):
     """
 
     provider = "scripted"
-    capabilities = Capabilities("native")
+    capabilities = EndpointCapabilities("native")
     costs_nothing = True
 
     def __init__(
@@ -54,7 +54,7 @@ class ScriptedJudge(ShortRepr, Backend):
         require_type("name", name, str, "write text")
         self.model = self.name = name
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
-            raise InputError(f"answers: is {name_type(answers)}; give a dict or a list")
+            raise InputError(f"answers: is {describe_type(answers)}; give a dict or a list")
         self._check_answers(answers)
         self.requests: list[Request] = []
         self._answers = answers
@@ -70,7 +70,7 @@ class ScriptedJudge(ShortRepr, Backend):
                 hint = (
                     "give True or False, a number, a list of booleans, a dict, a text or a function"
                 )
-                raise InputError(f"answers[{key!r}]: is {name_type(answer)}; {hint}")
+                raise InputError(f"answers[{key!r}]: is {describe_type(answer)}; {hint}")
 
     def _repr_parts(self) -> list[tuple[str, Any]]:
         return [("answers", self._answers), ("requests", len(self.requests))]
@@ -134,7 +134,7 @@ class ScriptedJudge(ShortRepr, Backend):
 
 
 # Of a message: nobody's words.
-_HEADER = re.compile(r"\[\d+\] (system|developer|user|assistant|tool)\b")
+_MESSAGE_HEADER_PATTERN = re.compile(r"\[\d+\] (system|developer|user|assistant|tool)\b")
 
 
 def look_up(tool: str, **arguments: Any) -> str:
@@ -164,27 +164,31 @@ def _strip_message_fences(text: str, marks: Collection[str]) -> str:
 
 def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
     """Return the reply to an item whose schema has these fields."""
-    lines = [line for line in response.splitlines() if line.strip() and not _HEADER.match(line)]
+    lines = [
+        line
+        for line in response.splitlines()
+        if line.strip() and not _MESSAGE_HEADER_PATTERN.match(line)
+    ]
     quotes = []
     if lines:
         pieces = textwrap.wrap(lines[0], 200, break_long_words=False, break_on_hyphens=False)
         quotes.append(pieces[0][:1000])
-    filled_fields: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
+    reply_fields: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
     if isinstance(answer, Mapping):
-        return {name: value for name, value in filled_fields.items() if name in fields} | dict(
+        return {name: value for name, value in reply_fields.items() if name in fields} | dict(
             answer
         )
     if "met" in fields or "probability" in fields:
-        filled_fields |= {"met": answer >= 0.5, "probability": float(answer)}
+        reply_fields |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
         schema = fields["value"]
         (bounds,) = (choice for choice in schema.get("anyOf", [schema]) if "maximum" in choice)
         if isinstance(answer, bool):
             answer = bounds["maximum"] if answer else bounds["minimum"]
-        filled_fields["value"] = answer
+        reply_fields["value"] = answer
     else:
         parts = [name for name in fields if name.startswith("part_")]
-        by_part = [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
-        for name, part_answer in zip(parts, by_part, strict=True):
-            filled_fields[name] = _fill_reply(fields[name]["properties"], part_answer, response)
-    return {name: value for name, value in filled_fields.items() if name in fields}
+        part_answers = [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
+        for name, part_answer in zip(parts, part_answers, strict=True):
+            reply_fields[name] = _fill_reply(fields[name]["properties"], part_answer, response)
+    return {name: value for name, value in reply_fields.items() if name in fields}

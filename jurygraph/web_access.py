@@ -13,7 +13,7 @@ from aiohttp import web
 
 from jurygraph.errors import InputError
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def require_origin(
@@ -30,7 +30,7 @@ def require_origin(
         raise web.HTTPForbidden(text="Requests from other pages are refused.")
 
 
-def is_token(candidate: str, token: str) -> bool:
+def matches_token(candidate: str, token: str) -> bool:
     """Return whether a text is the token, in a time that does not depend on where the two differ."""
     return hmac.compare_digest(candidate.encode(errors="replace"), token.encode())
 
@@ -48,7 +48,7 @@ async def listen(runner: web.BaseRunner, host: str, port: int) -> int:
     return bound
 
 
-def names_of(host: str, port: int) -> set[str]:
+def host_names_with_port(host: str, port: int) -> set[str]:
     """Return the names, with the port, under which a server on this host may be asked."""
-    names = (LOOPBACK[0], LOOPBACK[1], f"[{LOOPBACK[2]}]", host)
+    names = (LOOPBACK_HOSTS[0], LOOPBACK_HOSTS[1], f"[{LOOPBACK_HOSTS[2]}]", host)
     return {f"{name}:{port}" for name in names}

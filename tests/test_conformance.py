@@ -9,7 +9,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
-from jurygraph.conformance import ODD_TEXTS, check_evaluator
+from jurygraph.conformance import ODD_RESPONSE_TEXTS, check_evaluator
 from jurygraph.graphs import survey
 
 TASK = Task.model_validate(
@@ -41,7 +41,7 @@ RESPONSES = [
     Response(id="r3", text="Walk."),
 ]
 GROUPS = [(TASK, RESPONSES)]
-ODD = len(ODD_TEXTS)
+ODD = len(ODD_RESPONSE_TEXTS)
 
 
 def length(response: Response) -> float:
@@ -202,7 +202,10 @@ FAULTS: list[tuple[Any, str]] = [
     (AmongOthers(is_longest), "differs with each response alone: score 0.0 / 1.0"),
     (with_first_key(lambda inputs: next(iter(inputs.task.facts))), f"{REORDERED}1.0 / 0.0"),
     (with_first_key(lambda inputs: next(iter(inputs.response.data))), f"{REORDERED}1.0 / 0.0"),
-    (broken_on(ODD_TEXTS[0]), f"Planted breaks on {ODD_TEXTS[0][:40]!r}: no first word"),
+    (
+        broken_on(ODD_RESPONSE_TEXTS[0]),
+        f"Planted breaks on {ODD_RESPONSE_TEXTS[0][:40]!r}: no first word",
+    ),
     *(
         (
             evaluator(lambda inputs, score=score: score),
@@ -232,7 +235,7 @@ def test_an_order_that_the_machine_hides_is_caught_where_the_machine_is_broken(
 ) -> None:
     """It shows every group in one order, and sorts what a view is about."""
     monkeypatch.setattr(
-        "jurygraph.graphs.groups.sort_responses",
+        "jurygraph.graphs.groups.sort_responses_by_content",
         lambda given: tuple(r.strip_metadata() for r in given),
     )
     monkeypatch.setattr(survey, "sort_by_id", tuple)

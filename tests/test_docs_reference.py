@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.registry import (
-    BUILTIN_COMBINERS,
-    BUILTIN_DERIVERS,
-    BUILTIN_EVALUATORS,
-    builtin_params,
+    BUILTIN_COMBINER_PATHS,
+    BUILTIN_DERIVER_PATHS,
+    BUILTIN_EVALUATOR_PATHS,
+    builtin_params_models,
 )
 from jurygraph.cli.streams import ExitCode
 from jurygraph.interchange.readers import READERS, TRIAL_READERS
-from jurygraph.models.factory import BACKENDS
+from jurygraph.models.factory import BACKEND_KIND_BY_PREFIX
 from jurygraph.schema import Config
-from jurygraph.sources import parse_config
+from jurygraph.sources import parse_config_mapping
 from jurygraph.sources.config import Document
 from tests.pages import ROOT, blocks
 from tests.rows import all_rows
@@ -38,7 +38,8 @@ BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiv
 
 
 @pytest.mark.parametrize(
-    ("page", "names"), [("models.md", BACKENDS), ("importing.md", {**READERS, **TRIAL_READERS})]
+    ("page", "names"),
+    [("models.md", BACKEND_KIND_BY_PREFIX), ("importing.md", {**READERS, **TRIAL_READERS})],
 )
 def test_a_page_names_every_backend_and_every_format(page: str, names: Mapping[str, Any]) -> None:
     text = (FILE.parent / page).read_text(encoding="utf-8")
@@ -56,9 +57,9 @@ def listed(head: str) -> list[str]:
 @pytest.mark.parametrize(
     ("head", "there"),
     [
-        ("evaluator", BUILTIN_EVALUATORS),
-        ("deriver", BUILTIN_DERIVERS),
-        ("combiner", BUILTIN_COMBINERS),
+        ("evaluator", BUILTIN_EVALUATOR_PATHS),
+        ("deriver", BUILTIN_DERIVER_PATHS),
+        ("combiner", BUILTIN_COMBINER_PATHS),
         # a preset is written out before a config is made of it
         (
             "key",
@@ -99,7 +100,7 @@ def test_a_block_of_yaml_is_a_config_or_a_part_of_one(block: str) -> None:
         config = {"evaluators": [{"use": "criteria", **config}]}
     if "preset" not in config:
         config.setdefault("evaluators", ["maths.accuracy"])
-    parse_config(config)
+    parse_config_mapping(config)
 
 
 def describe_type(schema: Mapping[str, Any]) -> str:
@@ -118,7 +119,7 @@ def params_table() -> str:
     """A row for each param; those that mean the same share it."""
     names: dict[tuple[str, ...], list[str]] = {}
     for role in ("evaluators", "derivers", "combiners"):
-        for name, model in builtin_params(role).items():
+        for name, model in builtin_params_models(role).items():
             schema = model.model_json_schema()
             for param, field in schema.get("properties", {}).items():
                 default = f"`{json.dumps(field.get('default', {}))}`"

@@ -30,7 +30,13 @@ from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers import NO_MODEL, OWN_BASELINES, PEER_BASELINES, predict, texts_of
+from jurygraph.studies.reviewers import (
+    NO_MODEL,
+    OWN_HISTORY_BASELINE_NAMES,
+    PEER_BASELINE_NAMES,
+    predict,
+    texts_of,
+)
 from jurygraph.studies.reviewers import report as compare_judges
 from tests.agents.extraction.extractor import fenced_text, read_perfectly, reader_script
 from tests.command import run_command
@@ -352,7 +358,9 @@ def test_the_page_of_the_reviewers_has_the_errors_of_judges_without_a_model() ->
         ratings = read_ratings(REVIEWERS / f"{name}.csv.gz")
         texts = texts_of(ratings, all_texts)
         parts = {part.dimension or "": part for part in read_parts([ratings])}
-        judges = NO_MODEL if name == "ratings" else (OWN_BASELINES[0], *PEER_BASELINES)
+        judges = (
+            NO_MODEL if name == "ratings" else (OWN_HISTORY_BASELINE_NAMES[0], *PEER_BASELINE_NAMES)
+        )
         judged = [(parts[one], list(predict(parts[one], judges, (10,), 1, texts))) for one in order]
         for one in compare_judges(judged).figures["judges"]:
             if one["domain"] is None:

@@ -18,12 +18,12 @@ import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.graphs.group_scheduler import MAX_WAITING
+from jurygraph.graphs.group_scheduler import MAX_FINISHED_PER_ACTIVE_GROUP
 from jurygraph.jury import (
-    BATCH_SIZE_WHEN_SLOW,
-    MAX_BATCH_SIZE,
-    MAX_CONCURRENT_GROUPS,
+    DEFAULT_CONCURRENT_GROUPS,
     MAX_GROUPS_WITHOUT_MODEL,
+    MAX_RESPONSES_PER_BATCH,
+    MAX_RESPONSES_PER_SLOW_BATCH,
 )
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
@@ -237,7 +237,7 @@ def test_many_groups_are_read_no_further_than_needed_and_end_with_the_consumer()
         results = made.score_many(groups())
         for _ in range(3):
             next(results)
-        assert len(read) <= 3 + MAX_GROUPS_WITHOUT_MODEL * (1 + MAX_WAITING)
+        assert len(read) <= 3 + MAX_GROUPS_WITHOUT_MODEL * (1 + MAX_FINISHED_PER_ACTIVE_GROUP)
         results.close()  # type: ignore[attr-defined]
         ((trace,),) = made.score_many([make_groups(1)])
         assert trace.response_id == "r1"
@@ -502,9 +502,11 @@ class Inline(Evaluator):
 @pytest.mark.parametrize(
     ("evaluator", "size"),
     [
-        pytest.param(evaluator_use("tone"), BATCH_SIZE_WHEN_SLOW, id="code that may be slow"),
         pytest.param(
-            {"use": f"{__name__}:Inline", "name": "tone"}, MAX_CONCURRENT_GROUPS, id="quick"
+            evaluator_use("tone"), MAX_RESPONSES_PER_SLOW_BATCH, id="code that may be slow"
+        ),
+        pytest.param(
+            {"use": f"{__name__}:Inline", "name": "tone"}, DEFAULT_CONCURRENT_GROUPS, id="quick"
         ),
     ],
 )
@@ -521,7 +523,7 @@ def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, size: i
             results: AsyncIterator[list[Trace]] = made.ascore_many(groups())
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
-        assert made._batch_size == size
+        assert made._responses_per_batch == size
         return len(read)
 
     assert asyncio.run(first()) == MAX_GROUPS_WITHOUT_MODEL
@@ -567,7 +569,7 @@ def score_until(reached: int, holds: Callable[[int], bool], groups: int, **calls
 
 
 def test_small_groups_reach_the_configured_call_concurrency() -> None:
-    at_once = 2 * MAX_BATCH_SIZE + 8
+    at_once = 2 * MAX_RESPONSES_PER_BATCH + 8
     assert score_until(at_once, lambda number: True, at_once, concurrency=at_once) == {"ok"}
 
 
@@ -615,7 +617,7 @@ def test_a_slow_group_does_not_delay_later_ones() -> None:
 
 
 def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
-    most, read = MAX_GROUPS_WITHOUT_MODEL * (1 + MAX_WAITING), 0
+    most, read = MAX_GROUPS_WITHOUT_MODEL * (1 + MAX_FINISHED_PER_ACTIVE_GROUP), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jurygraph.messages import note_similar_names, shell_quote, validate
+from jurygraph.messages import notes_on_similar_names, shell_quote, validate
 from jurygraph.schema import Criterion, Response, Task, TaskLine
 from tests.rows import all_rows
 
@@ -53,7 +53,7 @@ def test_a_field_of_the_whole_in_an_entry_of_a_list_is_told_its_place() -> None:
 
 
 def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
-    (note,) = note_similar_names(["ann b", "Ann  B", "bo", "ann b"])
+    (note,) = notes_on_similar_names(["ann b", "Ann  B", "bo", "ann b"])
     assert note.startswith("'Ann  B' and 'ann b' differ only in case or spaces, and count as two")
 
 

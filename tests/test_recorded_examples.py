@@ -18,7 +18,7 @@ import pytest
 from examples.panel.scripted_judge import NAME, replied
 from jurygraph import Config, Jury, jury
 from jurygraph.graphs.groups import split_into_batches
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.sources import open_tasks, read_config
 from tests.examples import some_or_all
@@ -44,7 +44,7 @@ class InProcessJudge(Backend):
     """The scripted judge of the panel, without a server, whose address would be part of every request."""
 
     provider, model = "scripted", NAME
-    capabilities = Capabilities("native")
+    capabilities = EndpointCapabilities("native")
     costs_nothing = True
 
     async def complete(self, request: Request, timeout: float) -> Reply:

@@ -65,9 +65,9 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "decision/table.py": {
         scope: {"reduce"}
         for scope in (
-            "VerdictTable._effective",
+            "VerdictTable._adjust_turn_columns",
             "VerdictTable.count_discarded",
-            "VerdictTable.settled_weight",
+            "VerdictTable.judged_and_requested_weight",
             "_fill_cells",
             "_fold_columns",
         )
@@ -75,10 +75,15 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "decision/recipe.py": {
         scope: {"reduce"}
         for scope in (
-            "_build_input",
+            "_build_component_input",
             *(
-                f"_SpecBuilder.{name}"
-                for name in ("_evaluator_spec", "_check_inputs", "_with_fold", "_calibration")
+                f"_ComponentSpecBuilder.{name}"
+                for name in (
+                    "_evaluator_spec",
+                    "_check_inputs",
+                    "_set_evaluator_fold",
+                    "_calibration_of_input",
+                )
             ),
         )
     },
@@ -90,12 +95,14 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "graphs/routing.py": {"_reduce_scores": {"reduce"}},
     "graphs/score_graph.py": {},
     "graphs/traces.py": {},
-    "decision/decide.py": {name: {"reduce"} for name in ("fuse", "_outer_bounds", "_is_selective")},
+    "decision/decide.py": {
+        name: {"reduce"} for name in ("fuse", "_outer_bounds", "_may_discard_verdicts")
+    },
     "decision/combiners.py": {
         "input_means": {"mean"},
-        "_utility": {"mean"},
+        "_stakeholder_utility": {"mean"},
         "Product.combine": {"reduce"},
-        "Nash._welfare": {"reduce"},
+        "Nash._combine_utilities": {"reduce"},
     },
     "agents/data_synthesizer.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},

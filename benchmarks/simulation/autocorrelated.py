@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer import DriftTests, Measure, limits
+from jurygraph.agents.data_analyzer import DriftTests, SeriesMeasure, compute_cusum_limits
 from jurygraph.arrays import Floats
 
 SERIES = 10
@@ -26,10 +26,10 @@ def autoregression(rho: float, streams: int, seed: int) -> Iterator[Floats]:
 
 def alarms_per_thousand(rho: float, streams: int, steps: int, seed: int) -> float:
     """Return the alarms per 1,000 steps of ten series without change; a series restarts after each."""
-    tests, alarms = DriftTests((streams,), limits(ARL, SERIES)), 0
+    tests, alarms = DriftTests((streams,), compute_cusum_limits(ARL, SERIES)), 0
     for step, scores in zip(range(1, steps + 1), autoregression(rho, streams, seed), strict=False):
-        tests.feed(step, Measure(scores, scores, np.zeros_like(scores)))
+        tests.feed(step, SeriesMeasure(scores, scores, np.zeros_like(scores)))
         has_alarm = tests.has_alarm
         alarms += int(has_alarm.sum())
-        tests.restart(has_alarm)
+        tests.restart_series(has_alarm)
     return 1000.0 * SERIES * alarms / (streams * steps)

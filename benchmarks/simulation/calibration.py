@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
 from jurygraph.arrays import Floats, Ints
-from jurygraph.studies.simulate import CLASS_COUNT, Setting, stableval
+from jurygraph.studies.simulate import CLASS_COUNT, SimulationSetting, stableval
 
 BINS = 10
 
@@ -24,7 +24,7 @@ class Calibration(NamedTuple):
 
 
 def measure_calibration(
-    settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1
+    settings: Mapping[str, SimulationSetting], seeds: Sequence[int], jobs: int = 1
 ) -> dict[str, Calibration]:
     """Return the calibration of the greatest posterior of preset `converged`, by setting.
 
@@ -40,7 +40,7 @@ def measure_calibration(
     return {name: _from_bins(bins) for name, bins in zip(settings, bins_by_setting, strict=True)}
 
 
-def _bin_run(run: tuple[Setting, int]) -> Floats:
+def _bin_run(run: tuple[SimulationSetting, int]) -> Floats:
     simulated = stableval(*run)
     fitted = consensus.fit(
         simulated.item, simulated.annotator, simulated.label, n_classes=CLASS_COUNT

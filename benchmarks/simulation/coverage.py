@@ -27,19 +27,19 @@ from jurygraph.aggregation.consensus.model import FitProblem, Model, encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CLASS_COUNT,
-    CLASS_CREDITS,
-    CLEAR_ITEM_BETA,
-    HARD_ITEM_BETA,
+    CLEAR_ITEM_AMBIGUITY_BETA,
+    CREDIT_BY_CLASS,
+    HARD_ITEM_AMBIGUITY_BETA,
     RATER_BEHAVIOURS,
-    Setting,
     SimulatedEvaluation,
+    SimulationSetting,
     simulate_with,
     stableval,
 )
 
 AMBIGUITY = {
-    "clear": CLEAR_ITEM_BETA[0] / sum(CLEAR_ITEM_BETA),
-    "hard": HARD_ITEM_BETA[0] / sum(HARD_ITEM_BETA),
+    "clear": CLEAR_ITEM_AMBIGUITY_BETA[0] / sum(CLEAR_ITEM_AMBIGUITY_BETA),
+    "hard": HARD_ITEM_AMBIGUITY_BETA[0] / sum(HARD_ITEM_AMBIGUITY_BETA),
 }
 """Mean ambiguity of clear and of hard items."""
 INTERVALS = ("items", "bootstrap", "refits", "published")
@@ -62,7 +62,7 @@ class CoverageSettings(NamedTuple):
 
 
 def coverage(
-    setting: Setting,
+    setting: SimulationSetting,
     seeds: Sequence[int],
     effort: CoverageSettings,
     jobs: int = 1,
@@ -84,7 +84,7 @@ class _Intervals(NamedTuple):
     annotators: Floats
 
 
-def _measure_run(run: tuple[Setting, int, CoverageSettings]) -> Floats:
+def _measure_run(run: tuple[SimulationSetting, int, CoverageSettings]) -> Floats:
     """Return the figures of one evaluation, [intervals, figures]."""
     setting, seed, effort = run
     simulated = stableval(setting, seed)
@@ -139,7 +139,7 @@ def _true_values(
     simulated: SimulatedEvaluation, fitted: Consensus, further: SimulatedEvaluation
 ) -> tuple[Floats, ...]:
     """Return the agents' mean expected credit in the three readings, [agents] each."""
-    credit = simulated.setting.shares @ CLASS_CREDITS
+    credit = simulated.setting.shares @ CREDIT_BY_CLASS
     rows = further.item, further.annotator, further.label
     fitted_scores = further.scores(_predict(fitted, *rows))
     shift = credit - further.true_scores

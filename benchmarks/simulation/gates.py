@@ -10,7 +10,7 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.decision.table import apply_calibration
 from jurygraph.schema import CalibrationMethod
-from jurygraph.studies.calibration import LabelledScores, fit_calibration, threshold_for
+from jurygraph.studies.calibration import LabelledScores, find_gate_threshold, fit_calibration
 
 RATE = 0.1
 _EXCESS = 1.02
@@ -43,7 +43,7 @@ def break_promise(
     scores = np.linspace(0.0, 1.0, levels)
     labelled = LabelledScores("q", scores[level], targets, np.repeat(np.arange(tasks), size))
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
-    gate = threshold_for(labelled, fitted, RATE)
+    gate = find_gate_threshold(labelled, fitted, RATE)
     if gate is None:
         return False
     return bool(rejected[apply_calibration(scores, fitted) >= gate["threshold"]].sum() > RATE)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.inference.corrected import LabelledSample, labels_needed, ppi_mean
+from jurygraph.inference.corrected import LabelledSample, needed_label_count, ppi_mean
 
 ITEMS = 10_000
 MEAN = 0.37
@@ -50,7 +50,9 @@ def measure_need(design: NeedDesign, samples: int) -> NeedRatio:
     taken = []
     for seed in range(samples):
         labels, predictions = _draw_items(design, seed)
-        wanted = labels_needed(_label_first(design, labels, predictions, PILOT), HALF_WIDTH, _SCALE)
+        wanted = needed_label_count(
+            _label_first(design, labels, predictions, PILOT), HALF_WIDTH, _SCALE
+        )
         needed.append(float("nan") if wanted is None else wanted)
         taken.append(_find_count(design, labels, predictions))
     mean = float(np.mean(taken))

@@ -12,7 +12,12 @@ from jurygraph.aggregation.consensus import ItemPosteriors
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate import CLASS_COUNT, Setting, SimulatedEvaluation, stableval
+from jurygraph.studies.simulate import (
+    CLASS_COUNT,
+    SimulatedEvaluation,
+    SimulationSetting,
+    stableval,
+)
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)
 FIGURES = ("accuracy", "mse", "tau_b")
@@ -35,7 +40,7 @@ class Prior(NamedTuple):
 PANELS = tuple(Panel(annotators, items) for annotators in (3, 5, 9) for items in (50, 200, 1000))
 
 
-def setting(panel: Panel) -> Setting:
+def setting(panel: Panel) -> SimulationSetting:
     """Return a setting of five agents with a fifth of the items each.
 
     The annotators are drawn, for each seed, from the paper's pool of 18 normal, 6 strict, 4 lenient and 2 adversarial
@@ -46,7 +51,7 @@ def setting(panel: Panel) -> Setting:
         raise PlanError(
             f"{panel.items} items are not alike many for each of {len(QUALITIES)} agents"
         )
-    return Setting(
+    return SimulationSetting(
         qualities=QUALITIES, items=items, annotators=panel.annotators, labels=panel.annotators
     )
 

@@ -13,14 +13,19 @@ from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate import CLASS_COUNT, Setting, score_by_each_method, stableval
+from jurygraph.studies.simulate import (
+    CLASS_COUNT,
+    SimulationSetting,
+    score_by_each_method,
+    stableval,
+)
 
 SIZES = (100, 400, 1600, 6400)
 """Items of each agent."""
 FRACTION = 0.7
 SUBSETS = 2
 """Subsets of each evaluation."""
-MODEL = Setting(ambiguous=False)
+MODEL = SimulationSetting(ambiguous=False)
 
 
 class SubsetShifts(NamedTuple):
@@ -36,13 +41,13 @@ class SubsetShifts(NamedTuple):
     decided_by_one: Floats
 
 
-def measure_shifts(setting: Setting, seeds: Sequence[int], jobs: int = 1) -> SubsetShifts:
+def measure_shifts(setting: SimulationSetting, seeds: Sequence[int], jobs: int = 1) -> SubsetShifts:
     """Compare the scores by all annotators with those by each subset; each seed is one evaluation."""
     results = run_each(_measure_shift, [(setting, seed) for seed in seeds], jobs)
     return SubsetShifts(*(np.array(column) for column in zip(*results, strict=True)))
 
 
-def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
+def _measure_shift(run: tuple[SimulationSetting, int]) -> tuple[Floats, Floats, float]:
     setting, seed = run
     simulated = stableval(setting, seed)
     generator = np.random.default_rng([seed, SUBSETS])

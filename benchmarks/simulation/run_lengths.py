@@ -15,9 +15,9 @@ from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
     DriftTests,
-    Measure,
-    learn_reference,
-    limits,
+    SeriesMeasure,
+    compute_cusum_limits,
+    learn_calibration,
     measure_series,
 )
 
@@ -28,7 +28,7 @@ class Pool(NamedTuple):
     """Measured steps: `measure` [T, S] of the series by `names`."""
 
     names: tuple[str, ...]
-    measure: Measure
+    measure: SeriesMeasure
 
 
 class RunLengths(NamedTuple):
@@ -46,14 +46,14 @@ class RunLengths(NamedTuple):
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
     first = unchanged_steps(seed, CALIBRATION_STEPS)
-    reference = learn_reference(first)
+    reference = learn_calibration(first)
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
         for step in unchanged_steps(drawn, _CHUNK):
             series, measures = zip(*measure_series(step, reference, ("repetition",)), strict=True)
-            measured.append(Measure(*np.array(measures).T))
+            measured.append(SeriesMeasure(*np.array(measures).T))
     columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))
-    return Pool(tuple(item.name for item in series), Measure(*columns))
+    return Pool(tuple(item.name for item in series), SeriesMeasure(*columns))
 
 
 def run_lengths(
@@ -72,7 +72,7 @@ def run_lengths(
     alarms count. Streams are shared evenly among the pools.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    stacked = Measure(
+    stacked = SeriesMeasure(
         *(np.stack(column) for column in zip(*(one.measure for one in pools), strict=True))
     )
     names, size = pools[0].names, stacked.score.shape[1]
@@ -81,10 +81,10 @@ def run_lengths(
     if shift is not None:
         shifted = np.array([name == shift[0] for name in names])
         offset = np.where(shifted, shift[1] * np.nanstd(stacked.score, axis=(0, 1)), 0.0)
-    tests = DriftTests((streams, len(names)), limits(arl, len(names)))
+    tests = DriftTests((streams, len(names)), compute_cusum_limits(arl, len(names)))
     alarm_step = np.zeros(streams, np.int64)
     for step in range(1, after + max_steps + 1):
-        measure = Measure(
+        measure = SeriesMeasure(
             *(column[pool_of, rng.integers(size, size=streams)] for column in stacked)
         )
         if step > after:

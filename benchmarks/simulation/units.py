@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
-from jurygraph.studies.agreement import ScoredPart
+from jurygraph.studies.agreement import DimensionRatings
 from jurygraph.studies.comparison import ComparedResponse, compare
 from jurygraph.studies.reviewers import Predictions, report
 
@@ -27,7 +27,9 @@ def compare_judges(reviewers: int, items: int, shared: float, seed: int) -> bool
     scores = rng.integers(1, 6, len(item)).astype(float)
     names = tuple(map(str, range(reviewers)))
     keys = tuple(map(str, range(items)))
-    part = ScoredPart(None, names, keys, ("",), reviewer, item, item, np.zeros_like(item), scores)
+    part = DimensionRatings(
+        None, names, keys, ("",), reviewer, item, item, np.zeros_like(item), scores
+    )
     judges = []
     for name in ("first", "second"):
         of_items = rng.normal(size=items)

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.simulation.units import Cell
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import Estimate
-from jurygraph.inference.positive import Clustered, positive_mean
+from jurygraph.inference.positive import ValuesByCluster, mean_of_positive_values
 from jurygraph.studies.stability import semantic_to_repeat, variance, wording_variance
 
 NORMAL, SKEWED, UNLIKE = "normal", "exponential", "unlike"
@@ -36,7 +36,7 @@ def draw_scores(
     return scores[:, :variants], scores[:, variants:]
 
 
-def by_task(scores: Floats) -> Clustered:
+def by_task(scores: Floats) -> ValuesByCluster:
     return {str(task): [variance(row)] for task, row in enumerate(scores)}
 
 
@@ -60,7 +60,7 @@ def ratio_is_above_1(kind: str, tasks: int, variants: int, repeats: int, seed: i
 def cover_variance(kind: str, tasks: int, variants: int, seed: int) -> bool:
     """Return whether the interval of σ²_Sem contains the true variance."""
     scores, _ = draw_scores(kind, tasks, variants, 2, seed)
-    return _contains(positive_mean(by_task(scores)), 1.0)
+    return _contains(mean_of_positive_values(by_task(scores)), 1.0)
 
 
 def cover_part(

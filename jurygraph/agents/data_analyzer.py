@@ -33,7 +33,7 @@ CONFLICT_PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
 for components with few values the percentile is often the maximum."""
 _ROUNDING_ERROR = 1e-12
-COMPONENT_PREFIX = "component."
+COMPONENT_SERIES_PREFIX = "component."
 
 Direction = Literal["up", "down"]
 
@@ -61,35 +61,35 @@ class TrainingStep:
         groups: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
         self.rewards = _validate_column("rewards", rewards)
-        rows = len(self.rewards)
+        row_count = len(self.rewards)
         self.components: dict[str, Floats] = {}
         for name, column in sorted((components or {}).items()):
-            self.components[name] = _validate_column(f"component {name!r}", column, rows)
-        self.lengths = None if lengths is None else _validate_column("lengths", lengths, rows)
+            self.components[name] = _validate_column(f"component {name!r}", column, row_count)
+        self.lengths = None if lengths is None else _validate_column("lengths", lengths, row_count)
         self.groups: Ints | None = None
         """The number of each row's group, [n]; None without groups."""
         if groups is not None:
-            if len(groups) != rows:
+            if len(groups) != row_count:
                 raise InputError(
-                    f"a step: groups has {len(groups)} ids for {rows} rows; give one for each"
+                    f"a step: groups has {len(groups)} ids for {row_count} rows; give one for each"
                 )
-            ids = np.asarray(groups).astype(str)
-            self.groups = np.unique(ids, return_inverse=True)[1]
+            group_names = np.asarray(groups).astype(str)
+            self.groups = np.unique(group_names, return_inverse=True)[1]
         if self.lengths is not None and (self.lengths < 0.0).any():
             raise InputError("a step: lengths has a value below 0")
 
 
-def _validate_column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
+def _validate_column(name: str, values: ArrayLike, row_count: int | None = None) -> Floats:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
             f"a step: {name} are not all numbers; give NaN where there is none"
         ) from None
-    if column.ndim != 1 or not column.size or rows not in (None, column.size):
+    if column.ndim != 1 or not column.size or row_count not in (None, column.size):
         expected_shape_text = "one value for each response"
-        if rows is not None:
-            expected_shape_text = f"one value for each of {rows} rewards"
+        if row_count is not None:
+            expected_shape_text = f"one value for each of {row_count} rewards"
         raise InputError(f"a step: {name} has shape {column.shape}; give {expected_shape_text}")
     if (np.abs(column) > MAX_VALUE).any():
         raise InputError(
@@ -98,7 +98,7 @@ def _validate_column(name: str, values: ArrayLike, rows: int | None = None) -> F
     return column
 
 
-class Measure(NamedTuple):
+class SeriesMeasure(NamedTuple):
     """Series at a step, [S]: the `value` for people, and the `score` that is tested.
 
     `floor` is the least sd of a score's noise: the standard error that the step's own rows show.
@@ -109,37 +109,37 @@ class Measure(NamedTuple):
     floor: Any
 
 
-NO_MEASURE = Measure(np.nan, np.nan, np.nan)
+MISSING_MEASURE = SeriesMeasure(np.nan, np.nan, np.nan)
 
 
-def measure_mean(column: Floats, is_share: bool) -> Measure:
+def measure_mean(column: Floats, is_share: bool) -> SeriesMeasure:
     """Return the mean of the numbers in a column [n], each a number; NaN without one.
 
     A share in [0, 1] is tested as 2 arcsin √((n m + 3/8) / (n + 3/4)) (Anscombe 1948): near 0 and 1 shares are skewed,
     and their noise depends on their level; here neither. If all of its rows are equal, its floor is one flip.
     """
     values = column[~np.isnan(column)]
-    rows = len(values)
-    if not rows:
-        return NO_MEASURE
+    row_count = len(values)
+    if not row_count:
+        return MISSING_MEASURE
     mean = float(values.mean())
-    error = float(values.std()) / rows**0.5
+    standard_error = float(values.std()) / row_count**0.5
     if not is_share:
-        return _build_measure(mean, mean, error)
+        return _build_measure(mean, mean, standard_error)
 
-    def angle(share: float) -> float:
-        successes = rows * min(1.0, max(0.0, share))
-        return float(2.0 * np.arcsin(np.sqrt((successes + 0.375) / (rows + 0.75))))
+    def to_arcsine_score(share: float) -> float:
+        successes = row_count * min(1.0, max(0.0, share))
+        return float(2.0 * np.arcsin(np.sqrt((successes + 0.375) / (row_count + 0.75))))
 
-    score = angle(mean)
-    error = error or 1.0 / rows
-    rise = angle(mean + error) - score
-    fall = score - angle(mean - error)
-    return _build_measure(mean, score, max(rise, fall))
+    score = to_arcsine_score(mean)
+    standard_error = standard_error or 1.0 / row_count
+    score_rise = to_arcsine_score(mean + standard_error) - score
+    score_fall = score - to_arcsine_score(mean - standard_error)
+    return _build_measure(mean, score, max(score_rise, score_fall))
 
 
-def _build_measure(value: float, score: float, floor: float) -> Measure:
-    return Measure(value, score, max(floor, MIN_RELATIVE_SD * (1.0 + abs(score))))
+def _build_measure(value: float, score: float, floor: float) -> SeriesMeasure:
+    return SeriesMeasure(value, score, max(floor, MIN_RELATIVE_SD * (1.0 + abs(score))))
 
 
 def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) -> float:
@@ -152,19 +152,19 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) ->
     has_both = ~(np.isnan(lengths) | np.isnan(rewards))
     ranks = stats.rankdata(lengths[has_both])  # ties share their mean rank
     rewards = rewards[has_both]
-    group = np.zeros(len(rewards), dtype=np.intp) if groups is None else groups[has_both]
+    group_indices = np.zeros(len(rewards), dtype=np.intp) if groups is None else groups[has_both]
     deviations = []
     for column in (ranks, rewards):
-        means = np.bincount(group, column) / np.maximum(np.bincount(group), 1)
-        deviations.append(column - means[group])
+        group_means = np.bincount(group_indices, column) / np.maximum(np.bincount(group_indices), 1)
+        deviations.append(column - group_means[group_indices])
     x, y = deviations
-    size = np.sqrt(float(x @ x) * float(y @ y))
-    if size <= _ROUNDING_ERROR * max(1.0, float(rewards @ rewards)):
+    norm_product = np.sqrt(float(x @ x) * float(y @ y))
+    if norm_product <= _ROUNDING_ERROR * max(1.0, float(rewards @ rewards)):
         return float("nan")
-    return float(x @ y / size)
+    return float(x @ y / norm_product)
 
 
-def saturation(rewards: Floats, groups: Ints) -> Floats:
+def flag_saturated_groups(rewards: Floats, groups: Ints) -> Floats:
     """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [g]; NaN for groups of one."""
     count = int(groups.max()) + 1  # before rows without a reward go: their groups have an entry too
     has_reward = ~np.isnan(rewards)
@@ -174,17 +174,17 @@ def saturation(rewards: Floats, groups: Ints) -> Floats:
     low = np.full(count, np.inf)
     np.maximum.at(high, groups, rewards)
     np.minimum.at(low, groups, rewards)
-    sizes = np.bincount(groups, minlength=count)
-    return np.where(sizes > 1, high - low <= _ROUNDING_ERROR, np.nan)
+    group_sizes = np.bincount(groups, minlength=count)
+    return np.where(group_sizes > 1, high - low <= _ROUNDING_ERROR, np.nan)
 
 
-def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
-    """Return D_pair [n] of the components `opposed`; NaN if one is missing."""
-    columns = np.stack([step.components[name] for name in opposed], axis=-1)
+def disagreement(step: TrainingStep, opposed_names: Sequence[str]) -> Floats:
+    """Return D_pair [n] of the components `opposed_names`; NaN if one is missing."""
+    columns = np.stack([step.components[name] for name in opposed_names], axis=-1)
     return np.asarray(fusion.disagreement(columns))
 
 
-def conflict_limit(pairs: Sequence[Floats]) -> float:
+def find_conflict_threshold(pairs: Sequence[Floats]) -> float:
     """Return the least D_pair of a row in conflict, from those of the first steps; NaN without a number."""
     values = np.concatenate(pairs)
     values = values[~np.isnan(values)]
@@ -194,7 +194,7 @@ def conflict_limit(pairs: Sequence[Floats]) -> float:
     return float(high_values.min() if high_values.size else values.max())
 
 
-def measure_spread(rewards: Floats) -> Measure:
+def measure_spread(rewards: Floats) -> SeriesMeasure:
     """Return the sd of a step's rewards, tested as its logarithm; NaN with fewer than two.
 
     Its noise hardly depends on its level then: the standard error is about 1 / √(2 (n - 1)). A spread of 0 has no
@@ -202,10 +202,10 @@ def measure_spread(rewards: Floats) -> Measure:
     """
     values = rewards[~np.isnan(rewards)]
     if len(values) < 2:
-        return NO_MEASURE
+        return MISSING_MEASURE
     spread = float(values.std(ddof=1))
     if spread <= _ROUNDING_ERROR * (1.0 + float(np.abs(values).max())):
-        return Measure(0.0, np.nan, np.nan)
+        return SeriesMeasure(0.0, np.nan, np.nan)
     return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
 
 
@@ -215,32 +215,32 @@ def centered_rewards(step: TrainingStep) -> Floats:
     return rewards - rewards.mean() if len(rewards) else rewards
 
 
-def measure_shape(rewards: Floats, reference: Floats) -> Measure:
+def measure_shape(rewards: Floats, reference_rewards: Floats) -> SeriesMeasure:
     """Return how far a step's rewards, less their mean, are from those of the reference: Wasserstein's distance.
 
     That is the mean difference of rewards of equal rank. It is tested as its logarithm, since distances are skewed; a
     distance varies by about a quarter of itself. NaN with fewer than two rewards, without a reference, or at 0.
     """
     values = rewards[~np.isnan(rewards)]
-    if len(values) < 2 or not len(reference):
-        return NO_MEASURE
-    distance = float(stats.wasserstein_distance(values - values.mean(), reference))
+    if len(values) < 2 or not len(reference_rewards):
+        return MISSING_MEASURE
+    distance = float(stats.wasserstein_distance(values - values.mean(), reference_rewards))
     if distance <= _ROUNDING_ERROR:
-        return NO_MEASURE
+        return MISSING_MEASURE
     return _build_measure(distance, float(np.log(distance)), 0.25)
 
 
-class Series(NamedTuple):
+class SeriesSpec(NamedTuple):
     """A series by name, with the direction that is bad, and whether it is tested as a share or by its logarithm."""
 
     name: str
     adverse: Direction
     is_share: bool = False
-    is_logarithm: bool = False
+    is_tested_by_logarithm: bool = False
 
-    def to_value(self, score: float) -> float:
+    def value_of_score(self, score: float) -> float:
         """Return the value that has this score; for a share, to within 1 / n."""
-        if self.is_logarithm:
+        if self.is_tested_by_logarithm:
             return float(np.exp(score))
         return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2) if self.is_share else score
 
@@ -250,64 +250,74 @@ OPPOSED_COMPONENTS = ("accuracy", "format", "steps")
 CALIBRATION_STEPS = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
 
 
-class Reference(NamedTuple):
+class StreamCalibration(NamedTuple):
     """Facts of a stream's first steps by which all are measured: its `opposed` components, and `shares`, in [0, 1].
 
-    `conflict` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each step's
-    mean; NaN, and empty, before they are known.
+    `conflict_threshold` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each
+    step's mean; NaN, and empty, before they are known.
     """
 
     opposed: Sequence[str]
     shares: Collection[str]
-    conflict: float
+    conflict_threshold: float
     rewards: Floats
 
 
-def learn_reference(first_steps: Sequence[TrainingStep]) -> Reference:
+def learn_calibration(first_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = first_steps[0].components
     shares = []
     for name, column in components.items():
         if not ((column < 0.0) | (column > 1.0)).any():
             shares.append(name)
-    opposed = [name for name in OPPOSED_COMPONENTS if name in components]
-    if len(opposed) < 2:
-        opposed = []
+    opposed_names = [name for name in OPPOSED_COMPONENTS if name in components]
+    if len(opposed_names) < 2:
+        opposed_names = []
     if len(first_steps) < CALIBRATION_STEPS:
-        return Reference(opposed, shares, float("nan"), np.empty(0))
+        return StreamCalibration(opposed_names, shares, float("nan"), np.empty(0))
     rewards = np.concatenate([centered_rewards(step) for step in first_steps])
-    conflict = float("nan")
-    if opposed:
-        conflict = conflict_limit([disagreement(step, opposed) for step in first_steps])
-    return Reference(opposed, shares, conflict, rewards)
+    conflict_threshold = float("nan")
+    if opposed_names:
+        conflict_threshold = find_conflict_threshold(
+            [disagreement(step, opposed_names) for step in first_steps]
+        )
+    return StreamCalibration(opposed_names, shares, conflict_threshold, rewards)
 
 
 def measure_series(
-    step: TrainingStep, reference: Reference, penalties: Collection[str]
-) -> Iterator[tuple[Series, Measure]]:
+    step: TrainingStep, calibration: StreamCalibration, penalty_names: Collection[str]
+) -> Iterator[tuple[SeriesSpec, SeriesMeasure]]:
     """Yield the series of a step, each with its measure, which is NaN if it has no value."""
-    yield Series("reward", "down"), measure_mean(step.rewards, is_share=False)
-    yield Series("spread", "down", is_logarithm=True), measure_spread(step.rewards)
-    shape = measure_shape(step.rewards, reference.rewards)
-    yield Series("shape", "up", is_logarithm=True), shape
+    yield SeriesSpec("reward", "down"), measure_mean(step.rewards, is_share=False)
+    yield SeriesSpec("spread", "down", is_tested_by_logarithm=True), measure_spread(step.rewards)
+    shape = measure_shape(step.rewards, calibration.rewards)
+    yield SeriesSpec("shape", "up", is_tested_by_logarithm=True), shape
     for name, column in step.components.items():
-        adverse: Direction = "up" if name in penalties else "down"
-        series = Series(f"{COMPONENT_PREFIX}{name}", adverse, name in reference.shares)
+        adverse: Direction = "up" if name in penalty_names else "down"
+        series = SeriesSpec(f"{COMPONENT_SERIES_PREFIX}{name}", adverse, name in calibration.shares)
         yield series, measure_mean(column, series.is_share)
-    failed = np.where(np.isnan(step.rewards), 1.0, 0.0)
-    yield Series("failed", "up", is_share=True), measure_mean(failed, is_share=True)
+    failure_flags = np.where(np.isnan(step.rewards), 1.0, 0.0)
+    yield SeriesSpec("failed", "up", is_share=True), measure_mean(failure_flags, is_share=True)
     if step.lengths is not None:
-        yield Series("length", "up"), measure_mean(step.lengths, is_share=False)
+        yield SeriesSpec("length", "up"), measure_mean(step.lengths, is_share=False)
         r = length_correlation(step.lengths, step.rewards, step.groups)
-        yield Series("length_reward", "up"), _build_measure(r, r, len(step.rewards) ** -0.5)
-    if reference.opposed and step.components.keys() >= set(reference.opposed):
-        pairs = disagreement(step, reference.opposed)
-        is_conflict = pairs >= reference.conflict - MIN_RELATIVE_SD
-        conflict = np.where(np.isnan(pairs - reference.conflict), np.nan, is_conflict)
-        yield Series("conflict", "up", is_share=True), measure_mean(conflict, is_share=True)
+        yield SeriesSpec("length_reward", "up"), _build_measure(r, r, len(step.rewards) ** -0.5)
+    if calibration.opposed and step.components.keys() >= set(calibration.opposed):
+        pairs = disagreement(step, calibration.opposed)
+        is_conflict = pairs >= calibration.conflict_threshold - MIN_RELATIVE_SD
+        conflict_flags = np.where(
+            np.isnan(pairs - calibration.conflict_threshold), np.nan, is_conflict
+        )
+        yield (
+            SeriesSpec("conflict", "up", is_share=True),
+            measure_mean(conflict_flags, is_share=True),
+        )
     if step.groups is not None:
-        saturated = saturation(step.rewards, step.groups)
-        yield Series("saturation", "up", is_share=True), measure_mean(saturated, is_share=True)
+        saturation_flags = flag_saturated_groups(step.rewards, step.groups)
+        yield (
+            SeriesSpec("saturation", "up", is_share=True),
+            measure_mean(saturation_flags, is_share=True),
+        )
 
 
 CUSUM_REFERENCES = (0.25, 1.0)
@@ -315,22 +325,22 @@ CUSUM_REFERENCES = (0.25, 1.0)
 score that is far enough out exceeds the limit of the second one at once."""
 TESTS_PER_SERIES = 2 * len(CUSUM_REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
-SCORES_BEFORE_TESTS = 10
+MIN_SCORES_BEFORE_TESTS = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
 MIN_CUSUM_WEIGHT = 0.5
-_MAX_SCORE = 8.0
-_SIDE_SIGNS = np.array([1.0, -1.0])
+_MAX_NORMAL_SCORE = 8.0
+_CUSUM_SIDE_SIGNS = np.array([1.0, -1.0])
 _CUSUM_REFERENCE_COLUMN = np.array(CUSUM_REFERENCES)[:, None]
 
 
-def run_length(k: float, h: float) -> float:
+def average_run_length(k: float, h: float) -> float:
     """Return the ARL of a one-sided CUSUM of standard normal scores, reference value k > 0, limit h: Siegmund's
     approximation (1985), (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166, which adds the overshoot at both ends."""
     b = h + 1.166
     return float((np.expm1(2 * k * b) - 2 * k * b) / (2 * k * k))
 
 
-def limits(arl: float, series: int) -> Floats:
+def compute_cusum_limits(arl: float, series: int) -> Floats:
     """Return limits of the CUSUMs [K] that give all tests of so many series together this ARL.
 
     Each has an equal share of the false alarms. Alarms of one test occur at a rate of 1 / ARL, and the rates add up;
@@ -338,15 +348,15 @@ def limits(arl: float, series: int) -> Floats:
     """
     arl_per_test = arl * series * TESTS_PER_SERIES
 
-    def limit(k: float) -> float:
+    def limit_for_reference(k: float) -> float:
         highest = 10.0 + np.log(arl_per_test) / k
 
-        def log_ratio(h: float) -> float:
-            return float(np.log(run_length(k, h) / arl_per_test))
+        def log_arl_ratio(h: float) -> float:
+            return float(np.log(average_run_length(k, h) / arl_per_test))
 
-        return float(optimize.brentq(log_ratio, 0.0, highest))
+        return float(optimize.brentq(log_arl_ratio, 0.0, highest))
 
-    return np.array([limit(k) for k in CUSUM_REFERENCES])
+    return np.array([limit_for_reference(k) for k in CUSUM_REFERENCES])
 
 
 class Baseline(NamedTuple):
@@ -365,7 +375,7 @@ class Baseline(NamedTuple):
         sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
         return np.maximum(np.maximum(sd, self.floor), floor)
 
-    def learn(self, measure: Measure) -> "Baseline":
+    def learn(self, measure: SeriesMeasure) -> "Baseline":
         has_score = ~np.isnan(measure.score)
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
@@ -379,8 +389,8 @@ class Baseline(NamedTuple):
 class DriftTests:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
-    def __init__(self, shape: tuple[int, ...], limits: Floats) -> None:
-        self.limits = limits
+    def __init__(self, shape: tuple[int, ...], cusum_limits: Floats) -> None:
+        self.limits = cusum_limits
         self.baseline = Baseline(*np.zeros((4, *shape)))
         sides = (*shape, len(CUSUM_REFERENCES), 2)
         self.cusum = np.zeros(sides)
@@ -389,12 +399,12 @@ class DriftTests:
         """The baseline when each CUSUM was last 0."""
         self.last_zero_step = np.zeros(sides)
 
-    def feed(self, step: int, measure: Measure) -> Floats:
+    def feed(self, step: int, measure: SeriesMeasure) -> Floats:
         """Test the scores [..., S] of a step against earlier ones, and learn them.
 
         Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
         """
-        is_tested = ~np.isnan(measure.score) & (self.baseline.n >= SCORES_BEFORE_TESTS)
+        is_tested = ~np.isnan(measure.score) & (self.baseline.n >= MIN_SCORES_BEFORE_TESTS)
         expected = np.where(is_tested, self.baseline.mean, np.nan)
         sd = self.baseline.sd(np.where(is_tested, measure.floor, 1.0))
         u = self._normal_scores((measure.score - expected) / sd)
@@ -403,57 +413,62 @@ class DriftTests:
         return u
 
     @property
-    def excess(self) -> Floats:
+    def cusum_to_limit_ratio(self) -> Floats:
         """Return each CUSUM as a multiple of its limit, [..., S, K, 2]."""
         return self.cusum / self.limits[:, None]
 
     @property
     def has_alarm(self) -> Bools:
         """Return which series have a CUSUM above its limit, [..., S]."""
-        return np.asarray((self.excess > 1.0).any(axis=(-2, -1)))
+        return np.asarray((self.cusum_to_limit_ratio > 1.0).any(axis=(-2, -1)))
 
-    def _normal_scores(self, size: Floats) -> Floats:
+    def _normal_scores(self, difference_in_sd: Floats) -> Floats:
         """Return normal scores, within ±8, of differences in sd from what was expected."""
         n = self.baseline.n
-        freedom = np.maximum(n - 1.0, 1.0)
-        t = size / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
+        degrees_of_freedom = np.maximum(n - 1.0, 1.0)
+        t = difference_in_sd / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
         # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
-        tail = special.ndtri(special.stdtr(freedom, -np.abs(t)))
-        return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
+        normal_quantile = special.ndtri(special.stdtr(degrees_of_freedom, -np.abs(t)))
+        return np.asarray(np.sign(t) * np.minimum(-normal_quantile, _MAX_NORMAL_SCORE))
 
     def _update_cusums(self, step: int, u: Floats, is_tested: Bools) -> None:
-        is_zero = self.cusum <= 0.0
+        is_cusum_zero = self.cusum <= 0.0
         new_baseline = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
         pairs = zip(new_baseline, self.baseline_at_zero, strict=True)
-        statistics = [np.where(is_zero, current, earlier) for current, earlier in pairs]
-        self.baseline_at_zero = Baseline(*statistics)
-        self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
+        baseline_statistics = [
+            np.where(is_cusum_zero, current_statistic, earlier_statistic)
+            for current_statistic, earlier_statistic in pairs
+        ]
+        self.baseline_at_zero = Baseline(*baseline_statistics)
+        self.last_zero_step = np.where(is_cusum_zero, step - 1, self.last_zero_step)
         n = np.maximum(new_baseline.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
-        increment = w * (_SIDE_SIGNS * u[..., None, None] - _CUSUM_REFERENCE_COLUMN * w)
-        grown_cusum = np.maximum(self.cusum + increment, 0.0)
+        cusum_increment = w * (_CUSUM_SIDE_SIGNS * u[..., None, None] - _CUSUM_REFERENCE_COLUMN * w)
+        grown_cusum = np.maximum(self.cusum + cusum_increment, 0.0)
         self.cusum = np.where(is_tested[..., None, None], grown_cusum, self.cusum)
 
-    def restart(self, series: Bools) -> None:
-        statistics = [np.where(series, 0.0, statistic) for statistic in self.baseline]
-        self.baseline = Baseline(*statistics)
-        self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
+    def restart_series(self, is_restarted: Bools) -> None:
+        baseline_statistics = [
+            np.where(is_restarted, 0.0, statistic) for statistic in self.baseline
+        ]
+        self.baseline = Baseline(*baseline_statistics)
+        self.cusum = np.where(is_restarted[..., None, None], 0.0, self.cusum)
 
 
-MIN_STEPS = SCORES_BEFORE_TESTS + 1  # the first step at which anything is tested
+FIRST_TESTED_STEP = MIN_SCORES_BEFORE_TESTS + 1  # the first step at which anything is tested
 MAX_ARL = 1e9
-LEARNING_FROM_FIRST_STEPS = ("shape", "conflict")
+CALIBRATED_SERIES_NAMES = ("shape", "conflict")
 """Series that compare with the first steps, and have no value in them."""
-MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
+MAX_STEPS_BETWEEN_RELATED_ALERTS = 50  # the number of steps within which changes are related
 
-ACCURACY_SERIES = "component.accuracy"
-_STEPS_BEFORE = 40
-_LATEST_STEPS = 5
+ACCURACY_SERIES_NAME = "component.accuracy"
+_STEPS_BEFORE_CHANGE = 40
+_LATEST_STEP_COUNT = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
 # the change from which a series has clearly moved, in sd of the steps before
-_CLEAR_MOVE_IN_SD = 1.5
-_FOLLOWED_SHARE_OF_FALL = 0.65
-_HELD_SHARE_OF_FALL = 0.25
+_MIN_CLEAR_MOVE_IN_SD = 1.5
+_REWARD_FOLLOWS_FALL_THRESHOLD = 0.65
+_REWARD_HOLDS_THRESHOLD = 0.25
 """The reward fell with accuracy from the first of these shares of its fall on, each in its own sd, as an honest reward
 does; it holds if it fell by less than the second."""
 
@@ -493,7 +508,7 @@ class Analyzer:
             raise InputError(f"arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
         self.arl = arl
         self.penalties = penalties
-        self.series: tuple[Series, ...] = ()
+        self.series: tuple[SeriesSpec, ...] = ()
         self.values: list[Floats] = []
         """Of each step, the values [S] in the order of the series."""
         self.normal_scores: list[Floats] = []
@@ -504,7 +519,7 @@ class Analyzer:
         self._last_hack_step: int | None = None
 
     @property
-    def steps(self) -> int:
+    def step_count(self) -> int:
         return len(self.values)
 
     def observe(self, step: TrainingStep) -> tuple[Alert, ...]:
@@ -513,49 +528,52 @@ class Analyzer:
         Raises `InputError` if its series differ from those of earlier steps.
         """
         if not self.series:
-            self._reference = learn_reference([step])
-        measured_series = list(measure_series(step, self._reference, self.penalties))
-        series = tuple(member for member, _ in measured_series)
+            self._calibration = learn_calibration([step])
+        measured_series = list(measure_series(step, self._calibration, self.penalties))
+        series = tuple(one_series for one_series, _ in measured_series)
         if not self.series:
             self.series = series
-            self.tests = DriftTests((len(series),), limits(self.arl, len(series)))
+            self.tests = DriftTests((len(series),), compute_cusum_limits(self.arl, len(series)))
         self._require_same_series(series)
-        measure = Measure(*np.array([numbers for _, numbers in measured_series]).T)
+        measure = SeriesMeasure(*np.array([numbers for _, numbers in measured_series]).T)
         self.values.append(measure.value)
         self._scores.append(measure.score)
-        self.normal_scores.append(self.tests.feed(self.steps, measure))
+        self.normal_scores.append(self.tests.feed(self.step_count, measure))
         has_alarm = self.tests.has_alarm
-        alerts = [self._alert(int(index)) for index in np.flatnonzero(has_alarm)]
+        alerts = [self._build_alert(int(index)) for index in np.flatnonzero(has_alarm)]
         self._last_alert |= {alert.series: alert for alert in alerts}
-        hack = self._diagnose()
-        if hack is not None:
-            last = self._last_hack_step
-            if last is None or self.steps - last > MAX_STEPS_BETWEEN_RELATED:
-                alerts.append(hack)  # and not a continuing one
-            self._last_hack_step = self.steps
-        self.tests.restart(has_alarm)
-        if self.steps <= CALIBRATION_STEPS:
+        hack_alert = self._diagnose_hacking()
+        if hack_alert is not None:
+            last_hack_step = self._last_hack_step
+            if (
+                last_hack_step is None
+                or self.step_count - last_hack_step > MAX_STEPS_BETWEEN_RELATED_ALERTS
+            ):
+                alerts.append(hack_alert)  # and not a continuing one
+            self._last_hack_step = self.step_count
+        self.tests.restart_series(has_alarm)
+        if self.step_count <= CALIBRATION_STEPS:
             self._first_steps.append(step)
-            self._reference = learn_reference(self._first_steps)
+            self._calibration = learn_calibration(self._first_steps)
         self.alerts += alerts
         return tuple(alerts)
 
-    def _require_same_series(self, found_series: Sequence[Series]) -> None:
+    def _require_same_series(self, found_series: Sequence[SeriesSpec]) -> None:
         names = {series.name for series in found_series}
         differing_names = sorted(names ^ {series.name for series in self.series})
         if differing_names:
-            lack_or_have = "lack" if differing_names[0] in names else "have"
+            verb_text = "lack" if differing_names[0] in names else "have"
             raise InputError(
-                f"step {self.steps + 1}: the steps before {lack_or_have} the series "
+                f"step {self.step_count + 1}: the steps before {verb_text} the series "
                 f"{differing_names[0]!r}; give every step the same, with NaN where there is no number"
             )
 
-    def _alert(self, index: int) -> Alert:
+    def _build_alert(self, index: int) -> Alert:
         """Return the alert of a series, by the CUSUM that exceeds its limit by the largest factor."""
         series = self.series[index]
         tests = self.tests
-        reference, side = divmod(int(np.argmax(tests.excess[index])), 2)
-        test = (index, reference, side)
+        reference, side_index = divmod(int(np.argmax(tests.cusum_to_limit_ratio[index])), 2)
+        test = (index, reference, side_index)
         baseline_before = Baseline(
             *(float(statistic[test]) for statistic in tests.baseline_at_zero)
         )
@@ -565,16 +583,16 @@ class Analyzer:
             baseline_now.n - baseline_before.n
         )
         size = (score - baseline_before.mean) / float(baseline_before.sd())
-        before = series.to_value(baseline_before.mean)
-        after = series.to_value(score)
+        before = series.value_of_score(baseline_before.mean)
+        after = series.value_of_score(score)
         since = int(tests.last_zero_step[test]) + 1
-        direction: Direction = "down" if side else "up"
-        rises_or_falls = "falls" if side else "rises"
-        change = (
+        direction: Direction = "down" if side_index else "up"
+        verb_text = "falls" if side_index else "rises"
+        change_text = (
             f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
         return Alert(
-            step=self.steps,
+            step=self.step_count,
             series=series.name,
             kind="change",
             direction=direction,
@@ -583,65 +601,87 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.steps}: {series.name} {rises_or_falls} {change}",
+            sentence=f"step {self.step_count}: {series.name} {verb_text} {change_text}",
         )
 
-    def _diagnose(self) -> Alert | None:
+    def _diagnose_hacking(self) -> Alert | None:
         """Return the hack that recent alerts show together, each of which alone may be harmless."""
-        fall = self._recent_alert(ACCURACY_SERIES, "down")
-        if fall is not None and (evidence := self._describe_unshared_fall(fall.since)):
-            return self._explain_hacking(fall, evidence)
-        length = self._recent_alert("length", "up")
-        if length is not None and self._recent_alert("length_reward", "up") is not None:
-            return self._explain_hacking(length, ["length rises", "length_reward rises"])
+        accuracy_alert = self._recent_alert(ACCURACY_SERIES_NAME, "down")
+        if accuracy_alert is not None and (
+            evidence := self._find_reward_divergence(accuracy_alert.since)
+        ):
+            return self._explain_hacking(accuracy_alert, evidence)
+        length_alert = self._recent_alert("length", "up")
+        if length_alert is not None and self._recent_alert("length_reward", "up") is not None:
+            return self._explain_hacking(length_alert, ["length rises", "length_reward rises"])
         return None
 
     def _recent_alert(self, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)
         if alert is None or alert.direction != direction:
             return None
-        is_recent = self.steps - alert.step <= MAX_STEPS_BETWEEN_RELATED
-        return alert if is_recent else None
+        is_recent_alert = self.step_count - alert.step <= MAX_STEPS_BETWEEN_RELATED_ALERTS
+        return alert if is_recent_alert else None
 
-    def _describe_unshared_fall(self, since: int) -> list[str]:
+    def _find_reward_divergence(self, since: int) -> list[str]:
         """Return the evidence that the reward did not follow a fall of accuracy; empty if it did, or accuracy is back.
 
         Other series count if they rose since the same step.
         """
-        movements = self._measure_movements(since)
-        accuracy = movements[ACCURACY_SERIES]
+        movement_by_series = self._measure_movements(since)
+        accuracy_movement = movement_by_series[ACCURACY_SERIES_NAME]
         if (
-            not accuracy < -_CLEAR_MOVE_IN_SD
-            or not movements["reward"] > _FOLLOWED_SHARE_OF_FALL * accuracy
+            not accuracy_movement < -_MIN_CLEAR_MOVE_IN_SD
+            or not movement_by_series["reward"] > _REWARD_FOLLOWS_FALL_THRESHOLD * accuracy_movement
         ):
             return []
         evidence = [
-            f"{name} rises" for name in ("reward", "format") if movements[name] > _CLEAR_MOVE_IN_SD
+            f"{name} rises"
+            for name in ("reward", "format")
+            if movement_by_series[name] > _MIN_CLEAR_MOVE_IN_SD
         ]
-        if "reward rises" not in evidence and movements["reward"] > _HELD_SHARE_OF_FALL * accuracy:
+        if (
+            "reward rises" not in evidence
+            and movement_by_series["reward"] > _REWARD_HOLDS_THRESHOLD * accuracy_movement
+        ):
             evidence.append("reward holds")
-        further_rises = [
+        length_rise_texts = [
             f"{name} rises"
             for name in ("length", "length_reward")
-            if movements[name] > _CLEAR_MOVE_IN_SD
+            if movement_by_series[name] > _MIN_CLEAR_MOVE_IN_SD
         ]
-        return ["accuracy falls", *evidence, *further_rises] if evidence else []
+        return ["accuracy falls", *evidence, *length_rise_texts] if evidence else []
 
     def _measure_movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
-        earlier_scores = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE) : since - 1])
-        latest_scores = np.array(self._scores[max(since - 1, self.steps - _LATEST_STEPS) :])
-        movements = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
+        earlier_scores = np.array(
+            self._scores[max(0, since - 1 - _STEPS_BEFORE_CHANGE) : since - 1]
+        )
+        latest_scores = np.array(
+            self._scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :]
+        )
+        movement_by_series = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
         for index, series in enumerate(self.series):
             earlier_values = earlier_scores[~np.isnan(earlier_scores[:, index]), index]
             latest_values = latest_scores[~np.isnan(latest_scores[:, index]), index]
             if len(earlier_values) > 1 and len(latest_values):
                 floor = float(self.tests.baseline.floor[index])
                 sd = max(float(earlier_values.std(ddof=1)), floor)
-                movements[series.name] = float(latest_values.mean() - earlier_values.mean()) / sd
-        return movements | {"format": movements.get("component.format", 0.0)}
+                movement_by_series[series.name] = (
+                    float(latest_values.mean() - earlier_values.mean()) / sd
+                )
+        return movement_by_series | {"format": movement_by_series.get("component.format", 0.0)}
 
-    def _explain_hacking(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
-        begin = f"step {self.steps}: the reward looks hacked, since about step {anchor.since}"
-        update = {"step": self.steps, "kind": "hack", "adverse": True, "evidence": tuple(evidence)}
-        return anchor.model_copy(update={**update, "sentence": f"{begin}: {', '.join(evidence)}"})
+    def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
+        beginning_text = (
+            f"step {self.step_count}: the reward looks hacked, since about step {first_alert.since}"
+        )
+        updated_fields = {
+            "step": self.step_count,
+            "kind": "hack",
+            "adverse": True,
+            "evidence": tuple(evidence),
+        }
+        return first_alert.model_copy(
+            update={**updated_fields, "sentence": f"{beginning_text}: {', '.join(evidence)}"}
+        )

@@ -19,20 +19,22 @@ from pydantic import Field
 
 from jurygraph.agents.roles import Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.safety.gates import remove_invisible
-from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
+from jurygraph.schema import EvaluatorScope, GraphBranch, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
-from jurygraph.schema.task import query_text
+from jurygraph.schema.task import query_to_text
 
 T = TypeVar("T")
 S = TypeVar("S", str, tuple[str, ...])
 
 MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
-_UNSPACED_SCRIPTS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_BLANK_LETTERS = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
+_UNSPACED_SCRIPT_RANGES = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_BLANK_CHARACTER_PATTERN = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
 """Characters that look blank but are no white space: the underscore, the blank of Braille, and fillers of Hangul."""
 
-_WORD_OR_SIGNS = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+|[^\w\s]+")
+_WORD_OR_SIGNS_PATTERN = re.compile(
+    rf"[{_UNSPACED_SCRIPT_RANGES}]|[^\W{_UNSPACED_SCRIPT_RANGES}]+|[^\w\s]+"
+)
 
 
 def words(text: str) -> list[str]:
@@ -43,50 +45,51 @@ def words(text: str) -> list[str]:
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
     pieces: list[str] = []
-    for run in _WORD_OR_SIGNS.findall(_fold_case(text)):
-        if len(run) <= MAX_WORD_LENGTH:
-            pieces.append(run)
+    for character_run in _WORD_OR_SIGNS_PATTERN.findall(_fold_case(text)):
+        if len(character_run) <= MAX_WORD_LENGTH:
+            pieces.append(character_run)
         else:
-            pieces.extend(_cut_into_pieces(run, 5))
+            pieces.extend(_cut_into_pieces(character_run, 5))
     return pieces
 
 
 def _fold_case(text: str) -> str:
-    return remove_invisible(_BLANK_LETTERS.sub(" ", text)).casefold()
+    return remove_invisible(_BLANK_CHARACTER_PATTERN.sub(" ", text)).casefold()
 
 
 def _cut_into_pieces(sequence: S, size: int) -> list[S]:
     return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
-def has_content(word: str) -> bool:
+def has_letter_or_digit(word: str) -> bool:
     return any(map(str.isalnum, word))
 
 
-def is_silent(text: str) -> bool:
-    return not has_content(_fold_case(text))
+def has_no_words(text: str) -> bool:
+    return not has_letter_or_digit(_fold_case(text))
 
 
-def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
+def to_ngrams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
     """Return all n-grams in their order: len(sequence) - n + 1 of them, or none."""
     return list(zip(*(sequence[start:] for start in range(n)), strict=False))
 
 
 MAX_CHARACTERS = 100_000  # the number of characters in which repetitions are searched; longer texts are cut there
 
-_SENTENCE_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
+_SENTENCE_END_PATTERN = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 
-ORDINARY_COMPRESSION = 0.55
+MIN_ORDINARY_COMPRESSED_SHARE = 0.55
 """The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
 characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
 
 
-def brevity(length: int, free_words: float, limit: float) -> float:
-    """Return 1 up to the `free_words`, above 0 words, falling linearly to 0 at `limit`, above 1, times as many."""
-    return min(1.0, max(0.0, (limit - length / free_words) / (limit - 1.0)))
+def length_score(length: int, free_word_count: float, limit_factor: float) -> float:
+    """Return 1 up to the `free_word_count`, above 0 words, falling linearly to 0 at `limit_factor`, above 1, times as
+    many."""
+    return min(1.0, max(0.0, (limit_factor - length / free_word_count) / (limit_factor - 1.0)))
 
 
-def free_length(reference: int, group: Sequence[int]) -> float:
+def compute_free_word_count(reference: int, group: Sequence[int]) -> float:
     """Return the number of words that cost nothing: the reference's, or the group's median if that is less.
 
     `reference` is 0 without one. Empty responses do not count.
@@ -96,26 +99,30 @@ def free_length(reference: int, group: Sequence[int]) -> float:
     return min(reference or median_length, median_length)
 
 
-def freshness(text: str) -> float:
+def unrepeated_share(text: str) -> float:
     """Return 1 - the share of the text's words in sentences that repeat earlier ones; 0 for a text without words.
 
     A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
     its distinct 3-grams occurred in earlier sentences.
     """
-    seen_units: set[tuple[str, ...]] = set()
-    seen_grams: set[tuple[str, ...]] = set()
-    total = repeated_count = 0
-    sentences = (tuple(words(sentence)) for sentence in _SENTENCE_END.split(text[:MAX_CHARACTERS]))
+    seen_sentence_pieces: set[tuple[str, ...]] = set()
+    seen_ngrams: set[tuple[str, ...]] = set()
+    total = repeated_word_count = 0
+    sentences = (
+        tuple(words(sentence)) for sentence in _SENTENCE_END_PATTERN.split(text[:MAX_CHARACTERS])
+    )
     # Cut, so that text without sentence ends is compared too.
-    for unit in chain.from_iterable(_cut_into_pieces(sentence, 40) for sentence in sentences):
-        unit_grams = set(grams(unit, 3))
-        is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
-        total += len(unit)
-        if is_known or unit in seen_units:
-            repeated_count += len(unit)
-        seen_units.add(unit)
-        seen_grams |= unit_grams
-    return 1.0 - repeated_count / total if total else 0.0
+    for sentence_piece in chain.from_iterable(
+        _cut_into_pieces(sentence, 40) for sentence in sentences
+    ):
+        piece_ngrams = set(to_ngrams(sentence_piece, 3))
+        is_known = bool(piece_ngrams) and len(piece_ngrams & seen_ngrams) >= 0.8 * len(piece_ngrams)
+        total += len(sentence_piece)
+        if is_known or sentence_piece in seen_sentence_pieces:
+            repeated_word_count += len(sentence_piece)
+        seen_sentence_pieces.add(sentence_piece)
+        seen_ngrams |= piece_ngrams
+    return 1.0 - repeated_word_count / total if total else 0.0
 
 
 def compressed_share(text: str) -> float:
@@ -125,35 +132,35 @@ def compressed_share(text: str) -> float:
     character that it adds, and of the number of an earlier phrase. Not zlib, since its builds differ in their output.
     `text` is not empty.
     """
-    width = max(8, len(set(text)).bit_length())
-    phrases: dict[tuple[int, str], int] = {}
-    phrase = bits = 0
-    for char in text:
-        longer_phrase = phrases.get((phrase, char))
-        if longer_phrase is not None:
-            phrase = longer_phrase
+    bits_per_character = max(8, len(set(text)).bit_length())
+    phrase_numbers: dict[tuple[int, str], int] = {}
+    phrase_number = bit_count = 0
+    for character in text:
+        longer_phrase_number = phrase_numbers.get((phrase_number, character))
+        if longer_phrase_number is not None:
+            phrase_number = longer_phrase_number
             continue
-        phrases[phrase, char] = len(phrases) + 1
-        bits += len(phrases).bit_length() + width
-        phrase = 0
-    rest_bits = len(phrases).bit_length() if phrase else 0
-    return (bits + rest_bits) / (width * len(text))
+        phrase_numbers[phrase_number, character] = len(phrase_numbers) + 1
+        bit_count += len(phrase_numbers).bit_length() + bits_per_character
+        phrase_number = 0
+    remaining_bit_count = len(phrase_numbers).bit_length() if phrase_number else 0
+    return (bit_count + remaining_bit_count) / (bits_per_character * len(text))
 
 
-MAX_WORDS = 100_000
+MAX_WORDS_PER_GROUP = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
 _NGRAM_SIZES = (1, 2, 3, 4)
 """The n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3."""
 
-_REPEATED_GRAM_LENGTH = 2
+_REPEATED_NGRAM_LENGTH = 2
 
 WordNgram = tuple[str, ...]
-WordCounts = list[tuple[int, int]]
+NgramCounts = list[tuple[int, int]]
 """For each n of `_NGRAM_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
 
-class MeasuredGroup:
+class GroupDiversity:
     """The responses of a group as sequences of known words: those that another response, the query or the reference
     uses too. Only words with a letter or a digit are read: signs between words are not new content.
 
@@ -162,27 +169,38 @@ class MeasuredGroup:
     without a word. An n-gram counts once, and not at all where a response repeats itself: a repeated copy is a copy.
     """
 
-    def __init__(self, texts: Sequence[str], task: Iterable[str] = ()) -> None:
-        length = MAX_WORDS // max(1, len(texts))
-        cut_texts = (text[: length * MAX_WORD_LENGTH] for text in texts)
-        self._words = [tuple(filter(has_content, words(text)))[:length] for text in cut_texts]
+    def __init__(self, texts: Sequence[str], task_texts: Iterable[str] = ()) -> None:
+        length = MAX_WORDS_PER_GROUP // max(1, len(texts))
+        truncated_texts = (text[: length * MAX_WORD_LENGTH] for text in texts)
+        self._words = [
+            tuple(filter(has_letter_or_digit, words(text)))[:length] for text in truncated_texts
+        ]
         vocabularies = [set(response_words) for response_words in self._words]
-        users = Counter(chain.from_iterable(vocabularies))
-        common = {word for word, count in users.items() if count > 1}
-        for text in task:
-            common.update(words(text))
-        common_words = [
-            tuple(filter(common.__contains__, response_words)) for response_words in self._words
+        response_count_by_word = Counter(chain.from_iterable(vocabularies))
+        known_words = {word for word, count in response_count_by_word.items() if count > 1}
+        for text in task_texts:
+            known_words.update(words(text))
+        known_words_by_response = [
+            tuple(filter(known_words.__contains__, response_words))
+            for response_words in self._words
         ]
         self.known_share = [
-            len(set(kept_words)) / len(vocabulary) if vocabulary else 0.0
-            for kept_words, vocabulary in zip(common_words, vocabularies, strict=True)
+            len(set(known_response_words)) / len(vocabulary) if vocabulary else 0.0
+            for known_response_words, vocabulary in zip(
+                known_words_by_response, vocabularies, strict=True
+            )
         ]
-        gram_users: dict[int, Counter[WordNgram]] = {}
+        response_counts_by_n: dict[int, Counter[WordNgram]] = {}
         for n in _NGRAM_SIZES:
-            gram_sets = [set(grams(kept_words, n)) for kept_words in common_words]
-            gram_users[n] = Counter(chain.from_iterable(gram_sets))
-        self._counts = [_count_grams(kept_words, gram_users) for kept_words in common_words]
+            ngram_sets = [
+                set(to_ngrams(known_response_words, n))
+                for known_response_words in known_words_by_response
+            ]
+            response_counts_by_n[n] = Counter(chain.from_iterable(ngram_sets))
+        self._counts = [
+            _count_ngrams(known_response_words, response_counts_by_n)
+            for known_response_words in known_words_by_response
+        ]
 
     def distinct_ngram_shares(self) -> list[float]:
         """Return, for each response, the share of its distinct n-grams that no other has, times `known_share`.
@@ -190,33 +208,35 @@ class MeasuredGroup:
         The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
         return [
-            known_share * _new_share(counts[:3])
-            for known_share, counts in zip(self.known_share, self._counts, strict=True)
+            known_share * _new_ngram_share(ngram_counts[:3])
+            for known_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
         ]
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known_share`."""
         return [
-            known_share * (1.0 - _bleu(counts)) if counts[0][1] else 0.0
-            for known_share, counts in zip(self.known_share, self._counts, strict=True)
+            known_share * (1.0 - _bleu(ngram_counts)) if ngram_counts[0][1] else 0.0
+            for known_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
         ]
 
 
-def _count_grams(sequence: WordNgram, users: Mapping[int, Counter[WordNgram]]) -> WordCounts:
+def _count_ngrams(
+    sequence: WordNgram, response_counts_by_n: Mapping[int, Counter[WordNgram]]
+) -> NgramCounts:
     pieces = list(_pieces_between_repeats(sequence))
-    counts = []
-    for n, gram_users in users.items():
-        distinct_grams = set(chain.from_iterable(grams(piece, n) for piece in pieces))
-        shared_count = sum(gram_users[gram] > 1 for gram in distinct_grams)
-        counts.append((shared_count, len(distinct_grams)))
-    return counts
+    ngram_counts = []
+    for n, response_count_by_ngram in response_counts_by_n.items():
+        distinct_ngrams = set(chain.from_iterable(to_ngrams(piece, n) for piece in pieces))
+        shared_count = sum(response_count_by_ngram[ngram] > 1 for ngram in distinct_ngrams)
+        ngram_counts.append((shared_count, len(distinct_ngrams)))
+    return ngram_counts
 
 
-def _new_share(counts: WordCounts) -> float:
+def _new_ngram_share(ngram_counts: NgramCounts) -> float:
     share_sum = 0.0  # `sum` compensates from Python 3.12 on, which would be other bits
     parts = 0
-    for shared_count, total in counts:
+    for shared_count, total in ngram_counts:
         if total:
             share_sum += 1.0 - shared_count / total
             parts += 1
@@ -229,31 +249,31 @@ def _pieces_between_repeats(sequence: WordNgram) -> Iterator[list[str]]:
     repeat_flags = [
         index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)
     ]
-    earlier_grams: set[WordNgram] = set()
-    for index, gram in enumerate(grams(sequence, _REPEATED_GRAM_LENGTH)):
-        if gram in earlier_grams:
-            repeat_flags[index : index + _REPEATED_GRAM_LENGTH] = [True] * _REPEATED_GRAM_LENGTH
-        earlier_grams.add(gram)
+    earlier_ngrams: set[WordNgram] = set()
+    for index, ngram in enumerate(to_ngrams(sequence, _REPEATED_NGRAM_LENGTH)):
+        if ngram in earlier_ngrams:
+            repeat_flags[index : index + _REPEATED_NGRAM_LENGTH] = [True] * _REPEATED_NGRAM_LENGTH
+        earlier_ngrams.add(ngram)
     for is_repeat, piece in groupby(zip(repeat_flags, sequence, strict=True), key=itemgetter(0)):
         if not is_repeat:
             yield [word for _, word in piece]
 
 
-def _bleu(counts: WordCounts) -> float:
+def _bleu(ngram_counts: NgramCounts) -> float:
     """Return the geometric mean of four precisions, those beyond the first smoothed by one (Lin and Och, 2004).
 
     Without the brevity penalty, since a part of another response is a copy too. The fourth root is computed as two
     square roots, which give the same bits on every machine.
     """
-    (shared_count, total), *longer_grams = counts
-    product = shared_count / total
-    for shared_count, total in longer_grams:
-        product *= (shared_count + 1) / (total + 1)
-    return sqrt(sqrt(product))
+    (shared_count, total), *longer_ngram_counts = ngram_counts
+    precision_product = shared_count / total
+    for shared_count, total in longer_ngram_counts:
+        precision_product *= (shared_count + 1) / (total + 1)
+    return sqrt(sqrt(precision_product))
 
 
 MIN_COMPRESSED_CHARACTERS = 200  # the shortest text whose compression is scored
-_NO_WORDS = Verdict(score=0.0, reason="there is no word in it")
+_NO_WORDS_VERDICT = Verdict(score=0.0, reason="there is no word in it")
 
 
 class Efficiency(Evaluator):
@@ -276,40 +296,42 @@ class Efficiency(Evaluator):
 
     name = "optimizer.efficiency"
     version = "1"
-    branch: Branch = "specialists"
-    scope: Scope = "group"
+    branch: GraphBranch = "specialists"
+    scope: EvaluatorScope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
     bounds_its_time = True
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        redundancy = self.question(view, "redundancy", scope="response")
-        compression = self.question(view, "compression", scope="response")
-        return [self.question(view, "length"), redundancy, compression]
+        redundancy_question = self.question(view, "redundancy", scope="response")
+        compression_question = self.question(view, "compression", scope="response")
+        return [self.question(view, "length"), redundancy_question, compression_question]
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         text = inputs.response.text
         if inputs.question.subject == "length":
-            lengths = [_length(response.text) for response in inputs.responses]
-            free_words = free_length(_length(inputs.task.reference or ""), lengths)
-            return [self._length_verdict(length, free_words) for length in lengths]
-        if is_silent(text):
-            return _NO_WORDS
+            lengths = [_count_words(response.text) for response in inputs.responses]
+            free_word_count = compute_free_word_count(
+                _count_words(inputs.task.reference or ""), lengths
+            )
+            return [self._length_verdict(length, free_word_count) for length in lengths]
+        if has_no_words(text):
+            return _NO_WORDS_VERDICT
         if inputs.question.subject == "redundancy":
-            score = freshness(text)
+            score = unrepeated_share(text)
             reason = f"{1 - score:.1%} of its words repeat earlier sentences"
             return Verdict(score=score, reason=reason)
         if len(text) < MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
-        score = min(1.0, compressed_share(text[:MAX_CHARACTERS]) / ORDINARY_COMPRESSION)
+        score = min(1.0, compressed_share(text[:MAX_CHARACTERS]) / MIN_ORDINARY_COMPRESSED_SHARE)
         reason = f"by compression it says {score:.1%} of what ordinary text of its size does"
         return Verdict(score=score, reason=reason)
 
-    def _length_verdict(self, length: int, free_words: float) -> Verdict:
+    def _length_verdict(self, length: int, free_word_count: float) -> Verdict:
         if length == 0:
-            return _NO_WORDS
-        score = brevity(length, free_words, self.settings.limit)
-        reason = f"{length} words, where {free_words:g} cost nothing"
+            return _NO_WORDS_VERDICT
+        score = length_score(length, free_word_count, self.settings.limit)
+        reason = f"{length} words, where {free_word_count:g} cost nothing"
         return Verdict(score=score, native=length, reason=reason)
 
 
@@ -329,8 +351,8 @@ class Diversity(Evaluator):
 
     name = "optimizer.diversity"
     version = "1"
-    branch: Branch = "specialists"
-    scope: Scope = "group"
+    branch: GraphBranch = "specialists"
+    scope: EvaluatorScope = "group"
     shares = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0})
     bounds_its_time = True
 
@@ -339,7 +361,9 @@ class Diversity(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Sequence[EvaluatorAnswer]:
         texts = tuple(response.text for response in inputs.responses)
-        group = _measure_group(texts, (query_text(inputs.task.query), inputs.task.reference or ""))
+        group = _measure_group_diversity(
+            texts, (query_to_text(inputs.task.query), inputs.task.reference or "")
+        )
         if inputs.question.subject == "distinct":
             label = "new sequences of words"
             scores = group.distinct_ngram_shares()
@@ -353,8 +377,8 @@ class Diversity(Evaluator):
 
 
 # The same group is read for each part of its diversity.
-_measure_group = lru_cache(maxsize=2)(MeasuredGroup)
+_measure_group_diversity = lru_cache(maxsize=2)(GroupDiversity)
 
 
-def _length(text: str) -> int:
-    return 0 if is_silent(text) else len(words(text))
+def _count_words(text: str) -> int:
+    return 0 if has_no_words(text) else len(words(text))

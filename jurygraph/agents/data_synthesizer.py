@@ -22,9 +22,9 @@ from pydantic import Field, create_model
 
 from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, to_text
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.comparison import are_equal_numbers, compare_readings
-from jurygraph.agents.maths.reading import Reading, parse_answer
+from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
+from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
+from jurygraph.agents.maths.reading import AnswerValue, parse_answer
 from jurygraph.agents.quality_assessor import facts_for_prompt
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
@@ -44,11 +44,11 @@ from jurygraph.schema import (
     Variant,
 )
 from jurygraph.schema.frozen_model import ParamsModel
-from jurygraph.schema.plan import SUBMITTED_RESPONSE
-from jurygraph.schema.task import query_text
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
+from jurygraph.schema.task import query_to_text
 
 T = TypeVar("T")
-StatementKind = Literal["number", "step", "answer", "entity", "fact"]
+EditKind = Literal["number", "step", "answer", "entity", "fact"]
 
 
 class TextChange(NamedTuple):
@@ -63,7 +63,7 @@ class TextChange(NamedTuple):
 class TextEdit:
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
-    kind: StatementKind
+    kind: EditKind
     changes: tuple[TextChange, ...]
     reason: str
 
@@ -77,10 +77,10 @@ class TextEdit:
         first = self.changes[0]
         last = self.changes[-1]
         text = self.apply(response.text)
-        growth = len(text) - len(response.text)
+        length_change = len(text) - len(response.text)
         before = response.text[first.start : last.end]
-        after = text[first.start : last.end + growth]
-        edit = {
+        after = text[first.start : last.end + length_change]
+        edit_fields = {
             "kind": self.kind,
             "start": first.start,
             "end": last.end,
@@ -88,36 +88,38 @@ class TextEdit:
             "after": after,
             "says": self.reason,
         }
-        return Variant(response=Response(id=name, text=text), edit=edit)
+        return Variant(response=Response(id=name, text=text), edit=edit_fields)
 
 
-def replace_passage(kind: StatementKind, start: int, end: int, after: str, says: str) -> TextEdit:
-    return TextEdit(kind, (TextChange(start, end, after),), says)
+def replace_passage(kind: EditKind, start: int, end: int, after: str, reason: str) -> TextEdit:
+    return TextEdit(kind, (TextChange(start, end, after),), reason)
 
 
-def choose_some(candidates: Sequence[T], max_count: int, seed: str) -> list[T]:
+def sample_candidates(candidates: Sequence[T], max_count: int, seed: str) -> list[T]:
     """Return at most `max_count` of the candidates, in their order; the selection depends on the seed only."""
     count = len(candidates)
-    chosen = random.Random(seed).sample(range(count), min(max_count, count))
-    return [candidates[index] for index in sorted(chosen)]
+    chosen_indices = random.Random(seed).sample(range(count), min(max_count, count))
+    return [candidates[index] for index in sorted(chosen_indices)]
 
 
 MAX_CALCULATIONS = 50
 MAX_SOLUTION_LINES = 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
-CONTEXT_CHARACTERS = (
+CALCULATION_CONTEXT_LENGTH = (
     300  # the number of characters before and after a calculation that may change its meaning
 )
 _NUMBER_PATTERN = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
-_ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
-_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER_PATTERN}(?![\w]|[.,][0-9])")
-_LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
-_REPEATED_NUMBER = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
-_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER_PATTERN})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
-_NONEMPTY_LINE = re.compile(r"[^\n]+")
+_ANY_NUMBER_PATTERN = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
+_NUMERAL_PATTERN = re.compile(rf"(?<![\w.,]){_NUMBER_PATTERN}(?![\w]|[.,][0-9])")
+_FINAL_RESULT_PATTERN = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTERN})$")
+_REPEATED_RESULT_PATTERN = re.compile(
+    rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTERN})(?![\w%]|[.,][0-9])"
+)
+_PLAIN_ANSWER_PATTERN = re.compile(rf"[$£€]?[ \t]*({_NUMBER_PATTERN})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
+_NONEMPTY_LINE_PATTERN = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_VALUE_OF_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
-_VALUE_OF_WORD |= {
+_NUMBER_BY_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
+_NUMBER_BY_WORD |= {
     "half": Fraction(1, 2),
     "twice": Fraction(2),
     "double": Fraction(2),
@@ -127,22 +129,24 @@ _VALUE_OF_WORD |= {
     "third": Fraction(3),
     "quarter": Fraction(4),
 }
-_NUMBER_SHIFTS = (1, 2, 3, 10)
+_RESULT_SHIFTS = (1, 2, 3, 10)
 
 
-def right_steps(text: str) -> Iterator[tuple[arithmetic.CalculationStep, re.Match[str]]]:
+def find_right_calculations(
+    text: str,
+) -> Iterator[tuple[arithmetic.CalculationStep, re.Match[str]]]:
     """Yield each of the first 50 calculations that is exactly right and ends in a plain number, with that number."""
     for step in arithmetic.steps(text)[:MAX_CALCULATIONS]:
-        numeral = _LAST_NUMERAL.search(step.quote)
-        if numeral is not None and step.is_right and step.claimed == step.value:
-            yield step, numeral
+        result_match = _FINAL_RESULT_PATTERN.search(step.quote)
+        if result_match is not None and step.is_right and step.claimed == step.value:
+            yield step, result_match
 
 
 class CorrectAnswer(NamedTuple):
     """A text's final answer that equals the reference's: its position, and the plain number."""
 
     span: Passage
-    number: Reading
+    number: AnswerValue
 
 
 def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
@@ -151,77 +155,80 @@ def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool
     True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
     cannot be compared: False.
     """
-    reference_text = reference_answer(reference or "")
+    reference_text = find_reference_answer(reference or "")
     if reference_text is None:
         return True
     expected = parse_answer(reference_text)
     if expected is None or expected.value is None:
         return False
-    span = final_answer(text)
+    span = find_final_answer(text)
     answer = None if span is None else parse_answer(span.text)
     if span is None or answer is None or answer.value is None:
         return False
-    return compare_readings(answer, expected) is True and CorrectAnswer(span, answer)
+    return compare_answer_values(answer, expected) is True and CorrectAnswer(span, answer)
 
 
 def wrong_result_edits(text: str) -> Iterator[TextEdit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
-    for index, (step, numeral) in enumerate(right_steps(text)):
-        by = _NUMBER_SHIFTS[index % len(_NUMBER_SHIFTS)]
-        original = numeral[1]
-        replacement = _shift_numeral(original, by)
-        start, end = numeral.span(1)
+    for index, (step, result_match) in enumerate(find_right_calculations(text)):
+        shift = _RESULT_SHIFTS[index % len(_RESULT_SHIFTS)]
+        original_number = result_match[1]
+        replacement = _shift_numeral(original_number, shift)
+        start, end = result_match.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
-        repeated_number = _REPEATED_NUMBER.match(text, step.end)
-        if repeated_number and _parse_numeral(repeated_number[1]) == step.claimed:
+        repeated_result_match = _REPEATED_RESULT_PATTERN.match(text, step.end)
+        if repeated_result_match and _parse_numeral(repeated_result_match[1]) == step.claimed:
             changes.append(
-                TextChange(*repeated_number.span(1), _shift_numeral(repeated_number[1], by))
+                TextChange(
+                    *repeated_result_match.span(1), _shift_numeral(repeated_result_match[1], shift)
+                )
             )
         expression = step.quote[:start].rstrip(" $£€=")
-        says = f"{expression} is {original}, not {replacement}"
-        edit = TextEdit("number", tuple(changes), says)
-        if _becomes_wrong(text, step, edit):
+        reason = f"{expression} is {original_number}, not {replacement}"
+        edit = TextEdit("number", tuple(changes), reason)
+        if _makes_calculation_wrong(text, step, edit):
             yield edit
 
 
-def _becomes_wrong(text: str, step: arithmetic.CalculationStep, edit: TextEdit) -> bool:
+def _makes_calculation_wrong(text: str, step: arithmetic.CalculationStep, edit: TextEdit) -> bool:
     edited_text = edit.apply(text)
     line_start = text.rfind("\n", 0, step.start) + 1
-    offset = max(line_start, step.start - CONTEXT_CHARACTERS)
-    end = step.end + len(edited_text) - len(text) + CONTEXT_CHARACTERS
-    line = edited_text[offset:end].partition("\n")[0]
+    context_start = max(line_start, step.start - CALCULATION_CONTEXT_LENGTH)
+    end = step.end + len(edited_text) - len(text) + CALCULATION_CONTEXT_LENGTH
+    line = edited_text[context_start:end].partition("\n")[0]
     edited_steps = arithmetic.steps(line)
     return any(
-        edited.start == step.start - offset and not edited.is_right for edited in edited_steps
+        edited_step.start == step.start - context_start and not edited_step.is_right
+        for edited_step in edited_steps
     )
 
 
-def _shift_numeral(numeral: str, by: int) -> str:
-    integer, point, decimals = numeral.partition(".")
-    separator = "," if "," in integer else ""
-    shifted_number = int(integer.replace(",", "")) + by
-    return f"{shifted_number:{separator}d}{point}{decimals}"
+def _shift_numeral(numeral: str, shift: int) -> str:
+    integer_digits, decimal_point, decimal_digits = numeral.partition(".")
+    separator = "," if "," in integer_digits else ""
+    shifted_number = int(integer_digits.replace(",", "")) + shift
+    return f"{shifted_number:{separator}d}{decimal_point}{decimal_digits}"
 
 
 def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
     """Yield edits that replace the answer by other numbers of the solution, or of the task."""
-    match = _PLAIN_ANSWER.fullmatch(answer.span.text)
+    match = _PLAIN_ANSWER_PATTERN.fullmatch(answer.span.text)
     number = answer.number
     if match is None:
         return
     start = answer.span.start + match.start(1)
     end = answer.span.start + match.end(1)
-    used_values = {_parse_numeral(match[1])}
+    tried_values = {_parse_numeral(match[1])}
     for source in (text[: answer.span.start], query):
-        for numeral in _NUMERAL.finditer(source):
+        for numeral in _NUMERAL_PATTERN.finditer(source):
             value = _parse_numeral(numeral[0])
-            if value in used_values:
+            if value in tried_values:
                 continue
-            other = replace(number, value=value, decimal=True)
+            other = replace(number, value=value, is_decimal=True)
             if not are_equal_numbers(other, number):
-                used_values.add(value)
-                says = f"the answer is {match[1]}, not {numeral[0]}"
-                yield replace_passage("answer", start, end, numeral[0], says)
+                tried_values.add(value)
+                reason = f"the answer is {match[1]}, not {numeral[0]}"
+                yield replace_passage("answer", start, end, numeral[0], reason)
 
 
 def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
@@ -231,29 +238,35 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     Being the answer does not count as a use: a line that only the answer depends on stays.
     """
     lines = [
-        line for line in _NONEMPTY_LINE.finditer(text, 0, answer.span.start) if line.group().strip()
+        line
+        for line in _NONEMPTY_LINE_PATTERN.finditer(text, 0, answer.span.start)
+        if line.group().strip()
     ]
-    body = lines[:MAX_SOLUTION_LINES]
-    if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
-        body = body[:-1]
-    results = [_results_of_line(line.group()) for line in body]
-    times = Counter(chain.from_iterable(results))
-    known_values = {*values_in(query), Fraction(0)}  # 0 needs no calculation
-    for index, line in enumerate(body):
-        only_from_line = {value for value in results[index] - known_values if times[value] == 1}
-        value = _find_first_operand(only_from_line, body[index + 1 :])
+    solution_lines = lines[:MAX_SOLUTION_LINES]
+    if (
+        solution_lines and solution_lines[-1].end() == answer.span.start
+    ):  # the beginning of the answer's own line
+        solution_lines = solution_lines[:-1]
+    results_by_line = [_results_of_line(line.group()) for line in solution_lines]
+    times = Counter(chain.from_iterable(results_by_line))
+    values_known_before = {*find_numbers(query), Fraction(0)}  # 0 needs no calculation
+    for index, line in enumerate(solution_lines):
+        values_only_from_line = {
+            value for value in results_by_line[index] - values_known_before if times[value] == 1
+        }
+        value = _find_first_operand(values_only_from_line, solution_lines[index + 1 :])
         if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
-            says = f"{float(value):.10g}, which it needs, is worked out in no step"
-            yield replace_passage("step", line.start(), end, "", says)
-        known_values |= values_in(line.group())
+            reason = f"{float(value):.10g}, which it needs, is worked out in no step"
+            yield replace_passage("step", line.start(), end, "", reason)
+        values_known_before |= find_numbers(line.group())
 
 
 def _find_first_operand(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
     for line in lines:
-        used_values = values & _operands_of_line(line.group())
-        if used_values:
-            return min(used_values)
+        found_operands = values & _operands_of_line(line.group())
+        if found_operands:
+            return min(found_operands)
     return None
 
 
@@ -265,23 +278,23 @@ def _results_of_line(line: str) -> set[Fraction]:
 def _operands_of_line(line: str) -> frozenset[Fraction]:
     """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
     results = _results_of_line(line)
-    operands = chain.from_iterable(values_in(step.expression) for step in arithmetic.steps(line))
-    return frozenset(operands) | (values_in(line) - results)
+    operands = chain.from_iterable(find_numbers(step.expression) for step in arithmetic.steps(line))
+    return frozenset(operands) | (find_numbers(line) - results)
 
 
 @lru_cache(maxsize=256)
-def values_in(text: str) -> frozenset[Fraction]:
+def find_numbers(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
-    spelled_values = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
-    numerals = {_parse_numeral(numeral[0]) for numeral in _NUMERAL.finditer(text)}
-    return frozenset(spelled_values | numerals)
+    spelled_values = {_NUMBER_BY_WORD[word] for word in words if word in _NUMBER_BY_WORD}
+    numeral_values = {_parse_numeral(numeral[0]) for numeral in _NUMERAL_PATTERN.finditer(text)}
+    return frozenset(spelled_values | numeral_values)
 
 
 def _parse_numeral(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
 
 
-CONTRAST_INFIX = "-of-"
+CONTRAST_NAME_INFIX = "-of-"
 
 
 class ContrastRanking(Combiner):
@@ -311,7 +324,7 @@ class ContrastRanking(Combiner):
         super().freeze(inputs, params)
         contrast_by_name = {}
         for key in inputs:
-            name, infix, _ = key.partition(CONTRAST_INFIX)
+            name, infix, _ = key.partition(CONTRAST_NAME_INFIX)
             if infix:
                 contrast_by_name[name] = key
         if not inputs or sorted(inputs) != sorted(chain(*contrast_by_name.items())):
@@ -325,14 +338,15 @@ class ContrastRanking(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {questions} questions; name one of them by its id"
                 )
-        for contrast in contrast_by_name.values():
-            if inputs[contrast].if_skipped == "zero":
+        for contrast_name in contrast_by_name.values():
+            if inputs[contrast_name].if_skipped == "zero":
                 raise PlanError(
-                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: left-out`"
+                    f"input {contrast_name!r}: a contrast that counts as zero would be credit; write "
+                    "`if_skipped: left-out`"
                 )
         pairs = {
-            name: [inputs[name].questions[0], inputs[contrast].questions[0]]
-            for name, contrast in contrast_by_name.items()
+            name: [inputs[name].questions[0], inputs[contrast_name].questions[0]]
+            for name, contrast_name in contrast_by_name.items()
         }
         return {"twos": contrast_by_name, "asked": pairs}
 
@@ -342,81 +356,91 @@ class ContrastRanking(Combiner):
                 raise PlanError(
                     f"question {question.id!r} must have scope `response` and one sample"
                 )
-        by_id = {question.id: question for question in questions}
+        question_by_id = {question.id: question for question in questions}
         for name, (original, contrast) in params["asked"].items():
-            _require_same_question(name, by_id[original], by_id[contrast])
+            _require_same_question(name, question_by_id[original], question_by_id[contrast])
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         pairs = sorted(params["twos"].items())
-        cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
-        margin, is_judged, is_live, fill = _margins(cell_pairs)
-        win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
-        value, present = weighted_mean(win_values, np.where(is_live, 1.0, 0.0))
-        has_margin = is_live & is_judged
-        judged_count = count_true(has_margin)
-        figures = {"pairs": judged_count}
+        matrix_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
+        margin, is_judged, has_contrast, fill_value = _compute_margins(matrix_pairs)
+        win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill_value)
+        value, present = weighted_mean(win_values, np.where(has_contrast, 1.0, 0.0))
+        has_margin = has_contrast & is_judged
+        judged_pair_count = count_true(has_margin)
+        diagnostics = {"pairs": judged_pair_count}
         judged_margin = np.where(has_margin, margin, np.nan)
         for number, column in enumerate(judged_margin.T, 1):
             if not np.isnan(column).all():
-                figures[f"pair {number}"] = column
-        return Component(value, present, {}, figures)
+                diagnostics[f"pair {number}"] = column
+        return Component(value, present, {}, diagnostics)
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
-    if original.material != SUBMITTED_RESPONSE or contrast.material == SUBMITTED_RESPONSE:
+    if (
+        original.material != SUBMITTED_RESPONSE_MATERIAL
+        or contrast.material == SUBMITTED_RESPONSE_MATERIAL
+    ):
         raise PlanError(
-            f"input {name!r} has to ask of the responses (no `material`), and {name}{CONTRAST_INFIX}... "
+            f"input {name!r} has to ask of the responses (no `material`), and {name}{CONTRAST_NAME_INFIX}... "
             "of their contrasts"
         )
-    evaluator = contrast.evaluator.partition(CONTRAST_INFIX)[0]
-    is_renamed = CONTRAST_INFIX in contrast.evaluator and evaluator != original.evaluator
-    if original.version != contrast.version or is_renamed:
+    evaluator_name = contrast.evaluator.partition(CONTRAST_NAME_INFIX)[0]
+    is_other_evaluator = (
+        CONTRAST_NAME_INFIX in contrast.evaluator and evaluator_name != original.evaluator
+    )
+    if original.version != contrast.version or is_other_evaluator:
         raise PlanError(
-            f"inputs {name!r} and {name}{CONTRAST_INFIX}...: {original.evaluator!r} and {evaluator!r} are not "
+            f"inputs {name!r} and {name}{CONTRAST_NAME_INFIX}...: {original.evaluator!r} and "
+            f"{evaluator_name!r} are not "
             "the same evaluator"
         )
 
 
-def _margins(
-    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]],
+def _compute_margins(
+    matrix_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]],
 ) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
     The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
     """
-    width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
-    shape = len(cell_pairs[0][0].value), width
+    contrast_count = max(contrast.value.shape[1] for _, contrast in matrix_pairs)
+    shape = len(matrix_pairs[0][0].value), contrast_count
     margin = np.zeros(shape)
     size = np.zeros(shape)
-    fill = np.ones(shape)
+    fill_value = np.ones(shape)
     is_judged = np.full(shape, True)
-    is_live = np.full(shape, False)
-    for original, contrast in cell_pairs:
+    has_contrast = np.full(shape, False)
+    for original, contrast in matrix_pairs:
         weight = original.input_weight
-        padding = ((0, 0), (0, width - contrast.value.shape[1]))
+        pad_widths = ((0, 0), (0, contrast_count - contrast.value.shape[1]))
         # The response has one column, which stands beside a column for each of its contrasts.
         columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
-        value, exists, judged = (np.pad(column, padding) for column in columns)
-        exists = exists & original.applicable[:, :1]
-        both_judged = judged & original.judged[:, :1]
-        margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
-        size = size + np.where(exists, weight, 0.0)
-        is_judged = is_judged & (both_judged | ~exists)
+        value, is_applicable, is_contrast_judged = (
+            np.pad(column, pad_widths) for column in columns
+        )
+        is_applicable = is_applicable & original.applicable[:, :1]
+        are_both_judged = is_contrast_judged & original.judged[:, :1]
+        margin = margin + np.where(is_applicable, weight * (original.value[:, :1] - value), 0.0)
+        size = size + np.where(is_applicable, weight, 0.0)
+        is_judged = is_judged & (are_both_judged | ~is_applicable)
         # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
-        unjudged_value = np.where(judged, original.value[:, :1], value)
-        fill = np.minimum(fill, np.where(exists & ~both_judged, unjudged_value, 1.0))
-        is_live = is_live | exists
-    return margin / np.where(size > 0.0, size, 1.0), is_judged, is_live, fill
+        unjudged_value = np.where(is_contrast_judged, original.value[:, :1], value)
+        fill_value = np.minimum(
+            fill_value, np.where(is_applicable & ~are_both_judged, unjudged_value, 1.0)
+        )
+        has_contrast = has_contrast | is_applicable
+    return margin / np.where(size > 0.0, size, 1.0), is_judged, has_contrast, fill_value
 
 
-CONTRASTS_MATERIAL = "contrasts"
+CONTRASTS_MATERIAL_NAME = "contrasts"
 # ids of the prompts
-PROPOSE_PROMPT = "contrast"
-COMPARE_PROMPT = "contrast-check"
-STATEMENT_KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
-OWN_KINDS: tuple[StatementKind, ...] = STATEMENT_KINDS[:-1]
+PROPOSE_PROMPT_ID = "contrast"
+COMPARE_PROMPT_ID = "contrast-check"
+EDIT_KINDS: tuple[EditKind, ...] = get_args(EditKind)
+EDIT_KINDS_WITHOUT_FACTS: tuple[EditKind, ...] = EDIT_KINDS[:-1]
 """Kinds that need nothing beside the task and the response."""
-MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
+MAX_EDITS_PER_KIND = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
 
 
@@ -437,7 +461,7 @@ class Synthesizer(Deriver):
     class Params(ParamsModel):
         by: Literal["rule", "model"] = "rule"
         """Who makes the edits: `rule`, or `model`."""
-        kinds: tuple[StatementKind, ...] = Field(OWN_KINDS, min_length=1)
+        kinds: tuple[EditKind, ...] = Field(EDIT_KINDS_WITHOUT_FACTS, min_length=1)
         """The kinds to make; by default all but `fact`."""
         each: int = Field(1, strict=True, ge=1, le=10)
         """The largest number of contrasts per kind."""
@@ -446,18 +470,19 @@ class Synthesizer(Deriver):
 
     name = "synthesizer"
     version = "1"
-    gives = CONTRASTS_MATERIAL
+    gives = CONTRASTS_MATERIAL_NAME
     bounds_its_time = True
 
     settings: Params
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._kinds = tuple(kind for kind in STATEMENT_KINDS if kind in self.settings.kinds)
+        self._kinds = tuple(kind for kind in EDIT_KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
             versions = [
-                load_prompt(prompt).full_version for prompt in (PROPOSE_PROMPT, COMPARE_PROMPT)
+                load_prompt(prompt_id).full_version
+                for prompt_id in (PROPOSE_PROMPT_ID, COMPARE_PROMPT_ID)
             ]
             self.version = f"1 prompts {' '.join(versions)}"
 
@@ -465,61 +490,67 @@ class Synthesizer(Deriver):
         text = inputs.response.text
         if len(text) > MAX_CHARACTERS:
             note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
-            return Material(name=CONTRASTS_MATERIAL, note=note)
+            return Material(name=CONTRASTS_MATERIAL_NAME, note=note)
         final_answer_check = check_final_answer(text, inputs.task.reference)
         if final_answer_check is False:
             return Material(
-                name=CONTRASTS_MATERIAL,
+                name=CONTRASTS_MATERIAL_NAME,
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
             edits = list(edits_by_rule(text, inputs.task, final_answer_check, self._kinds))
-            return self._material(inputs, edits)
-        return self._material(inputs, *await propose_edits(inputs, self._kinds))
+            return self._build_material(inputs, edits)
+        return self._build_material(inputs, *await propose_edits(inputs, self._kinds))
 
-    def _material(
+    def _build_material(
         self,
         inputs: DeriverInput,
         edits: Sequence[TextEdit],
         note: str = "",
-        call: str | None = None,
+        call_id: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
-        parent = inputs.response.id
-        mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
+        response_id = inputs.response.id
+        variant_name_prefix = "~" * (
+            1 + len(response_id) - len(response_id.lstrip("~"))
+        )  # no variant has its parent's id
         seed = self.settings.seed
         variants = []
         for kind in self._kinds:
             kind_edits = [edit for edit in edits if edit.kind == kind]
             selection_seed = f"{seed} {kind} {inputs.response.text}"
-            chosen = choose_some(kind_edits, self.settings.each, selection_seed)
-            for number, edit in enumerate(chosen, 1):
-                variants.append(edit.variant(f"{mark}{kind}-{number}", inputs.response))
+            chosen_edits = sample_candidates(kind_edits, self.settings.each, selection_seed)
+            for number, edit in enumerate(chosen_edits, 1):
+                variants.append(
+                    edit.variant(f"{variant_name_prefix}{kind}-{number}", inputs.response)
+                )
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
-        return Material(name=CONTRASTS_MATERIAL, variants=tuple(variants), note=note, call=call)
+        return Material(
+            name=CONTRASTS_MATERIAL_NAME, variants=tuple(variants), note=note, call=call_id
+        )
 
 
 def edits_by_rule(
     text: str,
     view: TaskView,
     final_answer_check: CorrectAnswer | bool,
-    kinds: Sequence[StatementKind],
+    kinds: Sequence[EditKind],
 ) -> Iterator[TextEdit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind.
 
     `final_answer_check` is what `check_final_answer` returned.
     """
-    by_kind: dict[StatementKind, Iterator[TextEdit]] = {
+    edits_by_kind: dict[EditKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
     if isinstance(final_answer_check, CorrectAnswer):
-        query = query_text(view.query)
-        by_kind["step"] = missing_step_edits(text, query, final_answer_check)
-        by_kind["answer"] = other_answer_edits(text, query, final_answer_check)
+        query = query_to_text(view.query)
+        edits_by_kind["step"] = missing_step_edits(text, query, final_answer_check)
+        edits_by_kind["answer"] = other_answer_edits(text, query, final_answer_check)
     for kind in kinds:
-        yield from islice(by_kind.get(kind, ()), MAX_EDITS)
+        yield from islice(edits_by_kind.get(kind, ()), MAX_EDITS_PER_KIND)
 
 
 def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[TextEdit]:
@@ -532,10 +563,14 @@ def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Tex
     if not isinstance(spec, FactsSpec):
         return
     for name, table in sorted(spec.tables.items()):
-        for line in islice(_NONEMPTY_LINE.finditer(text), MAX_SOLUTION_LINES):
-            named_rows = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
-            if len({to_text(row[table.key[0]]) for row in named_rows}) == 1:
-                yield from _edits_of_row(text, line.start(), line[0], name, table, named_rows[0])
+        for line in islice(_NONEMPTY_LINE_PATTERN.finditer(text), MAX_SOLUTION_LINES):
+            rows_named_in_line = [
+                row for row in table.rows or () if _find_value_spans(line[0], row, table.key[0])
+            ]
+            if len({to_text(row[table.key[0]]) for row in rows_named_in_line}) == 1:
+                yield from _edits_of_row(
+                    text, line.start(), line[0], name, table, rows_named_in_line[0]
+                )
 
 
 def _edits_of_row(
@@ -547,7 +582,7 @@ def _edits_of_row(
     row: Mapping[str, Any],
 ) -> Iterator[TextEdit]:
     for column in sorted(row.keys() - set(table.key)):
-        spans = _spans_of(line, row, column)
+        spans = _find_value_spans(line, row, column)
         values = [to_text(other[column]) for other in table.rows or () if column in other]
         absent_values = [value for value in values if value.strip() and value not in text]
         if len(spans) == 1 and absent_values:
@@ -557,7 +592,7 @@ def _edits_of_row(
             yield replace_passage("fact", start + begin, start + end, absent_values[0], reason)
 
 
-def _spans_of(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
+def _find_value_spans(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
     """Return where a line has the value of a row as whole words or a whole number."""
     words = to_text(row.get(column, "")).strip()
     if not words:
@@ -575,12 +610,12 @@ def known_material(view: TaskView) -> list[dict[str, str]]:
     return named_texts
 
 
-_Passage = Annotated[str, Field(min_length=1, max_length=1000)]
+_PassageText = Annotated[str, Field(min_length=1, max_length=1000)]
 _ShortText = Annotated[str, Field(max_length=1000)]
 
 
 async def propose_edits(
-    inputs: DeriverInput, kinds: Sequence[StatementKind]
+    inputs: DeriverInput, kinds: Sequence[EditKind]
 ) -> tuple[list[TextEdit], str, str]:
     """Return the edits that the model proposes and, without knowing which text is edited, confirms to make it worse.
 
@@ -595,9 +630,9 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
-    request = inputs.client.request(load_prompt(PROPOSE_PROMPT), reply_model, variables)
+    request = inputs.client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
     result = await inputs.client.judge(
-        request, reply_model, lambda reply: _reply_problems(text, reply)
+        request, reply_model, lambda reply: _describe_reply_problems(text, reply)
     )
     proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [
@@ -605,32 +640,38 @@ async def propose_edits(
         for proposal in proposals
         if not _proposal_flaw(text, proposal)
     ]
-    worse_flags = await gather_all(_is_worse(inputs, edit) for edit in edits)
+    worse_flags = await gather_all(_is_edit_worse(inputs, edit) for edit in edits)
     confirmed_edits = [edit for edit, is_worse in zip(edits, worse_flags, strict=True) if is_worse]
-    dropped_counts = {
+    dropped_count_by_problem = {
         "changes no passage": len(proposals) - len(edits),
         "is no worse": len(edits) - len(confirmed_edits),
     }
     note = "; ".join(
-        f"{number} proposed that {problem}" for problem, number in dropped_counts.items() if number
+        f"{number} proposed that {problem}"
+        for problem, number in dropped_count_by_problem.items()
+        if number
     )
     return confirmed_edits, note, result.call.id
 
 
-async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
+async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
     assert inputs.client is not None, "a model is required"
     edited_text = edit.apply(inputs.response.text)
-    is_first = hashlib.sha256(edited_text.encode()).digest()[0] % 2 == 1
-    texts = (edited_text, inputs.response.text) if is_first else (inputs.response.text, edited_text)
+    is_edited_first = hashlib.sha256(edited_text.encode()).digest()[0] % 2 == 1
+    texts = (
+        (edited_text, inputs.response.text)
+        if is_edited_first
+        else (inputs.response.text, edited_text)
+    )
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
     variables = shared_prompt_variables(inputs)
     del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
     variables["known"] = known_material(inputs.task)
-    request = inputs.client.request(load_prompt(COMPARE_PROMPT), ContrastComparison, variables)
+    request = inputs.client.request(load_prompt(COMPARE_PROMPT_ID), ContrastComparison, variables)
     result = await inputs.client.judge(request, ContrastComparison)
-    return result.value.worse == ("A" if is_first else "B")
+    return result.value.worse == ("A" if is_edited_first else "B")
 
 
 def _edit_of_proposal(text: str, proposal: Any) -> TextEdit:
@@ -649,7 +690,7 @@ def _proposal_flaw(text: str, proposal: Any) -> str | None:
     return None
 
 
-def _reply_problems(text: str, reply: Any) -> str | None:
+def _describe_reply_problems(text: str, reply: Any) -> str | None:
     flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
     if not flaws:
         return None
@@ -660,10 +701,10 @@ def _reply_problems(text: str, reply: Any) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _proposals_model(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
+def _proposals_model(kinds: tuple[EditKind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
-        "passage": (_Passage, ...),
+        "passage": (_PassageText, ...),
         "instead": (_ShortText, ...),
         "says": (_ShortText, ...),
     }

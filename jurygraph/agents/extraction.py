@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 QUOTE_FIELD = "quote"
 """The field of every record of a reply that quotes the passage with the record's values."""
 
-MAX_RECORDS = 60
+MAX_RECORDS_PER_KIND = 60
 """The largest number of records per kind in one reply."""
 
 _FIELD_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-_Value = Annotated[str, StringConstraints(min_length=1, max_length=500)]
-_Quote = Annotated[str, StringConstraints(max_length=20_000)]
+_ValueText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+_QuoteText = Annotated[str, StringConstraints(max_length=20_000)]
 
 
 class FieldSpec(FrozenModel):
@@ -52,7 +52,7 @@ class FieldSpec(FrozenModel):
     number: Flag = False
     context: Flag = False
     optional: Flag = False
-    one_of: tuple[_Value, ...] = ()
+    one_of: tuple[_ValueText, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -61,10 +61,10 @@ class FieldSpec(FrozenModel):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        conflicting = [name for name in ("number", "context") if getattr(self, name)]
-        if self.one_of and conflicting:
+        conflicting_options = [name for name in ("number", "context") if getattr(self, name)]
+        if self.one_of and conflicting_options:
             raise ValueError(
-                f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them"
+                f"`one_of` is not sought in the response, and `{conflicting_options[0]}` is; keep one of them"
             )
         if len(set(self.one_of)) < len(self.one_of):
             raise ValueError("`one_of` has a duplicate; remove it")
@@ -72,7 +72,7 @@ class FieldSpec(FrozenModel):
 
 
 FieldSpecs = Mapping[str, FieldSpec]
-Kinds = Mapping[str, FieldSpecs]
+FieldSpecsByKind = Mapping[str, FieldSpecs]
 
 
 def _check_name(name: str) -> str:
@@ -101,7 +101,7 @@ class RecordParams(ParamsModel):
     `one_of`."""
 
 
-def reply_model(kinds: Kinds) -> type[FrozenModel]:
+def reply_model(kinds: FieldSpecsByKind) -> type[FrozenModel]:
     """Return the reply model: a list of records for each kind, in which the quoted passage comes first.
 
     Kinds and fields are aliases, so that no name hides an attribute of `FrozenModel` (digest, …).
@@ -110,17 +110,17 @@ def reply_model(kinds: Kinds) -> type[FrozenModel]:
     for kind_number, (kind, fields) in enumerate(kinds.items(), start=1):
         record_fields: dict[str, Any] = {}
         for number, (name, field) in enumerate(fields.items(), start=1):
-            record_fields[f"field_{number}"] = (_value_type(field), Field(alias=name))
-        record = create_model(
-            f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields
+            record_fields[f"field_{number}"] = (_value_type_of_field(field), Field(alias=name))
+        record_model = create_model(
+            f"Record_{kind}", __base__=FrozenModel, quote=(_QuoteText, ...), **record_fields
         )
-        records = Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
+        records = Annotated[tuple[record_model, ...], Field(max_length=MAX_RECORDS_PER_KIND)]
         lists[f"kind_{kind_number}"] = (records, Field(alias=kind))
     return create_model("Extracted", __base__=FrozenModel, **lists)
 
 
-def _value_type(field: FieldSpec) -> Any:
-    value: Any = _Value
+def _value_type_of_field(field: FieldSpec) -> Any:
+    value: Any = _ValueText
     if field.one_of:
         value = Literal[field.one_of]
     elif field.number:
@@ -128,29 +128,31 @@ def _value_type(field: FieldSpec) -> Any:
     return value | None if field.optional else value
 
 
-MAX_PASSAGE = 500
+MAX_PASSAGE_LENGTH = 500
 """The longest passage, in characters, for a record: in a long one any two words are close."""
 
-_MAX_PLACES = 10_000
-_MAX_PASSAGES = 100
-_MAX_REPORTED = 10
-_MAX_QUOTATION = 2 * MAX_PASSAGE
+_MAX_WORD_OCCURRENCES = 10_000
+_MAX_PASSAGES_PER_QUOTATION = 100
+_MAX_REPORTED_OMISSIONS = 10
+_MAX_QUOTATION_LENGTH = 2 * MAX_PASSAGE_LENGTH
 """The longest quotation, in characters, that is searched; it may have more white space than the passage."""
 _BLANK_PATTERN = r"[ \u00a0\u2009\u202f]"
-_BLANKS = re.compile(_BLANK_PATTERN)
-_GROUPED_DIGITS = rf"[0-9]{{1,3}}(?:{_BLANK_PATTERN}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
-_FIGURE_PATTERN = re.compile(
-    rf"(?<![\w.,])([-\u2212]?(?:{_GROUPED_DIGITS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
+_BLANK_REGEX = re.compile(_BLANK_PATTERN)
+_GROUPED_DIGITS_PATTERN = (
+    rf"[0-9]{{1,3}}(?:{_BLANK_PATTERN}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
 )
-_INDEX_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_WRITTEN_NUMBER_PATTERN = re.compile(
+    rf"(?<![\w.,])([-\u2212]?(?:{_GROUPED_DIGITS_PATTERN}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
+)
+_NUMBER_RANGE_PATTERN = re.compile(r"([0-9]+)-([0-9]+)")
 
-NOT_FOUND_MESSAGE = (
+QUOTE_NOT_FOUND_MESSAGE = (
     "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
-    f"{MAX_PASSAGE}"
+    f"{MAX_PASSAGE_LENGTH}"
 )
-UNKNOWN_VALUE = "(not found in the response)"
+UNKNOWN_VALUE_TEXT = "(not found in the response)"
 """The replacement of the text values of a lost record."""
-DUPLICATE_MESSAGE = "it is written down twice, and stated once"
+DUPLICATE_RECORD_MESSAGE = "it is written down twice, and stated once"
 
 ExtractedRecord = Mapping[str, Any]
 
@@ -158,7 +160,7 @@ ExtractedRecord = Mapping[str, Any]
 class OmittedPart(NamedTuple):
     """A part of the reply left out of the data: its place in the reply, and the reason."""
 
-    at: str
+    location: str
     reason: str
 
 
@@ -167,14 +169,16 @@ class GroundedReply(NamedTuple):
 
     data: dict[str, list[dict[str, JsonValue]]]
     evidence: tuple[Evidence, ...]
-    left_out: tuple[OmittedPart, ...] = ()
+    omitted_parts: tuple[OmittedPart, ...] = ()
 
 
-def describe_left_out(left_out: Sequence[OmittedPart]) -> str:
+def describe_omitted_parts(omitted_parts: Sequence[OmittedPart]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
-    messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
-    if len(left_out) > _MAX_REPORTED:
-        messages.append(f"and {len(left_out) - _MAX_REPORTED} more")
+    messages = [
+        f"{entry.location}: {entry.reason}" for entry in omitted_parts[:_MAX_REPORTED_OMISSIONS]
+    ]
+    if len(omitted_parts) > _MAX_REPORTED_OMISSIONS:
+        messages.append(f"and {len(omitted_parts) - _MAX_REPORTED_OMISSIONS} more")
     return "; ".join(messages)
 
 
@@ -187,29 +191,31 @@ class IndexedText(SearchableText):
 
     def find_passages(self, quotation: str) -> Sequence[Passage]:
         """Return the first 100 passages that match a quotation with enough content (see `find_support`)."""
-        first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
-        if first is None or len(first.text) > MAX_PASSAGE:
+        first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION_LENGTH else None
+        if first is None or len(first.text) > MAX_PASSAGE_LENGTH:
             return ()
         passages = (
             passage for passage in self.find_words(first.text) if passage.start >= first.start
         )
-        return list(islice(passages, _MAX_PASSAGES))
+        return list(islice(passages, _MAX_PASSAGES_PER_QUOTATION))
 
     def find_words(self, words: str) -> Sequence[Passage]:
         """Return the first 10,000 passages with exactly these words, not within longer words."""
         if words not in self._passages_of:
-            self._passages_of[words] = list(islice(self.find_between_words(words), _MAX_PLACES))
+            self._passages_of[words] = list(
+                islice(self.find_between_words(words), _MAX_WORD_OCCURRENCES)
+            )
         return self._passages_of[words]
 
     @cached_property
     def numerals(self) -> Mapping[float, Sequence[Passage]]:
         """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
         passages: dict[float, list[Passage]] = defaultdict(list)
-        for figures in _FIGURE_PATTERN.finditer(self.text):
-            spans = [figures.span(1)]
-            ends = _INDEX_RANGE.fullmatch(figures[1])
+        for number_match in _WRITTEN_NUMBER_PATTERN.finditer(self.text):
+            spans = [number_match.span(1)]
+            ends = _NUMBER_RANGE_PATTERN.fullmatch(number_match[1])
             if ends is not None:  # of a range, both ends are numbers
-                start = figures.start(1)
+                start = number_match.start(1)
                 spans = [(start + ends.start(group), start + ends.end(group)) for group in (1, 2)]
             for span in spans:
                 numeral = self.text[slice(*span)]
@@ -220,7 +226,7 @@ class IndexedText(SearchableText):
 
 
 def _parse_number(numeral: str) -> float | None:
-    return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
+    return parse_number(_BLANK_REGEX.sub("", numeral).replace("\u2212", "-"))
 
 
 class _GroundedRecord(NamedTuple):
@@ -229,8 +235,8 @@ class _GroundedRecord(NamedTuple):
     record: dict[str, JsonValue]
 
 
-def ground(
-    text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[ExtractedRecord]]
+def ground_reply(
+    text: IndexedText, kinds: FieldSpecsByKind, reply: Mapping[str, Sequence[ExtractedRecord]]
 ) -> GroundedReply:
     """Return the parts of a reply that occur in the response.
 
@@ -245,66 +251,71 @@ def ground(
     """
     data: dict[str, list[dict[str, JsonValue]]] = {}
     evidence: list[Evidence] = []
-    left_out: list[OmittedPart] = []
+    omitted_parts: list[OmittedPart] = []
     for kind, fields in kinds.items():
-        required_fields = [
+        required_text_fields = [
             name for name, field in fields.items() if not (field.number or field.optional)
         ]
         unknown_records: list[dict[str, JsonValue]] = []
-        kept: list[_GroundedRecord] = []
+        kept_records: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
-            record_or_problem = _ground_record(text, fields, record, kept)
+            record_or_problem = _ground_record(text, fields, record, kept_records)
             if isinstance(record_or_problem, str):
-                left_out.append(OmittedPart(f"{kind}[{index}]", record_or_problem))
-                if record_or_problem != DUPLICATE_MESSAGE:
-                    unknown_records.append(dict.fromkeys(required_fields, UNKNOWN_VALUE))
+                omitted_parts.append(OmittedPart(f"{kind}[{index}]", record_or_problem))
+                if record_or_problem != DUPLICATE_RECORD_MESSAGE:
+                    unknown_records.append(dict.fromkeys(required_text_fields, UNKNOWN_VALUE_TEXT))
                 continue
             for name, field in fields.items():
                 if record[name] is not None and name not in record_or_problem.found:
-                    problem = _missing_message(field, name)
-                    left_out.append(OmittedPart(f"{kind}[{index}].{name}", problem))
-            number = len(kept)
-            evidence.append(_evidence_at(record_or_problem.passage, kind, number))
+                    problem = _missing_value_message(field, name)
+                    omitted_parts.append(OmittedPart(f"{kind}[{index}].{name}", problem))
+            number = len(kept_records)
+            evidence.append(_build_evidence(record_or_problem.passage, kind, number))
             for name, passage in record_or_problem.found.items():
-                evidence.append(_evidence_at(passage, kind, number, name))
-            kept.append(record_or_problem)
-        data[kind] = [grounded_record.record for grounded_record in kept] + unknown_records
-    return GroundedReply(data, tuple(evidence), tuple(left_out))
+                evidence.append(_build_evidence(passage, kind, number, name))
+            kept_records.append(record_or_problem)
+        data[kind] = [grounded_record.record for grounded_record in kept_records] + unknown_records
+    return GroundedReply(data, tuple(evidence), tuple(omitted_parts))
 
 
 def _ground_record(
-    text: IndexedText, fields: FieldSpecs, record: ExtractedRecord, kept: Sequence[_GroundedRecord]
+    text: IndexedText,
+    fields: FieldSpecs,
+    record: ExtractedRecord,
+    kept_records: Sequence[_GroundedRecord],
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
-    complete: list[_GroundedRecord] = []
-    problem = NOT_FOUND_MESSAGE
+    complete_records: list[_GroundedRecord] = []
+    problem = QUOTE_NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE_FIELD])):
         found: dict[str, Passage] = {}
-        missing = []
+        missing_fields = []
         for name, field in fields.items():
             value_passage = _locate_value(text, field, record[name], passage)
             if value_passage is not None:
                 found[name] = value_passage
             elif not field.optional:
-                missing.append(name)
-        if not missing:
-            values = {name: _value(fields[name], record[name], found[name]) for name in found}
-            complete.append(_GroundedRecord(passage, found, values))
+                missing_fields.append(name)
+        if not missing_fields:
+            values = {
+                name: _to_response_value(fields[name], record[name], found[name]) for name in found
+            }
+            complete_records.append(_GroundedRecord(passage, found, values))
         elif index == 0:
-            problem = _missing_message(fields[missing[0]], missing[0])
-    return _choose_record(complete, kept) if complete else problem
+            problem = _missing_value_message(fields[missing_fields[0]], missing_fields[0])
+    return _choose_record(complete_records, kept_records) if complete_records else problem
 
 
 def _choose_record(
-    candidates: Sequence[_GroundedRecord], kept: Sequence[_GroundedRecord]
+    candidates: Sequence[_GroundedRecord], kept_records: Sequence[_GroundedRecord]
 ) -> _GroundedRecord | str:
     for candidate in candidates:
-        if not any(_overlaps(candidate, other) for other in kept):
+        if not any(_passages_overlap(candidate, other) for other in kept_records):
             return candidate
     # Different records may rest on one passage, such as a sentence with two prices: only equal ones are duplicates.
-    for candidate, other in product(candidates, kept):
-        if candidate.record == other.record and _overlaps(candidate, other):
-            return DUPLICATE_MESSAGE
+    for candidate, other in product(candidates, kept_records):
+        if candidate.record == other.record and _passages_overlap(candidate, other):
+            return DUPLICATE_RECORD_MESSAGE
     return candidates[0]
 
 
@@ -329,34 +340,34 @@ def _locate_value(
     return None
 
 
-def _missing_message(field: FieldSpec, name: str) -> str:
-    manner = "in digits " if field.number else ""
+def _missing_value_message(field: FieldSpec, name: str) -> str:
+    digits_hint = "in digits " if field.number else ""
     where = "at or before the end of" if field.context else "in"
-    return f"its {name} does not stand {manner}{where} the passage that it quotes"
+    return f"its {name} does not stand {digits_hint}{where} the passage that it quotes"
 
 
-def _value(field: FieldSpec, reply_value: Any, passage: Passage) -> JsonValue:
+def _to_response_value(field: FieldSpec, reply_value: Any, passage: Passage) -> JsonValue:
     """Return the value as the response writes it, in one line."""
     if field.one_of:
         return str(reply_value)
     return _parse_number(passage.text) if field.number else " ".join(passage.text.split())
 
 
-def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
+def _passages_overlap(first: _GroundedRecord, second: _GroundedRecord) -> bool:
     return first.passage.start < second.passage.end and second.passage.start < first.passage.end
 
 
-def _evidence_at(passage: Passage, *at: str | int) -> Evidence:
+def _build_evidence(passage: Passage, *location: str | int) -> Evidence:
     return Evidence(
         quote=passage.text,
         start=passage.start,
         end=passage.end,
         verified=True,
-        of=notation.jsonpath_of(at),
+        of=notation.jsonpath_of(location),
     )
 
 
-DATA_MATERIAL = "data"
+DATA_MATERIAL_NAME = "data"
 _TOKENS_PER_RECORD = 48
 """Tokens of a record with a short quotation: so many that a list which a small model repeats to its end is a reply."""
 
@@ -387,7 +398,7 @@ class Extract(Deriver):
     """
 
     name = "extract"
-    gives = DATA_MATERIAL
+    gives = DATA_MATERIAL_NAME
     uses_model = True
     bounds_its_time = True
     Params = RecordParams
@@ -395,7 +406,7 @@ class Extract(Deriver):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._kinds: Kinds = self.settings.records
+        self._kinds: FieldSpecsByKind = self.settings.records
         self._reply = reply_model(self._kinds)
         self._prompt = load_prompt("extract")
         self.version = f"1 prompt {self._prompt.full_version}"
@@ -403,35 +414,38 @@ class Extract(Deriver):
     async def derive(self, inputs: DeriverInput) -> Material:
         response = inputs.response
         if not response.text.strip():
-            return Material(name=DATA_MATERIAL, data={kind: [] for kind in self._kinds})
+            return Material(name=DATA_MATERIAL_NAME, data={kind: [] for kind in self._kinds})
         client = inputs.client
         assert client is not None, "a model is required"
-        letters = len(response.text)
+        letter_count = len(response.text)
         text: IndexedText | None = None
         if client.safety.evidence != "off":
-            text = await search_off_loop(lambda: IndexedText(response.text), letters)
+            text = await search_off_loop(lambda: IndexedText(response.text), letter_count)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
         request = client.request(
-            self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _TOKENS_PER_RECORD
+            self._prompt,
+            self._reply,
+            variables,
+            max_reply_tokens=MAX_RECORDS_PER_KIND * _TOKENS_PER_RECORD,
         )
         return await ask_model(
             client,
             request,
             self._reply,
-            read=partial(self._read, text),
+            read=partial(self._read_material, text),
             fail=lambda fault: _failed_material(fault.failure, fault.call),
-            find_flaw=partial(self._flaw, text),
-            letters=letters,
+            find_flaw=partial(self._find_flaw, text),
+            letter_count=letter_count,
         )
 
-    def _read(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
+    def _read_material(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
         grounded_reply = self._ground_reply(text, reply.value)
-        note = describe_left_out(grounded_reply.left_out)
-        if grounded_reply.left_out and not grounded_reply.evidence:
+        note = describe_omitted_parts(grounded_reply.omitted_parts)
+        if grounded_reply.omitted_parts and not grounded_reply.evidence:
             failure = Failure(cause="response", kind="unsupported", message=note)
             return _failed_material(failure, reply.call.id)
         return Material(
-            name=DATA_MATERIAL,
+            name=DATA_MATERIAL_NAME,
             data=grounded_reply.data,
             evidence=grounded_reply.evidence,
             note=note,
@@ -441,7 +455,7 @@ class Extract(Deriver):
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> GroundedReply:
         values = reply.model_dump(by_alias=True)
         if text is not None:
-            return ground(text, self._kinds, values)
+            return ground_reply(text, self._kinds, values)
         evidence: list[Evidence] = []
         data: dict[str, list[dict[str, JsonValue]]] = {}
         for kind, records in values.items():
@@ -452,12 +466,14 @@ class Extract(Deriver):
             ]
         return GroundedReply(data, tuple(evidence))
 
-    def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
+    def _find_flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""
-        left_out = self._ground_reply(text, reply).left_out
-        problems = [problem for problem in left_out if problem.reason != DUPLICATE_MESSAGE]
-        return f"{describe_left_out(problems)}. So {_QUOTE_HINT}" if problems else None
+        omitted_parts = self._ground_reply(text, reply).omitted_parts
+        problems = [
+            problem for problem in omitted_parts if problem.reason != DUPLICATE_RECORD_MESSAGE
+        ]
+        return f"{describe_omitted_parts(problems)}. So {_QUOTE_HINT}" if problems else None
 
 
-def _failed_material(failure: Failure, call: str | None) -> Material:
-    return Material(name=DATA_MATERIAL, status="failed", failure=failure, call=call)
+def _failed_material(failure: Failure, call_id: str | None) -> Material:
+    return Material(name=DATA_MATERIAL_NAME, status="failed", failure=failure, call=call_id)

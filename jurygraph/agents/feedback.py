@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.agents.roles import EvaluatorAnswer, EvaluatorInput
-from jurygraph.agents.trajectory.calls import messages_of
+from jurygraph.agents.trajectory.calls import list_messages
 from jurygraph.messages import join_names
 from jurygraph.schema import Verdict
-from jurygraph.schema.conversation import ChatMessage, is_one_reply
+from jurygraph.schema.conversation import ChatMessage, is_single_reply
 from jurygraph.schema.frozen_model import digest_of
 
-KEYWORDS = ("inputs", "outputs", "reference_outputs")
-_MISSING_REASONS = {
+FEEDBACK_KEYWORDS = ("inputs", "outputs", "reference_outputs")
+_MISSING_PART_REASONS = {
     "reference_outputs": "the task has neither reference_messages nor a reference",
     "context": "the task has no context",
 }
@@ -29,12 +29,16 @@ def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):
         return {}
-    keywords = {}
+    parameter_by_keyword = {}
     for name, parameter in parameters.items():
-        is_filled = name in KEYWORDS or name == "context"
-        if is_filled and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            keywords[name] = parameter
-    return keywords if any(name in keywords for name in KEYWORDS) else {}
+        is_known_keyword = name in FEEDBACK_KEYWORDS or name == "context"
+        if is_known_keyword and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            parameter_by_keyword[name] = parameter
+    return (
+        parameter_by_keyword
+        if any(name in parameter_by_keyword for name in FEEDBACK_KEYWORDS)
+        else {}
+    )
 
 
 def closure_digest(target: Any) -> str:
@@ -61,7 +65,7 @@ def explain_missing_part(
     values: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> str | None:
     """Return why a function cannot be asked: the task lacks a part for which it has no default."""
-    for name, reason in _MISSING_REASONS.items():
+    for name, reason in _MISSING_PART_REASONS.items():
         is_required = name in parameters and parameters[name].default is inspect.Parameter.empty
         if is_required and values[name] is None:
             return reason
@@ -75,26 +79,26 @@ def keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
     """
     task = inputs.task
     response = inputs.response
-    messages = messages_of(response)
-    is_text = is_one_reply(messages) and task.reference_messages is None
+    messages = list_messages(response)
+    is_single_text_reply = is_single_reply(messages) and task.reference_messages is None
     outputs: Any = response.text
-    if inputs.question.shown_part != "last_reply" and not is_text:
-        outputs = _to_dicts(messages)
+    if inputs.question.shown_part != "last_reply" and not is_single_text_reply:
+        outputs = _messages_to_dicts(messages)
     reference: Any = task.reference
     if task.reference_messages is not None:
-        reference = _to_dicts(task.reference_messages)
+        reference = _messages_to_dicts(task.reference_messages)
     context = None
     if task.context is not None:
         context = [passage.text for passage in task.context]
     return {
-        "inputs": task.query if isinstance(task.query, str) else _to_dicts(task.query),
+        "inputs": task.query if isinstance(task.query, str) else _messages_to_dicts(task.query),
         "outputs": outputs,
         "reference_outputs": reference,
         "context": context,
     }
 
 
-def _to_dicts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+def _messages_to_dicts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     return [message.model_dump(mode="json") for message in messages]
 
 
@@ -106,7 +110,7 @@ def read_feedback(result: Any, name: str) -> EvaluatorAnswer:
     if isinstance(result, Mapping) and "results" in result:
         result = result["results"]
     if isinstance(result, list | tuple):
-        result = _choose(result, name)
+        result = _choose_result(result, name)
     if not isinstance(result, Mapping):
         return result  # type: ignore[no-any-return]
     if "score" not in result:
@@ -115,8 +119,10 @@ def read_feedback(result: Any, name: str) -> EvaluatorAnswer:
     comment = result.get("comment")
     reason = "" if comment is None else str(comment)
     if result.get("metadata"):
-        metadata = json.dumps(result["metadata"], sort_keys=True, ensure_ascii=False, default=str)
-        reason = f"{reason} (metadata: {metadata})".lstrip()
+        metadata_json = json.dumps(
+            result["metadata"], sort_keys=True, ensure_ascii=False, default=str
+        )
+        reason = f"{reason} (metadata: {metadata_json})".lstrip()
     if score is None:
         return Verdict.abstain(reason or "the evaluator gave no score, and no comment")
     if isinstance(score, bool):
@@ -124,14 +130,14 @@ def read_feedback(result: Any, name: str) -> EvaluatorAnswer:
     return Verdict(score=score, reason=reason)
 
 
-def _choose(results: Sequence[Any], name: str) -> Any:
+def _choose_result(results: Sequence[Any], name: str) -> Any:
     if len(results) == 1:
         return results[0]
     keys = [str(result["key"]) for result in results]
-    _, _, last_part = name.rpartition(".")
+    _, _, last_name_part = name.rpartition(".")
     chosen = []
     for key, result in zip(keys, results, strict=True):
-        if key in (name, last_part):
+        if key in (name, last_name_part):
             chosen.append(result)
     if len(chosen) != 1:
         keys_text = join_names(keys) or "no key"

@@ -26,21 +26,21 @@ from jurygraph.agents.feedback import (
 )
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, name_type, validate
+from jurygraph.messages import Problem, describe_type, validate
 from jurygraph.schema import (
     Audience,
-    Branch,
     Condition,
     Criterion,
+    EvaluatorScope,
+    GraphBranch,
     Layer,
     Question,
-    Scope,
     TaskView,
     Verdict,
 )
-from jurygraph.schema.conversation import Sees
+from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.frozen_model import FrozenModel, Id, ParamsModel, PositiveInt, require_type
-from jurygraph.schema.plan import SUBMITTED_RESPONSE, Pairs
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, PairOrder
 
 _ARGUMENTS_BY_SCOPE = {
     "response": ("task", "response"),
@@ -62,35 +62,36 @@ class AdaptedSettings(FrozenModel):
     version: str | None = None
     layer: Layer | None = None
     audience: Audience = "task"
-    scope: Scope = "response"
-    branch: Branch | None = None
+    scope: EvaluatorScope = "response"
+    branch: GraphBranch | None = None
     needs: tuple[Id, ...] = ()
     own_model: bool | None = None
-    material: Id = SUBMITTED_RESPONSE
+    material: Id = SUBMITTED_RESPONSE_MATERIAL
     when: Condition | None = None
-    pairs: Pairs = "ordered"
+    pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
 
 
-class AdaptedEvaluator(Evaluator):
-    """Base class of the evaluators that `adapt` makes of functions and Runnables."""
+class CallableEvaluator(Evaluator):
+    """Base class of the evaluators that `adapt_to_evaluator` makes of functions and Runnables."""
 
-    branch: Branch = "checks"
+    branch: GraphBranch = "checks"
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
-        runnable = is_runnable(target)
-        own_model = runnable if settings.own_model is None else settings.own_model
+        is_target_runnable = is_runnable(target)
+        own_model = is_target_runnable if settings.own_model is None else settings.own_model
         self.target = target
         self.name = name
-        self.version = settings.version or ("1" if runnable else source_version(target))
-        self.layer = settings.layer or ("model" if runnable else "check")
+        self.version = settings.version or ("1" if is_target_runnable else source_version(target))
+        self.layer = settings.layer or ("model" if is_target_runnable else "check")
         self.audience = settings.audience
         self.scope = settings.scope
         self.needs = settings.needs
         self.uses_model = self.layer in ("model", "residual") and not own_model
-        if not runnable:
-            self.without_model = (
-                f"{Evaluator.without_model}; if the function brings its own, declare own_model=True"
+        if not is_target_runnable:
+            self.no_model_message = (
+                f"{Evaluator.no_model_message}; if the function brings its own, "
+                "declare own_model=True"
             )
         self.branch = settings.branch or BRANCH_OF_AUDIENCE[settings.audience]
         self._question_fields = {
@@ -110,7 +111,7 @@ class AdaptedEvaluator(Evaluator):
         """Raise ConfigError if the target cannot take the params; `are_complete` unless the config adds some."""
 
 
-class FunctionEvaluator(AdaptedEvaluator):
+class FunctionEvaluator(CallableEvaluator):
     """A function of `(task, response)`, `(task, first, second)` or `(task, responses)`, depending on its scope.
 
     Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
@@ -126,7 +127,9 @@ class FunctionEvaluator(AdaptedEvaluator):
             if self.scope == "response":
                 material[name] = inputs.material[0][name]
             else:
-                material[name] = tuple(materials[name] for materials in inputs.material)
+                material[name] = tuple(
+                    material_of_response[name] for material_of_response in inputs.material
+                )
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
@@ -146,18 +149,19 @@ class FunctionEvaluator(AdaptedEvaluator):
         try:
             signature = inspect.signature(self.target)
             names = list(signature.parameters)[len(argument_names) :]
-            bind = signature.bind if are_complete else signature.bind_partial
-            bind(*argument_names, **dict.fromkeys(keyword_names), **params)
+            bind_arguments = signature.bind if are_complete else signature.bind_partial
+            bind_arguments(*argument_names, **dict.fromkeys(keyword_names), **params)
         except (TypeError, ValueError) as error:
             hint = ""
             if params:
                 param_names = [name for name in names if name not in keyword_names]
                 hint = f"; its params: {', '.join(param_names) or 'none'}"
-            extra = ""
+            keywords_text = ""
             if keyword_names or params:
-                extra = f" with {', '.join((*keyword_names, *params))} as keywords"
+                keywords_text = f" with {', '.join((*keyword_names, *params))} as keywords"
             raise ConfigError(
-                f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(argument_names)}){extra}: "
+                f"evaluator {self.name!r} of scope {self.scope} is called as "
+                f"({', '.join(argument_names)}){keywords_text}: "
                 f"{error}; change the function, or the params{hint}"
             ) from error
         self._check_types(signature, params)
@@ -170,8 +174,8 @@ class FunctionEvaluator(AdaptedEvaluator):
             plain_type = _PLAIN_TYPES.get(str(getattr(annotation, "__name__", annotation)))
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
-        model = create_model("Params", __base__=ParamsModel, **fields)
-        valid_params = validate(model, {name: params[name] for name in fields})
+        params_model = create_model("Params", __base__=ParamsModel, **fields)
+        valid_params = validate(params_model, {name: params[name] for name in fields})
         if isinstance(valid_params, Problem):
             raise ConfigError(f"params.{valid_params.field}: {valid_params}")
 
@@ -183,7 +187,7 @@ class FeedbackEvaluator(FunctionEvaluator):
     the config says otherwise. It abstains where the task lacks a part for which it has no default.
     """
 
-    sees: Sees | None = "without_reasoning"
+    sees: VisiblePart | None = "without_reasoning"
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
         self._declared = declared_keywords(target)
@@ -201,10 +205,10 @@ class FeedbackEvaluator(FunctionEvaluator):
         material = {name: inputs.material[0][name] for name in self.needs}
         result = self.target(**parts, **material, **inputs.question.params)
         if inspect.isawaitable(result):
-            return self._read_later(result)
+            return self._read_awaited_feedback(result)
         return read_feedback(result, self.name)
 
-    async def _read_later(self, result: Awaitable[Any]) -> EvaluatorAnswer:
+    async def _read_awaited_feedback(self, result: Awaitable[Any]) -> EvaluatorAnswer:
         return read_feedback(await result, self.name)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
@@ -215,7 +219,7 @@ class FeedbackEvaluator(FunctionEvaluator):
         self._require_callable_with((), [*self._declared, *self.needs], params, are_complete)
 
 
-class RunnableEvaluator(AdaptedEvaluator):
+class RunnableEvaluator(CallableEvaluator):
     """A langchain-core Runnable or compiled LangGraph graph.
 
     Its input is a mapping with `task`, `response` (or `responses` for pairs and groups), `query`, `text` and the needed
@@ -233,38 +237,40 @@ class RunnableEvaluator(AdaptedEvaluator):
         # Imported lazily: it needs langchain-core.
         from jurygraph.agents.graph_steps import StepRecorder
 
-        state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
+        graph_input: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
-            state |= {
+            graph_input |= {
                 "response": inputs.response,
                 "text": inputs.response.text,
                 "material": inputs.material[0],
             }
         else:
-            state |= {"responses": inputs.responses, "material": inputs.material}
+            graph_input |= {"responses": inputs.responses, "material": inputs.material}
         chat_model = inputs.client and inputs.client.chat_model
         configurable = {"client": inputs.client, "chat_model": chat_model}
-        config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
+        runnable_config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
         keywords = {}
         if "context" in inspect.signature(self.target.ainvoke).parameters:  # as graphs do
             keywords["context"] = inputs
-        result = await self.target.ainvoke(state, config, **keywords)
+        result = await self.target.ainvoke(graph_input, runnable_config, **keywords)
         if self.scope == "group" and isinstance(result, Mapping):
-            return [read_answer(verdict) for verdict in result["verdicts"]]
-        return read_answer(result)
+            return [to_evaluator_answer(verdict) for verdict in result["verdicts"]]
+        return to_evaluator_answer(result)
 
 
-def read_answer(result: Any) -> EvaluatorAnswer:
+def to_evaluator_answer(result: Any) -> EvaluatorAnswer:
     """Convert the result of a Runnable to an answer. Raises ValueError or pydantic's own error if it has none."""
     if not isinstance(result, Mapping):
         return result  # type: ignore[no-any-return]
     if "verdict" in result:
-        return read_answer(result["verdict"])
+        return to_evaluator_answer(result["verdict"])
     if "score" not in result:
         raise ValueError(
             f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}"
         )
-    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields})
+    return Verdict.model_validate(
+        {name: value for name, value in result.items() if name in Verdict.model_fields}
+    )
 
 
 def is_runnable(value: Any) -> bool:
@@ -290,40 +296,44 @@ def source_version(definition: Callable[..., Any]) -> str:
     return "1"
 
 
-def has_own_version(kind: type, role: type) -> bool:
-    """Return true if a class, or a base class of it up to `role` from the same package, writes down its version.
+def has_own_version(kind: type, role_class: type) -> bool:
+    """Return true if a class, or a base class of it up to `role_class` from the same package, writes down its version.
 
     That of another package's base class says nothing about the code that the class adds.
     """
-    package = _package_of(kind)
-    derived_classes = kind.__mro__[: kind.__mro__.index(role)]
-    return any("version" in vars(base) for base in derived_classes if _package_of(base) == package)
+    package_name = _package_name_of(kind)
+    derived_classes = kind.__mro__[: kind.__mro__.index(role_class)]
+    return any(
+        "version" in vars(base_class)
+        for base_class in derived_classes
+        if _package_name_of(base_class) == package_name
+    )
 
 
-def _package_of(kind: type) -> str:
+def _package_name_of(kind: type) -> str:
     # Imported lazily: readers of configs load much.
-    from jurygraph.sources.user_modules import plain_module_name
+    from jurygraph.sources.user_modules import module_name_in_config
 
-    return plain_module_name(kind.__module__).partition(".")[0]
+    return module_name_in_config(kind.__module__).partition(".")[0]
 
 
-def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
+def adapt_to_evaluator(target: Any, name: str, **settings: Any) -> CallableEvaluator:
     """Make an evaluator of a function, Runnable or compiled graph; the settings are those of `AdaptedSettings`.
 
     A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`), unless
     `own_model=False`; a function of layer `model` or `residual` brings its own only with `own_model=True`.
     """
-    for setting in settings:
-        if hasattr(Evaluator, setting) and setting not in AdaptedSettings.model_fields:
+    for setting_name in settings:
+        if hasattr(Evaluator, setting_name) and setting_name not in AdaptedSettings.model_fields:
             raise ConfigError(
-                f"{setting}: a function has no such setting; subclass jg.Evaluator, which has it"
+                f"{setting_name}: a function has no such setting; subclass jg.Evaluator, which has it"
             )
     try:
         chosen = AdaptedSettings(**settings)
     except InputError as error:
         problem = str(error).removeprefix("AdaptedSettings.")
         raise ConfigError(f"evaluator {name!r}, {problem}") from None
-    kind: type[AdaptedEvaluator] = FunctionEvaluator
+    kind: type[CallableEvaluator] = FunctionEvaluator
     if is_runnable(target):
         kind = RunnableEvaluator
     elif declared_keywords(target):
@@ -331,7 +341,7 @@ def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
     return kind(target, name, chosen)
 
 
-REGISTERED_EVALUATORS: dict[str, AdaptedEvaluator | None] = {}
+REGISTERED_EVALUATORS: dict[str, CallableEvaluator | None] = {}
 """Evaluators registered by the decorator so far, by name. None for a name that several evaluators share."""
 
 
@@ -372,14 +382,14 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     if not chosen_name:
         if not callable(target) and not is_runnable(target):
             raise InputError(
-                f"evaluator: is {name_type(target)}; give a function, a Runnable or a compiled graph"
+                f"evaluator: is {describe_type(target)}; give a function, a Runnable or a compiled graph"
             )
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
-    adapted_evaluator = adapt(target, chosen_name, **settings)
+    adapted_evaluator = adapt_to_evaluator(target, chosen_name, **settings)
     earlier = REGISTERED_EVALUATORS.get(chosen_name, adapted_evaluator)
-    is_same_definition = earlier is not None and _definition_of(earlier) == _definition_of(
-        adapted_evaluator
-    )
+    is_same_definition = earlier is not None and _definition_identity(
+        earlier
+    ) == _definition_identity(adapted_evaluator)
     REGISTERED_EVALUATORS[chosen_name] = adapted_evaluator if is_same_definition else None
     return adapted_evaluator
 
@@ -402,7 +412,7 @@ def criteria(
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
         hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
-        raise InputError(f"criteria: is {name_type(values)}; {hint}")
+        raise InputError(f"criteria: is {describe_type(values)}; {hint}")
     criterion_entries: list[Any] = []
     for value in values:
         if isinstance(value, Criterion):
@@ -427,7 +437,7 @@ def criteria(
     }
 
 
-def _definition_of(adapted_evaluator: AdaptedEvaluator) -> tuple[str, str | int]:
+def _definition_identity(adapted_evaluator: CallableEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
     target = adapted_evaluator.target
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))

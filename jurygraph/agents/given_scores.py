@@ -5,11 +5,11 @@ from typing import Any
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import FrozenModel, Verdict
-from jurygraph.schema.frozen_model import Flag, Unit
+from jurygraph.schema.frozen_model import Flag, UnitInterval
 
 
 class GivenScore(FrozenModel):
-    score: Unit
+    score: UnitInterval
     met: Flag | None = None
 
 
@@ -31,17 +31,21 @@ class GivenScores(CodeEvaluator):
         if not isinstance(scores, dict):
             problem = "data.scores: is no object; write a score for each criterion, by its id"
             return Verdict.fail("invalid score", problem, cause="response")
-        criterion = inputs.question.subject
-        value: Any = scores.get(criterion)
+        criterion_id = inputs.question.subject
+        value: Any = scores.get(criterion_id)
         if value is None:
-            hint = did_you_mean(criterion, list(scores)) or f"it has {', '.join(scores) or 'none'}"
-            return Verdict.abstain(f"`scores` has none for {quote(criterion)}; {shorten(hint)}")
+            hint = (
+                did_you_mean(criterion_id, list(scores)) or f"it has {', '.join(scores) or 'none'}"
+            )
+            return Verdict.abstain(f"`scores` has none for {quote(criterion_id)}; {shorten(hint)}")
         if isinstance(value, bool):
             value = {"score": float(value), "met": value}
         elif not isinstance(value, dict):
             value = {"score": value}
-        given = validate(GivenScore, value)
-        if isinstance(given, Problem):
-            problem = f"data.scores[{quote(criterion)}]: {given}"
+        given_score = validate(GivenScore, value)
+        if isinstance(given_score, Problem):
+            problem = f"data.scores[{quote(criterion_id)}]: {given_score}"
             return Verdict.fail("invalid score", problem, cause="response")
-        return Verdict(score=given.score, met=given.met, reason="given with the response")
+        return Verdict(
+            score=given_score.score, met=given_score.met, reason="given with the response"
+        )

@@ -26,7 +26,7 @@ from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, ModelError
-from jurygraph.messages import did_you_mean, quote, quote_words, shorten
+from jurygraph.messages import did_you_mean, quote, quote_prose, shorten
 from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
@@ -40,13 +40,19 @@ from jurygraph.schema import (
     UnansweredPair,
     digest_of,
 )
-from jurygraph.schema.task import EdgeKind, Role, chat_text, query_text, sort_by_id
+from jurygraph.schema.task import (
+    CriterionRole,
+    EdgeKind,
+    chat_to_prompt_text,
+    query_to_text,
+    sort_by_id,
+)
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
-DOMAINS = ("generic", "legal", "medical", "writing")
-FIELD_METADATA = (
+BUILTIN_DOMAIN_NAMES = ("generic", "legal", "medical", "writing")
+FIELD_METADATA_KEYS = (
     "domain",
     "domain1",
     "domain2",
@@ -62,11 +68,11 @@ FIELD_METADATA = (
 Others may hold anything, such as an answer or a name, and are not shown.
 """
 _FRONT_MATTER_LINE = "---\n"
-_EXAMPLES_HEADING = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
+_EXAMPLES_HEADING_PATTERN = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
 _MAX_CHARACTERS = 20_000
 
 
-class Domain(NamedTuple):
+class DomainProfile(NamedTuple):
     """A domain profile: its name with a version, its text, and worked examples of pairs if it has some.
 
     In the file, these are the text below the heading `# Worked examples`.
@@ -77,18 +83,23 @@ class Domain(NamedTuple):
     examples: str = ""
 
 
-def load_domain(name: str, where: str = "annotation.domain") -> Domain:
+def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
     """Load a built-in domain by its name, or a text file by its path. Raises `ConfigError` that begins with `where`."""
-    if name in DOMAINS:
+    if name in BUILTIN_DOMAIN_NAMES:
         from ruamel.yaml import YAML
 
         profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
         text = profile.read_text(encoding="utf-8")
-        front = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_LINE, 2)[1])
-        return Domain(f"{name} {front['version']}", *_split_examples(_without_front_matter(text)))
+        front_matter = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_LINE, 2)[1])
+        return DomainProfile(
+            f"{name} {front_matter['version']}", *_split_off_examples(_without_front_matter(text))
+        )
     path = Path(name)
     if not path.is_file():
-        suggestion = did_you_mean(name, DOMAINS) or f"there are {', '.join(DOMAINS)}"
+        suggestion = (
+            did_you_mean(name, BUILTIN_DOMAIN_NAMES)
+            or f"there are {', '.join(BUILTIN_DOMAIN_NAMES)}"
+        )
         raise ConfigError(f"{where}: there is no domain {name!r}, and no such file; {suggestion}")
     try:
         text = path.read_text(encoding="utf-8")
@@ -101,11 +112,11 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
             f"{where}: {name} {problem}; write what an annotator should know of the field"
         )
     digest = hashlib.sha256(body.encode()).hexdigest()
-    return Domain(f"{path.name} {digest[:12]}", *_split_examples(body))
+    return DomainProfile(f"{path.name} {digest[:12]}", *_split_off_examples(body))
 
 
-def _split_examples(body: str) -> tuple[str, str]:
-    profile, *examples = _EXAMPLES_HEADING.split(body, maxsplit=1)
+def _split_off_examples(body: str) -> tuple[str, str]:
+    profile, *examples = _EXAMPLES_HEADING_PATTERN.split(body, maxsplit=1)
     return profile.strip(), "".join(examples).strip()
 
 
@@ -116,32 +127,32 @@ def _without_front_matter(text: str) -> str:
     return text.strip()
 
 
-_MAX_ENTRIES = 1024
+_MAX_REPLY_ENTRIES = 1024
 
-EdgeReason = Annotated[str, Field(max_length=1000)]
+EdgeReasonText = Annotated[str, Field(max_length=1000)]
 ShortText = Annotated[str, Field(max_length=600)]
 Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
-Relation = Literal["none", "weak", "strong", "activation"]
+EdgeKindOrNone = Literal["none", "weak", "strong", "activation"]
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.
 
 
 class RoleReply(FrozenModel):
-    reason: EdgeReason
+    reason: EdgeReasonText
     criterion: ShortText
-    role: Role
+    role: CriterionRole
 
 
 class RolesReply(FrozenModel):
-    roles: tuple[RoleReply, ...] = Field(max_length=_MAX_ENTRIES)
+    roles: tuple[RoleReply, ...] = Field(max_length=_MAX_REPLY_ENTRIES)
 
 
 class EdgeReply(FrozenModel):
-    reason: EdgeReason
+    reason: EdgeReasonText
     parent: ShortText
     child: ShortText
-    relation: Relation
+    relation: EdgeKindOrNone
     confidence: Percent
 
     @property
@@ -150,14 +161,16 @@ class EdgeReply(FrozenModel):
 
 
 class EdgesReply(FrozenModel):
-    pairs: tuple[EdgeReply, ...] = Field(max_length=_MAX_ENTRIES)
+    pairs: tuple[EdgeReply, ...] = Field(max_length=_MAX_REPLY_ENTRIES)
 
 
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
-    role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
+    role_reply_model = create_model(
+        "RoleStated", __base__=RoleReply, criterion=_choice_field(criteria)
+    )
     return create_model(
-        "RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria))
+        "RolesReply", __base__=FrozenModel, roles=_list_field(role_reply_model, len(criteria))
     )
 
 
@@ -165,21 +178,26 @@ def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
 def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
-    pair_model = create_model(
-        "PairReply", __base__=EdgeReply, parent=_one_of(parents), child=_one_of(children)
+    pair_reply_model = create_model(
+        "PairReply",
+        __base__=EdgeReply,
+        parent=_choice_field(parents),
+        child=_choice_field(children),
     )
-    return create_model("PairsStated", __base__=FrozenModel, pairs=_list_of(pair_model, len(pairs)))
+    return create_model(
+        "PairsStated", __base__=FrozenModel, pairs=_list_field(pair_reply_model, len(pairs))
+    )
 
 
-def _one_of(names: Sequence[str]) -> Any:
+def _choice_field(names: Sequence[str]) -> Any:
     return Literal[tuple(names)], ...
 
 
-def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
+def _list_field(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
-LICENSED_EDGE_KINDS: Mapping[tuple[Role, Role], tuple[EdgeKind, ...]] = {
+EDGE_KINDS_BY_ROLES: Mapping[tuple[CriterionRole, CriterionRole], tuple[EdgeKind, ...]] = {
     ("core", "core"): ("weak", "strong"),
     ("core", "additional"): ("weak", "strong"),
     ("core", "penalty"): ("weak", "strong"),
@@ -199,17 +217,19 @@ class CriterionPair(NamedTuple):
         return f"{self.parent} -> {self.child}"
 
 
-def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[EdgeKind, ...]:
+def possible_edge_kinds(
+    roles: Mapping[str, CriterionRole], pair: CriterionPair
+) -> tuple[EdgeKind, ...]:
     """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()
-    return LICENSED_EDGE_KINDS.get((roles[pair.parent], roles[pair.child]), ())
+    return EDGE_KINDS_BY_ROLES.get((roles[pair.parent], roles[pair.child]), ())
 
 
-def candidate_pairs(roles: Mapping[str, Role]) -> tuple[CriterionPair, ...]:
+def candidate_pairs(roles: Mapping[str, CriterionRole]) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
     pairs = starmap(CriterionPair, product(roles, repeat=2))
-    return sort_pairs(pair for pair in pairs if kinds_between(roles, pair))
+    return sort_pairs(pair for pair in pairs if possible_edge_kinds(roles, pair))
 
 
 def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
@@ -221,22 +241,22 @@ def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
 class CheckedRoles:
     """The accepted roles, and why criteria have none, by their ids."""
 
-    roles: dict[str, Role] = field(default_factory=dict)
+    roles: dict[str, CriterionRole] = field(default_factory=dict)
     unassigned: dict[str, str] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:
-        return [f"{quote_words(name)} {why}" for name, why in self.unassigned.items()]
+        return [f"{quote_prose(name)} {why}" for name, why in self.unassigned.items()]
 
 
 def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
     """Validate the roles of a reply about `criteria`, which are given by their ids."""
-    roles: dict[str, set[Role]] = defaultdict(set)
+    roles: dict[str, set[CriterionRole]] = defaultdict(set)
     for reply in replies:
         roles[reply.criterion].add(reply.role)
     checked_roles = CheckedRoles()
     for name, criterion in sorted(criteria.items()):
-        why = _wrong_role(criterion, sorted(roles[name]))
+        why = _role_problem(criterion, sorted(roles[name]))
         if why is None:
             (checked_roles.roles[name],) = roles[name]
         else:
@@ -244,14 +264,14 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
     return checked_roles
 
 
-def _wrong_role(criterion: Criterion, roles: Sequence[Role]) -> str | None:
+def _role_problem(criterion: Criterion, roles: Sequence[CriterionRole]) -> str | None:
     if not roles:
         return "was given no role"
     if len(roles) > 1:
         return f"was given the roles {' and '.join(roles)}"
     if (roles[0] == "penalty") != (criterion.weight < 0) and roles[0] != "applicability":
-        sign = "negative" if criterion.weight < 0 else "positive"
-        return f"has {sign} points and was given the role {roles[0]}"
+        sign_text = "negative" if criterion.weight < 0 else "positive"
+        return f"has {sign_text} points and was given the role {roles[0]}"
     return None
 
 
@@ -265,18 +285,20 @@ class CheckedEdges:
 
     @property
     def problems(self) -> list[str]:
-        rejections = [
-            f"{quote_words(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
+        rejection_texts = [
+            f"{quote_prose(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
         ]
-        omissions = [
-            f"{quote_words(str(pair))}: {why}"
+        omission_texts = [
+            f"{quote_prose(str(pair))}: {why}"
             for pair, why in self.reason_by_unanswered_pair.items()
         ]
-        return rejections + omissions
+        return rejection_texts + omission_texts
 
 
 def check_edges(
-    edges: Iterable[EdgeReply], requested_pairs: Sequence[CriterionPair], roles: Mapping[str, Role]
+    edges: Iterable[EdgeReply],
+    requested_pairs: Sequence[CriterionPair],
+    roles: Mapping[str, CriterionRole],
 ) -> CheckedEdges:
     """Validate a reply about `requested_pairs`.
 
@@ -284,19 +306,19 @@ def check_edges(
     """
     answers: dict[CriterionPair, EdgeReply] = {}
     rejected_replies: list[tuple[EdgeReply, str]] = []
-    by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
+    edges_by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
     ordered_edges = sorted(
         edges,
         key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason),
     )
     for edge in ordered_edges:
         pair = CriterionPair(edge.parent, edge.child)
-        why = _wrong_edge(edge.relation, pair, requested_pairs, roles)
+        why = _edge_problem(edge.relation, pair, requested_pairs, roles)
         if why is None:
-            by_pair[pair].append(edge)
+            edges_by_pair[pair].append(edge)
         else:
             rejected_replies.append((edge, why))
-    for pair, pair_edges in by_pair.items():
+    for pair, pair_edges in edges_by_pair.items():
         kinds = sorted({edge.relation for edge in pair_edges})
         if len(kinds) > 1:
             rejected_replies += [
@@ -306,24 +328,24 @@ def check_edges(
             answers[pair] = pair_edges[0]
             rejected_replies += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
     rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected_replies}
-    unanswered_pairs = {
+    unanswered_pair_reasons = {
         pair: "was not answered"
         for pair in requested_pairs
         if pair not in answers and pair not in rejected_pairs
     }
-    return CheckedEdges(answers, tuple(rejected_replies), unanswered_pairs)
+    return CheckedEdges(answers, tuple(rejected_replies), unanswered_pair_reasons)
 
 
-def _wrong_edge(
-    relation: Relation,
+def _edge_problem(
+    relation: EdgeKindOrNone,
     pair: CriterionPair,
     requested_pairs: Sequence[CriterionPair],
-    roles: Mapping[str, Role],
+    roles: Mapping[str, CriterionRole],
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
     if pair not in requested_pairs:
         return "the pair was not asked about in this request"
-    kinds = kinds_between(roles, pair)
+    kinds = possible_edge_kinds(roles, pair)
     if relation in ("none", *kinds):
         return None
     return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
@@ -337,80 +359,92 @@ class KnownGraph:
     that an earlier projection removed, `projected_out_edges`, may come back.
     """
 
-    roles: Mapping[str, Role]
-    unchanged_criteria: frozenset[str]
+    roles: Mapping[str, CriterionRole]
+    unchanged_criterion_ids: frozenset[str]
     hand_written_edges: tuple[Edge, ...]
     annotated_edges: tuple[Edge, ...]
     projected_out_edges: tuple[Edge, ...]
     record: Annotation | None
 
-    def open_pairs(self, candidates: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
+    def find_pairs_to_ask(self, candidates: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
         unanswered_pairs = set(
-            map(_criteria_of_edge, self.record.unanswered if self.record else ())
+            map(_criterion_pair_of_edge, self.record.unanswered if self.record else ())
         )
         hand_written_edge_pairs = {
-            frozenset(_criteria_of_edge(edge)) for edge in self.hand_written_edges
+            frozenset(_criterion_pair_of_edge(edge)) for edge in self.hand_written_edges
         }
-        annotated_pairs = set(map(_criteria_of_edge, self.annotated_edges))
+        annotated_pairs = set(map(_criterion_pair_of_edge, self.annotated_edges))
         pairs = []
         for pair in candidates:
             has_edge = pair in annotated_pairs or frozenset(pair) in hand_written_edge_pairs
-            was_answered = pair not in unanswered_pairs and self.unchanged_criteria.issuperset(pair)
+            was_answered = pair not in unanswered_pairs and self.unchanged_criterion_ids.issuperset(
+                pair
+            )
             if not has_edge and not was_answered:
                 pairs.append(pair)
         return sort_pairs(pairs)
 
-    def still_rejected(self, requested_pairs: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
+    def still_rejected_edges(
+        self, requested_pairs: Iterable[CriterionPair]
+    ) -> Iterator[RejectedEdge]:
         """Yield the earlier rejections that hold: requested pairs, and pairs of changed criteria, get new ones."""
         replaced_pairs = {frozenset(pair) for pair in requested_pairs}
         if self.record is None:
             return
         for edge in self.record.rejected:
-            ends = _criteria_of_edge(edge)
-            is_unchanged = self.unchanged_criteria.issuperset(ends)
+            ends = _criterion_pair_of_edge(edge)
+            has_unchanged_criteria = self.unchanged_criterion_ids.issuperset(ends)
             if (
                 edge.stage != "projection"
-                and is_unchanged
+                and has_unchanged_criteria
                 and frozenset(ends) not in replaced_pairs
             ):
                 yield edge
 
 
-def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> KnownGraph:
-    """Return the known state of a task's `rubric`, from itself and from the `reviewed` one if there is one.
+def build_known_graph(
+    task: Task, rubric: Rubric, reviewed_rubric: Rubric | None = None
+) -> KnownGraph:
+    """Return the known state of a task's `rubric`, from itself and from the `reviewed_rubric` one if there is one.
 
     An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of
     either rubric always stays, and in its reviewed form if both have it. Raises `GraphCycleError` if hand-written edges
     form a cycle.
     """
-    source = rubric if reviewed is None else reviewed
-    roles, settled_criteria = _known_roles(task, rubric, source)
+    source = rubric if reviewed_rubric is None else reviewed_rubric
+    roles, settled_criterion_ids = _find_known_roles(task, rubric, source)
     criterion_ids = {criterion.id for criterion in rubric.criteria}
-    edges_by_ends = {
-        _criteria_of_edge(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model
+    hand_written_edge_by_ends = {
+        _criterion_pair_of_edge(edge): edge
+        for edge in (*rubric.edges, *source.edges)
+        if not edge.model
     }
     hand_written_edges = [
-        edges_by_ends[ends] for ends in sorted(edges_by_ends) if criterion_ids.issuperset(ends)
+        hand_written_edge_by_ends[ends]
+        for ends in sorted(hand_written_edge_by_ends)
+        if criterion_ids.issuperset(ends)
     ]
     names = sorted(criterion_ids)
     # Refuses a cycle of hand-written edges: no projection may remove any of them.
     gear.compile(
-        len(names), *gear.edges(names, list(map(_criteria_of_edge, hand_written_edges))), names
+        len(names),
+        *gear.edges(names, list(map(_criterion_pair_of_edge, hand_written_edges))),
+        names,
     )
 
-    def is_settled(edge: Edge) -> bool:
-        ends = _criteria_of_edge(edge)
-        return ends not in edges_by_ends and settled_criteria.issuperset(ends)
+    def is_settled_edge(edge: Edge) -> bool:
+        ends = _criterion_pair_of_edge(edge)
+        return ends not in hand_written_edge_by_ends and settled_criterion_ids.issuperset(ends)
 
     model_edges = [edge for edge in source.edges if edge.model]
-    projected_out = _edges_dropped_by_projection(source.annotation)
+    projected_out_edges = _edges_dropped_by_projection(source.annotation)
     return KnownGraph(
         roles,
-        settled_criteria,
+        settled_criterion_ids,
         tuple(hand_written_edges),
-        tuple(filter(is_settled, model_edges)),
-        tuple(filter(is_settled, projected_out)),
+        tuple(filter(is_settled_edge, model_edges)),
+        tuple(filter(is_settled_edge, projected_out_edges)),
         source.annotation,
     )
 
@@ -422,13 +456,13 @@ def _edges_dropped_by_projection(record: Annotation | None) -> Iterator[Edge]:
             yield Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
 
 
-def _known_roles(
+def _find_known_roles(
     task: Task, rubric: Rubric, source: Rubric
-) -> tuple[dict[str, Role], frozenset[str]]:
+) -> tuple[dict[str, CriterionRole], frozenset[str]]:
     source_criteria = {criterion.id: criterion for criterion in source.criteria}
     record = source.annotation
-    roles: dict[str, Role] = {}
-    settled_criteria = set()
+    roles: dict[str, CriterionRole] = {}
+    settled_criterion_ids = set()
     for criterion in rubric.criteria:
         earlier = source_criteria.get(criterion.id, criterion)
         role = criterion.role
@@ -439,32 +473,32 @@ def _known_roles(
         digest = criterion_digest(task, criterion, role)
         is_unchanged = record is not None and record.seen.get(criterion.id) == digest
         if is_unchanged:
-            settled_criteria.add(criterion.id)
+            settled_criterion_ids.add(criterion.id)
         # A role that was annotated from other words is annotated again.
         if is_unchanged or record is None or record.roles.get(criterion.id) != role:
             roles[criterion.id] = role
-    return roles, frozenset(settled_criteria)
+    return roles, frozenset(settled_criterion_ids)
 
 
-def _criteria_of_edge(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
+def _criterion_pair_of_edge(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
     return CriterionPair(edge.parent, edge.child)
 
 
-def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
+def criterion_digest(task: Task, criterion: Criterion, role: CriterionRole) -> str:
     """Return a short digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
-    return digest_of([query_text(task.query), criterion.content, role])[:16]
+    return digest_of([query_to_text(task.query), criterion.content, role])[:16]
 
 
 PairAnswers = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
 """Pairs of one request, and the answers of each sample."""
 
 
-class EdgeSource(NamedTuple):
+class EdgeProvenance(NamedTuple):
     model: str
     prompt: str
 
 
-class Election(NamedTuple):
+class EdgeVoteResult(NamedTuple):
     """The result of the votes: at most one edge per pair, the rejected answers, and pairs without enough answers."""
 
     proposed: list[Edge]
@@ -472,16 +506,16 @@ class Election(NamedTuple):
     unanswered: list[UnansweredPair]
 
 
-def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
+def elect_edges(answers_by_batch: Iterable[PairAnswers], source: EdgeProvenance) -> EdgeVoteResult:
     """Count the votes on every pair. A pair that at least half of the samples leave without an answer gets no edge.
 
     An answer that the checks rejected is an answer. An edge has the mean confidence of the winners. Those that lost the
     vote are rejected, each as its most confident answer.
     """
-    election = Election([], [], [])
-    for pairs, samples in batches:
+    vote_result = EdgeVoteResult([], [], [])
+    for pairs, samples in answers_by_batch:
         for edge, why in chain.from_iterable(sample.rejected for sample in samples):
-            election.rejected.append(_rejected_edge(edge, "check", why, source))
+            vote_result.rejected.append(_build_rejected_edge(edge, "check", why, source))
         for pair in pairs:
             reasons = [
                 sample.reason_by_unanswered_pair[pair]
@@ -489,43 +523,51 @@ def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
                 if pair in sample.reason_by_unanswered_pair
             ]
             if 2 * len(reasons) >= len(samples):
-                election.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
+                vote_result.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
                 continue
             answers: dict[str, list[EdgeReply]] = defaultdict(list)
             for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
                 answers[answer.relation].append(answer)
-            winner = _winning_kind(answers)
-            if winner != "none":
-                election.proposed.append(_build_edge(answers[winner], len(samples), source))
-            tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
-            for kind in sorted({*answers} - {"none", winner}):
-                loser = _most_confident(answers[kind])
-                election.rejected.append(
-                    _rejected_edge(loser, "vote", f"the vote was: {tally}", source)
+            winning_kind = _winning_kind(answers)
+            if winning_kind != "none":
+                vote_result.proposed.append(
+                    _build_edge(answers[winning_kind], len(samples), source)
                 )
-    return election
+            tally_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
+            for kind in sorted({*answers} - {"none", winning_kind}):
+                losing_answer = _most_confident_answer(answers[kind])
+                vote_result.rejected.append(
+                    _build_rejected_edge(
+                        losing_answer, "vote", f"the vote was: {tally_text}", source
+                    )
+                )
+    return vote_result
 
 
 def _winning_kind(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
-    votes = Counter({kind: len(replies) for kind, replies in answers.items()})
-    leaders = votes.most_common(2)
-    if not leaders:
+    vote_counts = Counter({kind: len(replies) for kind, replies in answers.items()})
+    leading_kind_counts = vote_counts.most_common(2)
+    if not leading_kind_counts:
         return "none"
-    is_tie = len(leaders) > 1 and leaders[0][1] == leaders[1][1]
-    return "none" if is_tie else leaders[0][0]
+    is_tie = len(leading_kind_counts) > 1 and leading_kind_counts[0][1] == leading_kind_counts[1][1]
+    return "none" if is_tie else leading_kind_counts[0][0]
 
 
-def _build_edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
-    best = _most_confident(winners)
-    content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
-    confidence = fmean(answer.confidence_share for answer in winners)
-    votes = (len(winners), samples) if samples > 1 else None
+def _build_edge(
+    winning_answers: Sequence[EdgeReply], sample_count: int, source: EdgeProvenance
+) -> Edge:
+    best_answer = _most_confident_answer(winning_answers)
+    content = best_answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
+    confidence = fmean(answer.confidence_share for answer in winning_answers)
+    votes = (len(winning_answers), sample_count) if sample_count > 1 else None
     return Edge.model_validate(
-        {**content, "kind": best.relation, "confidence": confidence, "votes": votes}
+        {**content, "kind": best_answer.relation, "confidence": confidence, "votes": votes}
     )
 
 
-def _rejected_edge(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
+def _build_rejected_edge(
+    answer: EdgeReply, stage: str, why: str, source: EdgeProvenance
+) -> RejectedEdge:
     content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     content |= {
         "kind": answer.relation,
@@ -536,42 +578,42 @@ def _rejected_edge(answer: EdgeReply, stage: str, why: str, source: EdgeSource) 
     return RejectedEdge.model_validate(content)
 
 
-def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
+def _most_confident_answer(answers: Sequence[EdgeReply]) -> EdgeReply:
     return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
 
 
 _EDGE_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
 
 
-DroppedEdges = tuple[tuple[Edge, tuple[str, ...]], ...]
+DroppedEdgesWithCycles = tuple[tuple[Edge, tuple[str, ...]], ...]
 """Edges, each with the cycle that it would close."""
 
 
-def project(
-    edges: Iterable[Edge], standing_edges: Iterable[Edge] = ()
-) -> tuple[tuple[Edge, ...], DroppedEdges]:
+def drop_cycle_edges(
+    edges: Iterable[Edge], protected_edges: Iterable[Edge] = ()
+) -> tuple[tuple[Edge, ...], DroppedEdgesWithCycles]:
     """Return the edges without those that close a cycle with higher ones, and those, both in id order.
 
-    The `standing_edges` rank highest.
+    The `protected_edges` rank highest.
     Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
     of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
-    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing_edges` have
+    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `protected_edges` have
     no cycle.
     """
     children: dict[str, list[str]] = defaultdict(list)
-    kept = list(standing_edges)
+    kept_edges = list(protected_edges)
     dropped_edges = []
-    for edge in kept:
+    for edge in kept_edges:
         children[edge.parent].append(edge.child)
     for edge in sorted(edges, key=_removal_rank, reverse=True):
         path = _shortest_path(children, edge.child, edge.parent)
         if path is None:
             children[edge.parent].append(edge.child)
-            kept.append(edge)
+            kept_edges.append(edge)
         else:
             dropped_edges.append((edge, (edge.parent, *path)))
-    return tuple(sorted(kept, key=_criteria_of_edge)), tuple(
-        sorted(dropped_edges, key=lambda entry: _criteria_of_edge(entry[0]))
+    return tuple(sorted(kept_edges, key=_criterion_pair_of_edge)), tuple(
+        sorted(dropped_edges, key=lambda entry: _criterion_pair_of_edge(entry[0]))
     )
 
 
@@ -601,7 +643,7 @@ def _shortest_path(
     return paths.get(end)
 
 
-def projection_rejections(dropped_edges: DroppedEdges) -> Iterator[RejectedEdge]:
+def build_projection_rejections(dropped_edges: DroppedEdgesWithCycles) -> Iterator[RejectedEdge]:
     for edge, cycle in dropped_edges:
         content = edge.model_dump(
             include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"}
@@ -623,33 +665,33 @@ def freeze_graph(
     `record` has what is new about `requested_pairs`; what still holds of the previous record is added.
     """
     criteria = []
-    roles: dict[str, Role] = {}
-    digests = {}
+    roles: dict[str, CriterionRole] = {}
+    criterion_digests = {}
     for criterion in rubric.criteria:
         role = previous_graph.roles.get(criterion.id, record.roles.get(criterion.id))
-        assigned = criterion.model_copy(update={"role": role})
-        criteria.append(assigned)
+        criterion_with_role = criterion.model_copy(update={"role": role})
+        criteria.append(criterion_with_role)
         if role is not None:
             roles[criterion.id] = role
-            digests[criterion.id] = criterion_digest(task, assigned, role)
+            criterion_digests[criterion.id] = criterion_digest(task, criterion_with_role, role)
     earlier_roles = {} if previous_graph.record is None else previous_graph.record.roles
     # Only roles that an annotator gave and that still hold: later runs tell them from those of people.
     annotated_roles = sorted((earlier_roles | record.roles).items())
-    rejected_edges = {*previous_graph.still_rejected(requested_pairs), *record.rejected}
+    rejected_edges = {*previous_graph.still_rejected_edges(requested_pairs), *record.rejected}
     update = {
         "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
-        "seen": digests,
-        "rejected": tuple(sorted(rejected_edges, key=_sort_key)),
-        "unanswered": tuple(sorted(record.unanswered, key=_criteria_of_edge)),
+        "seen": criterion_digests,
+        "rejected": tuple(sorted(rejected_edges, key=_rejected_edge_sort_key)),
+        "unanswered": tuple(sorted(record.unanswered, key=_criterion_pair_of_edge)),
     }
     annotation = record.model_copy(update=update)
-    updated = rubric.model_copy(
+    updated_rubric = rubric.model_copy(
         update={"criteria": tuple(criteria), "edges": tuple(edges), "annotation": annotation}
     )
-    return Rubric.model_validate(updated.model_dump())
+    return Rubric.model_validate(updated_rubric.model_dump())
 
 
-def _sort_key(edge: RejectedEdge) -> tuple[str, ...]:
+def _rejected_edge_sort_key(edge: RejectedEdge) -> tuple[str, ...]:
     return (
         edge.parent,
         edge.child,
@@ -670,22 +712,24 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
     """
     rubric_list = list(rubrics)
     records = [rubric.annotation for rubric in rubric_list if rubric.annotation is not None]
-    candidate_counts = [_count_candidates(rubric) for rubric in rubric_list]
+    candidate_counts = [_count_candidate_pairs(rubric) for rubric in rubric_list]
     edge_counts = [len(rubric.edges) for rubric in rubric_list]
-    sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in rubric_list]
-    invalid_counts = [sum(edge.stage == "check" for edge in record.rejected) for record in records]
+    update_sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in rubric_list]
+    invalid_answer_counts = [
+        sum(edge.stage == "check" for edge in record.rejected) for record in records
+    ]
     return {
         "rubrics": len(rubric_list),
-        "criteria": _mean([len(rubric.criteria) for rubric in rubric_list]),
-        "candidates": _mean([count for count in candidate_counts if count is not None]),
-        "edges": _mean(edge_counts),
-        "update_size": _mean(sizes),
-        "non_empty": _mean([count > 0 for count in edge_counts]),
-        "invalid": _mean(invalid_counts),
+        "criteria": _mean_or_none([len(rubric.criteria) for rubric in rubric_list]),
+        "candidates": _mean_or_none([count for count in candidate_counts if count is not None]),
+        "edges": _mean_or_none(edge_counts),
+        "update_size": _mean_or_none(update_sizes),
+        "non_empty": _mean_or_none([count > 0 for count in edge_counts]),
+        "invalid": _mean_or_none(invalid_answer_counts),
     }
 
 
-def _count_candidates(rubric: Rubric) -> int | None:
+def _count_candidate_pairs(rubric: Rubric) -> int | None:
     if rubric.annotation is not None:
         return rubric.annotation.candidates
     roles = {
@@ -694,33 +738,35 @@ def _count_candidates(rubric: Rubric) -> int | None:
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
-def _mean(numbers: Sequence[int]) -> float | None:
+def _mean_or_none(numbers: Sequence[int]) -> float | None:
     return fmean(numbers) if numbers else None
 
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
 _TOKENS_PER_ROLE = 80
 _TOKENS_PER_EDGE = 110
-_BASE_TOKENS = 200
+_BASE_REPLY_TOKENS = 200
 
 T = TypeVar("T")
-AnnotationReply = TypeVar("AnnotationReply", RolesReply, EdgesReply)
-CheckedReply = TypeVar("CheckedReply", CheckedRoles, CheckedEdges)
+AnnotationReplyT = TypeVar("AnnotationReplyT", RolesReply, EdgesReply)
+CheckedReplyT = TypeVar("CheckedReplyT", CheckedRoles, CheckedEdges)
 
 
 class GraphAnnotator:
-    def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
+    def __init__(
+        self, task: Task, rubric: Rubric, domain: DomainProfile, client: "JudgeClient"
+    ) -> None:
         self._task = task
         self._domain = domain
         self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
         about = _to_json_lines(
-            {name: task.metadata[name]} for name in FIELD_METADATA if task.metadata.get(name)
+            {name: task.metadata[name]} for name in FIELD_METADATA_KEYS if task.metadata.get(name)
         )
         self._shared_variables = {
             "domain": domain.text,
             "about": about,
-            "query": chat_text(task.query),
+            "query": chat_to_prompt_text(task.query),
         }
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
@@ -729,14 +775,18 @@ class GraphAnnotator:
             self._ask_roles(batch)
             for batch in _split_into_batches(sorted(names), MAX_ROLES_PER_CALL)
         )
-        all_roles = CheckedRoles()
+        merged_checked_roles = CheckedRoles()
         for part in parts:
-            all_roles.roles.update(part.roles)
-            all_roles.unassigned.update(part.unassigned)
-        return all_roles
+            merged_checked_roles.roles.update(part.roles)
+            merged_checked_roles.unassigned.update(part.unassigned)
+        return merged_checked_roles
 
     async def edges(
-        self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], batch: int, votes: int
+        self,
+        pairs: Sequence[CriterionPair],
+        roles: Mapping[str, CriterionRole],
+        batch: int,
+        votes: int,
     ) -> list[PairAnswers]:
         """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
@@ -755,17 +805,17 @@ class GraphAnnotator:
                 first = sample * len(group) // votes
                 questions.append(([*group[first:], *group[:first]], sample))
         results = await gather_all(
-            self._ask_edges(rotated, roles, sample) for rotated, sample in questions
+            self._ask_edges(rotated_pairs, roles, sample) for rotated_pairs, sample in questions
         )
         return list(zip(batches, _split_into_batches(results, votes), strict=True))
 
     @property
-    def source(self) -> EdgeSource:
+    def source(self) -> EdgeProvenance:
         """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
         texts = [*map(list, prompt.sections), self._domain.text, self._domain.examples]
         prompt_digest = digest_of([prompt.id, prompt.full_version, *texts])
-        return EdgeSource(self._client.model, prompt_digest[:16])
+        return EdgeProvenance(self._client.model, prompt_digest[:16])
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
         criteria = {name: self._by_id[name] for name in names}
@@ -777,24 +827,26 @@ class GraphAnnotator:
             "rubric": _to_json_lines(rubric),
             "asked": _to_json_lines(names),
         }
-        room = _BASE_TOKENS + _TOKENS_PER_ROLE * len(names) + _most_tokens(names)
+        max_reply_tokens = (
+            _BASE_REPLY_TOKENS + _TOKENS_PER_ROLE * len(names) + _max_tokens_of_ids(names)
+        )
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
-        request = self._client.request(prompt, form, variables, max_reply_tokens=room)
+        request = self._client.request(prompt, form, variables, max_reply_tokens=max_reply_tokens)
 
-        def without_reply(problem: str) -> CheckedRoles:
+        def build_result_without_reply(problem: str) -> CheckedRoles:
             return CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}"))
 
         return await self._ask(
             request,
             RolesReply,
             lambda reply: check_roles(reply.roles, criteria),
-            without_reply,
+            build_result_without_reply,
             "the roles of its criteria",
         )
 
     async def _ask_edges(
-        self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], sample: int
+        self, pairs: Sequence[CriterionPair], roles: Mapping[str, CriterionRole], sample: int
     ) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = []
@@ -802,7 +854,7 @@ class GraphAnnotator:
             criterion_fields = _criterion_fields(self._by_id[name])
             criteria.append({"id": name, "role": roles[name], **criterion_fields})
         pair_entries = (
-            {**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs
+            {**pair._asdict(), "relations": possible_edge_kinds(roles, pair)} for pair in pairs
         )
         variables = {
             **self._shared_variables,
@@ -811,7 +863,9 @@ class GraphAnnotator:
             "pairs": _to_json_lines(pair_entries),
         }
         reason_tokens = _TOKENS_PER_EDGE * len(pairs)
-        max_tokens = _BASE_TOKENS + reason_tokens + _most_tokens(chain.from_iterable(pairs))
+        max_tokens = (
+            _BASE_REPLY_TOKENS + reason_tokens + _max_tokens_of_ids(chain.from_iterable(pairs))
+        )
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
         request = self._client.request(
@@ -828,22 +882,22 @@ class GraphAnnotator:
     async def _ask(
         self,
         request: Request,
-        reply_model: type[AnnotationReply],
-        check: Callable[[AnnotationReply], CheckedReply],
-        without_reply: Callable[[str], CheckedReply],
+        reply_model: type[AnnotationReplyT],
+        check: Callable[[AnnotationReplyT], CheckedReplyT],
+        build_result_without_reply: Callable[[str], CheckedReplyT],
         subject: str,
-    ) -> CheckedReply:
+    ) -> CheckedReplyT:
         """Return the checked reply, after one repair; or, for a problem, the result if none can be read."""
 
-        def find_flaw(reply: AnnotationReply) -> str | None:
+        def find_flaw(reply: AnnotationReplyT) -> str | None:
             problems = check(reply).problems[:12]
             if not problems:
                 return None
             return f"{'; '.join(problems)}; answer again for everything that was asked, each once"
 
-        def fail(fault: Fault) -> CheckedReply:
+        def handle_fault(fault: Fault) -> CheckedReplyT:
             if fault.cause != "infrastructure":
-                return without_reply(shorten(str(fault), 200))
+                return build_result_without_reply(shorten(str(fault), 200))
             raise ModelError(
                 f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
             ) from fault
@@ -853,7 +907,7 @@ class GraphAnnotator:
             request,
             reply_model,
             read=lambda reply: check(reply.value),
-            fail=fail,
+            fail=handle_fault,
             find_flaw=find_flaw,
         )
 
@@ -863,7 +917,7 @@ def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
     return {"points": criterion.weight, "text": criterion.text, **parts}
 
 
-def _most_tokens(ids: Iterable[str]) -> int:
+def _max_tokens_of_ids(ids: Iterable[str]) -> int:
     """Return the largest number of tokens needed to write ids: one per byte."""
     return sum(len(name.encode()) for name in ids)
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ConfigDict
 
 from jurygraph.agents.roles import (
-    CODE_LIMIT,
+    CODE_TIME_LIMIT_SECONDS,
     Evaluator,
     EvaluatorAnswer,
     EvaluatorInput,
@@ -20,18 +20,18 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.schema import (
-    Branch,
     EvaluatorUse,
     FrozenModel,
+    GraphBranch,
     Material,
     Question,
     Response,
     TaskView,
     Verdict,
 )
-from jurygraph.sources.user_modules import current_modules
+from jurygraph.sources.user_modules import current_folder_modules
 
-_COPIED_ATTRIBUTES = (
+_COPIED_EVALUATOR_ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
     *("combiner", "shares", "depends_on", "check", "questions"),
 )
@@ -47,20 +47,20 @@ class IsolatedEvaluator(Evaluator):
     may_take_long = True
 
     def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
-        for attribute in _COPIED_ATTRIBUTES:
+        for attribute in _COPIED_EVALUATOR_ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
-        limit = evaluator.timeout or CODE_LIMIT
-        modules = current_modules()
-        folder = None if modules is None else str(modules.folder.resolve())
+        limit = evaluator.timeout or CODE_TIME_LIMIT_SECONDS
+        user_modules = current_folder_modules()
+        folder_path = None if user_modules is None else str(user_modules.folder.resolve())
         use_in_worker = use.model_copy(update={"isolate": None})
-        setup = {"use": use_in_worker.model_dump(mode="json"), "folder": folder}
+        worker_setup = {"use": use_in_worker.model_dump(mode="json"), "folder": folder_path}
         self._pool = WorkerPool(
-            self.name, "jurygraph.agents.registry:prepare_isolated", setup, time_limit=limit
+            self.name, "jurygraph.agents.registry:prepare_isolated", worker_setup, time_limit=limit
         )
 
     @property
-    def branch(self) -> Branch:
+    def branch(self) -> GraphBranch:
         return self._evaluator.branch
 
     @property
@@ -76,7 +76,7 @@ class IsolatedEvaluator(Evaluator):
 
     async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         try:
-            request = _Request.model_validate(inputs)
+            request = _WorkerRequest.model_validate(inputs)
             result = await self._pool.call(json.dumps(request.model_dump(mode="json")))
         except WorkFailed as error:
             return Verdict.fail(error.kind, str(error), cause="evaluator")
@@ -86,7 +86,7 @@ class IsolatedEvaluator(Evaluator):
         return answer
 
 
-class _Request(FrozenModel):
+class _WorkerRequest(FrozenModel):
     """The part of an evaluator's input that a worker needs."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -109,9 +109,9 @@ def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
     runner = asyncio.Runner()
 
     def answer(request: str) -> Any:
-        read = _Request.model_validate(json.loads(request))
-        client: Any = UndeclaredClient(read.question.evaluator)
-        result = evaluator.answer(EvaluatorInput(**dict(read), client=client))
+        parsed_request = _WorkerRequest.model_validate(json.loads(request))
+        client: Any = UndeclaredClient(parsed_request.question.evaluator)
+        result = evaluator.answer(EvaluatorInput(**dict(parsed_request), client=client))
         if inspect.isawaitable(result):
             result = runner.run(_await_result(result))
         return _to_json_answer(result)

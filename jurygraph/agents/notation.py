@@ -14,18 +14,22 @@ from pydantic import AfterValidator
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, quote
 
-_QUIET_OPTIONS = re2.Options()
-_QUIET_OPTIONS.log_errors = False
+_RE2_OPTIONS = re2.Options()
+_RE2_OPTIONS.log_errors = False
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Any:
     """Compile an RE2 pattern; matching takes time linear in the text. Raises ValueError."""
     try:
-        return re2.compile(text, _QUIET_OPTIONS)
+        return re2.compile(text, _RE2_OPTIONS)
     except re2.error as error:
-        detail = error.args[0] if error.args else error
-        message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
+        error_detail = error.args[0] if error.args else error
+        message = (
+            error_detail.decode(errors="replace")
+            if isinstance(error_detail, bytes)
+            else str(error_detail)
+        )
         raise ValueError(
             f"is not a valid RE2 pattern ({message}); RE2 has no look-around and no back references"
         ) from None
@@ -70,9 +74,9 @@ def jsonpath_of(location: tuple[str | int, ...]) -> str:
 
 
 def _quote_name(name: str) -> str:
-    escaped = json.dumps(name, ensure_ascii=False)[1:-1]
-    quoted = escaped.replace('\\"', '"').replace("'", "\\'")
-    return f"'{quoted}'"
+    escaped_name = json.dumps(name, ensure_ascii=False)[1:-1]
+    quoted_name = escaped_name.replace('\\"', '"').replace("'", "\\'")
+    return f"'{quoted_name}'"
 
 
 def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
@@ -80,20 +84,20 @@ def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | 
     return tuple((isinstance(step, str), step) for step in location)
 
 
-def _check(compile_expression: Callable[[str], Any], text: str) -> str:
+def _check_expression(compile_expression: Callable[[str], Any], text: str) -> str:
     compile_expression(text)
     return text
 
 
-IS_PATTERN = AfterValidator(partial(_check, compile_pattern))
-Pattern = Annotated[str, IS_PATTERN]
+PATTERN_VALIDATOR = AfterValidator(partial(_check_expression, compile_pattern))
+PatternText = Annotated[str, PATTERN_VALIDATOR]
 """A text that is an RE2 pattern, as the type of a field."""
 
-JsonPath = Annotated[str, AfterValidator(partial(_check, compile_jsonpath))]
+JsonPathText = Annotated[str, AfterValidator(partial(_check_expression, compile_jsonpath))]
 """A text that is a JSONPath, as the type of a field."""
 
 
-def require_known(
+def require_known_names(
     where: str, names: Iterable[str], known_names: Collection[str] | None, kind: str = "column"
 ) -> None:
     """Raise PlanError for the first name that is not known; if nothing is known of them (None), any may exist."""
@@ -101,6 +105,8 @@ def require_known(
         return
     for name in names:
         if name not in known_names:
-            listed = sorted(known_names)
-            hint = did_you_mean(name, listed) or f"there are {', '.join(listed) or 'none'}"
+            sorted_names = sorted(known_names)
+            hint = (
+                did_you_mean(name, sorted_names) or f"there are {', '.join(sorted_names) or 'none'}"
+            )
             raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")

@@ -14,7 +14,7 @@ from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError, ModelError, PlanError
-from jurygraph.messages import quote_words
+from jurygraph.messages import quote_prose
 from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
@@ -25,10 +25,10 @@ from jurygraph.schema.task import (
     ReadConstraint,
     ReadStakeholder,
     ReadTension,
-    chat_text,
-    is_text_only,
+    apply_profiles,
+    chat_to_prompt_text,
+    has_text_profile_only,
     sort_by_id,
-    with_profiles,
 )
 from jurygraph.sources.tasks import profile_errors
 
@@ -40,8 +40,9 @@ DEGREE_VALUES: Mapping[DegreeName, float] = {"low": 0.5, "usual": 1.0, "high": 1
 """The numbers behind the words for α(c) and for the strength of a tension: our reading. The paper fixes α and gives no
 values, and numbers of the model's own would be on another scale in each reply."""
 
-_MAX_LISTED = 1000  # far above any real profile: it stops a model that repeats itself, and needs no choice of ours
-_STAKEHOLDER_PSEUDONYM = re.compile(r"\bstakeholder_\d+\b")
+# far above any real profile: it stops a model that repeats itself, and needs no choice of ours
+_MAX_REPLY_ENTRIES = 1000
+_STAKEHOLDER_PSEUDONYM_PATTERN = re.compile(r"\bstakeholder_\d+\b")
 R = TypeVar("R", bound=FrozenModel)
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class ConstraintSpec(FrozenModel):
 
 
 class ConstraintsReply(FrozenModel):
-    constraints: tuple[ConstraintSpec, ...] = Field(max_length=_MAX_LISTED)
+    constraints: tuple[ConstraintSpec, ...] = Field(max_length=_MAX_REPLY_ENTRIES)
 
 
 class TensionReply(FrozenModel):
@@ -69,7 +70,7 @@ class TensionReply(FrozenModel):
 
 
 class TensionsReply(FrozenModel):
-    tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
+    tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_REPLY_ENTRIES)
 
 
 async def read_profiles(
@@ -80,49 +81,58 @@ async def read_profiles(
     Returns None if nothing is read. Raises `InputError` if `line` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    by_hand = None
+    hand_written_profiles = None
     stakeholder_ids: set[str] = set()
     if line is not None:
         for profile_error in profile_errors(task, line):
             raise InputError(
                 f"profiles of task {task.id!r}, field {profile_error.field}: {profile_error}"
             )
-        by_hand = line.to_profiles()
-        stakeholder_ids = {stakeholder.id for stakeholder in by_hand.stakeholders}
+        hand_written_profiles = line.to_profiles()
+        stakeholder_ids = {stakeholder.id for stakeholder in hand_written_profiles.stakeholders}
     people = sort_by_id(task.stakeholders)
     unread_people = [
-        person for person in people if is_text_only(person) and person.id not in stakeholder_ids
+        person
+        for person in people
+        if has_text_profile_only(person) and person.id not in stakeholder_ids
     ]
     if not unread_people or client is None:
-        return by_hand
-    by_hand = by_hand or Profiles(stakeholders=(), by={})
-    profiles = await _read_by_model(task, unread_people, client, by_hand)
-    task_with_profiles = with_profiles(task, profiles)
+        return hand_written_profiles
+    hand_written_profiles = hand_written_profiles or Profiles(stakeholders=(), by={})
+    profiles = await _read_profiles_by_model(task, unread_people, client, hand_written_profiles)
+    task_with_profiles = apply_profiles(task, profiles)
     has_tensions = profiles.tensions_by is not None or task.tensions
     if not has_tensions and len(task_with_profiles.stakeholders) > 1:
         profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
 
-async def _read_by_model(
-    task: Task, people: Sequence[Stakeholder], client: "JudgeClient", by_hand: Profiles
+async def _read_profiles_by_model(
+    task: Task,
+    people: Sequence[Stakeholder],
+    client: "JudgeClient",
+    hand_written_profiles: Profiles,
 ) -> Profiles:
     """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
     results = await gather_all(_read_constraints(task, person, client) for person in people)
-    read = [*by_hand.stakeholders]
-    by = {**by_hand.by}
+    read_stakeholders = [*hand_written_profiles.stakeholders]
+    model_by_stakeholder = {**hand_written_profiles.by}
     dropped_notes = []
-    for person, (model, kept, problems) in zip(people, results, strict=True):
-        if not kept:
+    for person, (model, kept_constraints, problems) in zip(people, results, strict=True):
+        if not kept_constraints:
             why = f" ({'; '.join(problems)})" if problems else ""
             problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
             remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
             raise PlanError(f"task {task.id!r}: {problem}; {remedy}")
-        read.append(ReadStakeholder(id=person.id, constraints=tuple(kept)))
-        by[person.id] = model
+        read_stakeholders.append(ReadStakeholder(id=person.id, constraints=tuple(kept_constraints)))
+        model_by_stakeholder[person.id] = model
         dropped_notes += [f"{person.id}: {why}" for why in problems]
-    update = {"stakeholders": tuple(sort_by_id(read)), "by": by, "dropped": tuple(dropped_notes)}
-    return by_hand.model_copy(update=update)
+    update = {
+        "stakeholders": tuple(sort_by_id(read_stakeholders)),
+        "by": model_by_stakeholder,
+        "dropped": tuple(dropped_notes),
+    }
+    return hand_written_profiles.model_copy(update=update)
 
 
 async def _read_constraints(
@@ -130,88 +140,98 @@ async def _read_constraints(
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     text = SearchableText(person.profile)
     prompt = load_prompt("profile")
-    variables = {"query": chat_text(task.query), "profile": person.profile}
+    variables = {"query": chat_to_prompt_text(task.query), "profile": person.profile}
     request = client.request(prompt, ConstraintsReply, variables)
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
-    if_empty = "no constraint is listed; read the profile again, and list what it says"
-    return await _read(
+    empty_reply_problem = "no constraint is listed; read the profile again, and list what it says"
+    return await _read_accepted_entries(
         client,
         request,
         ConstraintsReply,
         lambda reply: parse_constraints(reply, text),
         subject,
         hint,
-        if_empty,
+        empty_reply_problem,
     )
 
 
-async def _read(
+async def _read_accepted_entries(
     client: "JudgeClient",
     request: Request,
     model: type[R],
     parse: Callable[[R], tuple[list[T], list[str]]],
     subject: str,
     hint: str,
-    if_empty: str | None = None,
+    empty_reply_problem: str | None = None,
 ) -> tuple[str, list[T], list[str]]:
     """Return the reader's name, and what `parse` accepts of its reply, with the problems of the rest.
 
-    A reply with problems, or one with nothing if there is an `if_empty`, is repaired once. Raises `ModelError` that
-    names the subject, and the errors that end a run.
+    A reply with problems, or one with nothing if there is an `empty_reply_problem`, is repaired once. Raises
+    `ModelError` that names the subject, and the errors that end a run.
     """
 
     def find_flaw(reply: R) -> str | None:
-        kept, problems = parse(reply)
+        accepted_entries, problems = parse(reply)
         if problems:
             return f"{'; '.join(problems)}; {hint}"
-        return None if kept else if_empty
+        return None if accepted_entries else empty_reply_problem
 
-    def fail(fault: Fault) -> NoReturn:
+    def handle_fault(fault: Fault) -> NoReturn:
         raise ModelError(f"{subject} could not be read: {fault}") from fault
 
-    kept, problems = await ask_model(
+    accepted_entries, problems = await ask_model(
         client,
         request,
         model,
         read=lambda reply: parse(reply.value),
-        fail=fail,
+        fail=handle_fault,
         find_flaw=find_flaw,
     )
-    return f"{request.model}, prompt {request.prompt} {request.prompt_version}", kept, problems
+    return (
+        f"{request.model}, prompt {request.prompt} {request.prompt_version}",
+        accepted_entries,
+        problems,
+    )
 
 
 def parse_constraints(
     reply: ConstraintsReply, text: SearchableText
 ) -> tuple[list[ReadConstraint], list[str]]:
     """Accept the constraints that quote the profile, named by their order, and list problems of the others."""
-    kept: list[ReadConstraint] = []
+    accepted_constraints: list[ReadConstraint] = []
     problems: list[str] = []
     for reply_constraint in reply.constraints:
         passage = text.find_support(reply_constraint.quote)
         words = " ".join(reply_constraint.text.split())
         if not words:
             problems.append(
-                f"a constraint that rests on {quote_words(reply_constraint.quote)} says nothing"
+                f"a constraint that rests on {quote_prose(reply_constraint.quote)} says nothing"
             )
         elif passage is None:
-            is_in_text = text.find(reply_constraint.quote) is not None
-            why = "is too short, or cuts a word" if is_in_text else "does not stand in the profile"
-            problems.append(
-                f"{quote_words(words)} rests on {quote_words(reply_constraint.quote)}, which {why}"
+            is_quote_in_text = text.find(reply_constraint.quote) is not None
+            why = (
+                "is too short, or cuts a word"
+                if is_quote_in_text
+                else "does not stand in the profile"
             )
-        elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
-            problems.append(f"{quote_words(words)} is listed twice")
+            problems.append(
+                f"{quote_prose(words)} rests on {quote_prose(reply_constraint.quote)}, which {why}"
+            )
+        elif words.casefold() in {
+            constraint.text.casefold() for constraint in accepted_constraints
+        }:
+            problems.append(f"{quote_prose(words)} is listed twice")
         else:
             constraint = ReadConstraint(
-                id=f"c{len(kept) + 1}",
+                id=f"c{len(accepted_constraints) + 1}",
                 text=words,
                 kind=reply_constraint.kind,
                 restrictiveness=DEGREE_VALUES[reply_constraint.restrictiveness],
                 quote=passage.text,
             )
-            kept.append(constraint)
-    return kept, problems
+            accepted_constraints.append(constraint)
+    return accepted_constraints, problems
 
 
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
@@ -225,16 +245,16 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
             for constraint in sort_by_id(person.constraints)
         ]
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
-    variables = {"query": chat_text(task.query), "people": people}
+    variables = {"query": chat_to_prompt_text(task.query), "people": people}
     request = client.request(load_prompt("tensions"), TensionsReply, variables)
     subject = f"task {task.id!r}: the tensions between its stakeholders"
     hint = f"the names are {', '.join(names)}"
-    reader, kept, problems = await _read(
+    model_and_prompt_text, kept_tensions, problems = await _read_accepted_entries(
         client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
     )
-    tensions = tuple(sorted(kept, key=lambda tension: tension.between))
+    tensions = tuple(sorted(kept_tensions, key=lambda tension: tension.between))
     dropped_notes = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
-    update = {"tensions": tensions, "tensions_by": reader, "dropped": dropped_notes}
+    update = {"tensions": tensions, "tensions_by": model_and_prompt_text, "dropped": dropped_notes}
     return profiles.model_copy(update=update)
 
 
@@ -242,32 +262,32 @@ def _parse_tensions(
     reply: TensionsReply, names: Mapping[str, Stakeholder]
 ) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
-    kept: dict[tuple[str, str], ReadTension] = {}
+    tension_by_pair: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
     for reply_tension in reply.tensions:
         unknown_names = [
             name for name in (reply_tension.one, reply_tension.other) if name not in names
         ]
         if unknown_names:
-            problems.append(f"{quote_words(unknown_names[0])} is nobody's name")
+            problems.append(f"{quote_prose(unknown_names[0])} is nobody's name")
             continue
         first, second = sort_by_id((names[reply_tension.one], names[reply_tension.other]))
         if first is second:
-            problems.append(f"{quote_words(reply_tension.one)} is paired with itself")
-        elif (first.id, second.id) in kept:
+            problems.append(f"{quote_prose(reply_tension.one)} is paired with itself")
+        elif (first.id, second.id) in tension_by_pair:
             problems.append(
-                f"the pair of {quote_words(reply_tension.one)} and {quote_words(reply_tension.other)} is listed twice"
+                f"the pair of {quote_prose(reply_tension.one)} and {quote_prose(reply_tension.other)} is listed twice"
             )
         elif not find_tensions(first, second):
-            reason = _with_ids(reply_tension.reason, names)
+            reason = _replace_names_by_ids(reply_tension.reason, names)
             strength = DEGREE_VALUES[reply_tension.strength]
             pair = (first.id, second.id)
-            kept[pair] = ReadTension(between=pair, strength=strength, reason=reason)
-    return list(kept.values()), problems
+            tension_by_pair[pair] = ReadTension(between=pair, strength=strength, reason=reason)
+    return list(tension_by_pair.values()), problems
 
 
-def _with_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
+def _replace_names_by_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
     """Return a text with the stakeholders' ids instead of the names that the model was given."""
-    return _STAKEHOLDER_PSEUDONYM.sub(
+    return _STAKEHOLDER_PSEUDONYM_PATTERN.sub(
         lambda name: names[name[0]].id if name[0] in names else name[0], text
     )

@@ -27,17 +27,17 @@ from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
-    answer_line_start,
-    final_answer,
-    longest_run,
-    reasoning_range,
-    step_markers,
+    find_answer_line_start,
+    find_final_answer,
+    find_reasoning_range,
+    find_step_markers,
+    measure_longest_run,
 )
-from jurygraph.agents.maths.labels import sentence_ends
+from jurygraph.agents.maths.labels import iter_sentence_ends
 from jurygraph.agents.roles import (
     CodeEvaluator,
     EvaluatorInput,
-    Reason,
+    ReasonText,
     SingleCallEvaluator,
     ask_model,
     describe_missing_quotes,
@@ -48,18 +48,18 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import read_text
-from jurygraph.schema import Branch, Evidence, FrozenModel, Question, TaskView, Verdict
+from jurygraph.safety.evidence import to_searchable_text
+from jurygraph.schema import Evidence, FrozenModel, GraphBranch, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import chat_to_prompt_text
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
 MAX_STEPS = 1_000  # the largest number of steps of one response; the last of them contains the rest
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-_LINE_END = re.compile(r"\n")
-_ENUMERATOR = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
+_LETTER_OR_DIGIT_PATTERN = re.compile(r"[^\W_]")
+_LINE_END_PATTERN = re.compile(r"\n")
+_LIST_NUMBER_PATTERN = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,68 +82,73 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
     and every step has at least one.
     """
-    start, end, is_single_line_text = _find_reasoning(text)
-    edges = [start, *_step_starts(text, start, end, is_single_line_text), end]
-    trimmed_spans = (_trim_span(text, *edge_pair) for edge_pair in pairwise(edges))
+    start, end, is_single_line = _find_reasoning(text)
+    boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
+    trimmed_spans = (_trim_span(text, *boundary_pair) for boundary_pair in pairwise(boundaries))
     steps = [step for step in trimmed_spans if step]
     if len(steps) > MAX_STEPS:
         rest = (steps[MAX_STEPS - 1][0], steps[-1][1])
         steps[MAX_STEPS - 1 :] = [rest]
-    segments = []
+    reasoning_steps = []
     for number, (start, end) in enumerate(steps, start=1):
-        segments.append(ReasoningStep(number, start, end, text[start:end]))
-    return tuple(segments)
+        reasoning_steps.append(ReasoningStep(number, start, end, text[start:end]))
+    return tuple(reasoning_steps)
 
 
 def _find_reasoning(text: str) -> tuple[int, int, bool]:
-    start, end = reasoning_range(text)
-    is_single_line_text = "\n" not in text[start:end].strip()
-    answer = final_answer(text) if end - start == len(text) else None
+    start, end = find_reasoning_range(text)
+    is_single_line = "\n" not in text[start:end].strip()
+    answer = find_final_answer(text) if end - start == len(text) else None
     if answer is None:
-        return start, end, is_single_line_text
-    line = answer_line_start(text, answer)
-    sentence = [line, *_sentences(text, line, answer.start)][-1]
+        return start, end, is_single_line
+    line = find_answer_line_start(text, answer)
+    sentence = [line, *_find_sentence_starts(text, line, answer.start)][-1]
     has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if has_calculation else sentence, is_single_line_text
+    return start, answer.end if has_calculation else sentence, is_single_line
 
 
-def _step_starts(text: str, start: int, end: int, is_single_line_text: bool) -> Iterable[int]:
-    numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
-    if longest_run(numeric_markers) > 1:
+def _find_step_starts(text: str, start: int, end: int, is_single_line: bool) -> Iterable[int]:
+    numeric_markers = [
+        marker for marker in find_step_markers(text[start:end]) if not marker.is_word
+    ]
+    if measure_longest_run(numeric_markers) > 1:
         return (start + marker.start for marker in numeric_markers[1:])
-    if is_single_line_text:
-        return _sentences(text, start, end)
-    return (line.end() for line in _LINE_END.finditer(text, start, end))
+    if is_single_line:
+        return _find_sentence_starts(text, start, end)
+    return (line.end() for line in _LINE_END_PATTERN.finditer(text, start, end))
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[int]:
+def _find_sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
     """Yield the starts of sentences after the first: not after a bare number ("1. She") or letters ("5 p.m. today")."""
-    for stop in sentence_ends(text, start, end):
-        if not _ENUMERATOR.fullmatch(text, start, stop) and (stop < 2 or text[stop - 2] != "."):
+    for stop in iter_sentence_ends(text, start, end):
+        if not _LIST_NUMBER_PATTERN.fullmatch(text, start, stop) and (
+            stop < 2 or text[stop - 2] != "."
+        ):
             start = stop + 1
             yield start
 
 
 def _trim_span(text: str, start: int, end: int) -> tuple[int, int] | None:
-    if not _LETTER_OR_DIGIT.search(text, start, end):
+    if not _LETTER_OR_DIGIT_PATTERN.search(text, start, end):
         return None
     passage = text[start:end]
     return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
 
 
-_ANNOTATED_CALCULATION = re.compile(
+_ANNOTATED_CALCULATION_PATTERN = re.compile(
     r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))"
 )
 _ROUNDING_TOLERANCE = Fraction(1, 10**9)
 
 
 class UnsoundStep(NamedTuple):
-    """A fault of the step of this number: the reason, the evidence, and, without any evidence, what is `lacking`."""
+    """A fault of the step of this number: the reason, the evidence, and, without any evidence, what is
+    `missing_evidence_text`."""
 
     step: int
     reason: str
     evidence: tuple[Evidence, ...]
-    lacking: str = ""
+    missing_evidence_text: str = ""
 
 
 def find_false_calculations(
@@ -154,28 +159,34 @@ def find_false_calculations(
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    errors: list[UnsoundStep] = []
-    last_end = 0
-    for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
-        start = equality.start
-        end = equality.end
+    false_steps: list[UnsoundStep] = []
+    previous_end = 0
+    for calculation in sorted(
+        _find_false_equalities(text), key=lambda step: (step.start, -step.end)
+    ):
+        start = calculation.start
+        end = calculation.end
         quote = text[start:end]
-        if quote not in query and start >= last_end:
+        if quote not in query and start >= previous_end:
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))
             truth = "it is not defined"
-            if equality.value is not None:
-                truth = f"it is {float(equality.value):.10g}"
+            if calculation.value is not None:
+                truth = f"it is {float(calculation.value):.10g}"
             evidence = Evidence(quote=quote, start=start, end=end, verified=True)
-            errors.append(UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,)))
-            last_end = end
-    return errors
+            false_steps.append(
+                UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,))
+            )
+            previous_end = end
+    return false_steps
 
 
-def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
-    yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
+def _find_false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
+    yield from (calculation for calculation in arithmetic.steps(text) if not calculation.is_right)
     # As many blanks as the annotation has characters, so that all other offsets stay.
-    without_annotations = _ANNOTATED_CALCULATION.sub(lambda match: " " * len(match[0]), text)
-    for reading in (without_annotations, _with_continuations(text)):
+    text_without_annotations = _ANNOTATED_CALCULATION_PATTERN.sub(
+        lambda match: " " * len(match[0]), text
+    )
+    for reading in (text_without_annotations, _blank_out_continued_results(text)):
         if reading == text:
             continue
         for step in arithmetic.steps(reading):
@@ -189,16 +200,16 @@ def _differs_by_sign(step: arithmetic.CalculationStep) -> bool:
     return abs(step.value + step.claimed) <= _ROUNDING_TOLERANCE * abs(step.claimed)
 
 
-def _with_continuations(text: str) -> str:
+def _blank_out_continued_results(text: str) -> str:
     """Blank out the result of each annotation that another number follows, and put a boundary before it."""
 
-    def blank_out(match: re.Match[str]) -> str:
+    def blank_out_result(match: re.Match[str]) -> str:
         if match[2] == match[3]:
             return match[0]
-        blanks = " " * (len(match[2]) + 2)
-        return f" ;{match[1]}={blanks}"
+        blank_text = " " * (len(match[2]) + 2)
+        return f" ;{match[1]}={blank_text}"
 
-    return _ANNOTATED_CALCULATION.sub(blank_out, text)
+    return _ANNOTATED_CALCULATION_PATTERN.sub(blank_out_result, text)
 
 
 Aspect = Literal["accuracy", "facts", "coherence"]
@@ -212,7 +223,7 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 # In a reply it comes before the flags of the aspects, so that the fault is described first.
 class FaultReply(FrozenModel):
     aspect: Aspect
-    reason: Reason
+    reason: ReasonText
     quote: Annotated[str, Field(max_length=1000)]
 
 
@@ -228,10 +239,11 @@ class StepReply(FrozenModel):
         fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound_aspects = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
         if fault_aspects != unsound_aspects:
-            aspects_text = ", ".join(fault_aspects) or "none"
-            unsound_text = ", ".join(unsound_aspects) or "none"
+            fault_aspects_text = ", ".join(fault_aspects) or "none"
+            unsound_aspects_text = ", ".join(unsound_aspects) or "none"
             raise ValueError(
-                f"faults name {aspects_text}, and false are {unsound_text}: give one fault for each that is false"
+                f"faults name {fault_aspects_text}, and false are {unsound_aspects_text}: give one "
+                "fault for each that is false"
             )
         return self
 
@@ -255,7 +267,7 @@ def steps_reply_model(number: int) -> type[StepsReply]:
     return create_model("StepsReply", __base__=StepsReply, steps=(steps, ...))
 
 
-NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
+NO_STEPS_VERDICT = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
 """The verdict on a response without any step, in which nothing is sound."""
 
 MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
@@ -280,7 +292,7 @@ class Reasoning(SingleCallEvaluator):
     """
 
     name = "quality.reasoning"
-    branch: Branch = "specialists"
+    branch: GraphBranch = "specialists"
     shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(ASPECTS, 1.0))
 
     def __init__(self) -> None:
@@ -293,7 +305,7 @@ class Reasoning(SingleCallEvaluator):
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         steps = split_steps(inputs.response.text)
         if not steps:
-            return dict.fromkeys(ASPECTS, NO_STEPS)
+            return dict.fromkeys(ASPECTS, NO_STEPS_VERDICT)
         if len(steps) > MAX_STEPS_JUDGED:
             message = (
                 f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
@@ -302,10 +314,10 @@ class Reasoning(SingleCallEvaluator):
         client = inputs.client
         assert client is not None, "a model is required"
         shared_variables = shared_prompt_variables(inputs)
-        shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
+        step_entries = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {
             **shared_variables,
-            "steps": shown_steps,
+            "steps": step_entries,
             "facts": facts_for_prompt(inputs.task),
         }
         reply_model = steps_reply_model(len(steps))
@@ -335,39 +347,42 @@ class Reasoning(SingleCallEvaluator):
             reply_model,
             read=read,
             fail=lambda fault: dict.fromkeys(ASPECTS, failed_verdict(fault)),
-            find_flaw=lambda reply: _fault_problems(read_faults(reply)),
-            letters=len(inputs.response.text),
+            find_flaw=lambda reply: _describe_fault_problems(read_faults(reply)),
+            letter_count=len(inputs.response.text),
         )
 
 
 def _read_faults(
-    steps: Sequence[ReasoningStep], errors: Container[int], is_checked: bool, reply: StepsReply
+    steps: Sequence[ReasoningStep],
+    error_step_numbers: Container[int],
+    are_quotes_checked: bool,
+    reply: StepsReply,
 ) -> list[tuple[Aspect, UnsoundStep]]:
     faults: list[tuple[Aspect, UnsoundStep]] = []
     for step_reply in reply.steps:
         step = steps[step_reply.step - 1]
         for fault in step_reply.faults:
             # Code has found the step's arithmetic wrong already, and shows where.
-            if fault.aspect != "accuracy" or step.number not in errors:
-                faults.append((fault.aspect, _locate_fault(step, fault, is_checked)))
+            if fault.aspect != "accuracy" or step.number not in error_step_numbers:
+                faults.append((fault.aspect, _locate_fault(step, fault, are_quotes_checked)))
     return faults
 
 
-def _fault_problems(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
+def _describe_fault_problems(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     problems = [
-        f"step_{fault.step}: {aspect} is not sound, {fault.lacking}"
+        f"step_{fault.step}: {aspect} is not sound, {fault.missing_evidence_text}"
         for aspect, fault in faults
-        if fault.lacking
+        if fault.missing_evidence_text
     ]
     return describe_missing_quotes(problems, "that very step")
 
 
-def _locate_fault(step: ReasoningStep, fault: FaultReply, is_checked: bool) -> UnsoundStep:
-    """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
-    if not is_checked:
+def _locate_fault(step: ReasoningStep, fault: FaultReply, are_quotes_checked: bool) -> UnsoundStep:
+    """Return a fault with its evidence, searched in that step unless `are_quotes_checked` is false."""
+    if not are_quotes_checked:
         evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
         return UnsoundStep(step.number, fault.reason, evidence)
-    text = read_text(step.text)
+    text = to_searchable_text(step.text)
     passage = text.find_support(fault.quote)
     if passage is not None:
         start = step.start + passage.start
@@ -376,8 +391,8 @@ def _locate_fault(step: ReasoningStep, fault: FaultReply, is_checked: bool) -> U
         return UnsoundStep(step.number, fault.reason, evidence)
     why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
     quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
-    missing_evidence = quotes if fault.quote.strip() else "and nothing is quoted for it"
-    return UnsoundStep(step.number, fault.reason, (), missing_evidence)
+    missing_evidence_text = quotes if fault.quote.strip() else "and nothing is quoted for it"
+    return UnsoundStep(step.number, fault.reason, (), missing_evidence_text)
 
 
 def _build_verdict(unsound_steps: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
@@ -398,10 +413,10 @@ def _build_verdict(unsound_steps: Sequence[UnsoundStep], steps: int, call: str) 
         evidence=tuple(evidence),
         call=call,
     )
-    if not first.lacking:
+    if not first.missing_evidence_text:
         return verdict
     # an unsound step is the worse of the two cases already: it stands under either rule
-    why = f"says step {first.step} unsound, {first.lacking}"
+    why = f"says step {first.step} unsound, {first.missing_evidence_text}"
     return mark_unsupported(verdict, why, "preferred")
 
 
@@ -421,21 +436,23 @@ class Arithmetic(CodeEvaluator):
     """
 
     name = "quality.arithmetic"
-    branch: Branch = "specialists"
+    branch: GraphBranch = "specialists"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)
         if not steps:
-            return NO_STEPS
-        errors = find_false_calculations(chat_text(inputs.task.query), inputs.response.text, steps)
-        if not errors:
+            return NO_STEPS_VERDICT
+        false_steps = find_false_calculations(
+            chat_to_prompt_text(inputs.task.query), inputs.response.text, steps
+        )
+        if not false_steps:
             return Verdict(
                 score=1.0,
                 met=True,
                 reason=f"in none of {len(steps)} steps a false calculation is written",
             )
-        first = errors[0]
+        first = false_steps[0]
         reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
         score = (first.step - 1) / len(steps)
-        evidence = tuple(chain.from_iterable(error.evidence for error in errors))
+        evidence = tuple(chain.from_iterable(error.evidence for error in false_steps))
         return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence)

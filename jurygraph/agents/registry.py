@@ -19,8 +19,8 @@ from typing import Any
 from jurygraph.agents.feedback import declared_keywords
 from jurygraph.agents.functions import (
     REGISTERED_EVALUATORS,
-    AdaptedEvaluator,
-    adapt,
+    CallableEvaluator,
+    adapt_to_evaluator,
     has_own_version,
     is_runnable,
     source_version,
@@ -41,35 +41,39 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import ParamsModel
 from jurygraph.sources.user_modules import (
     FolderModules,
-    current_modules,
+    current_folder_modules,
     import_module,
     importing_from,
 )
 
-_BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
-BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
-BUILTIN_DERIVERS: Mapping[str, str] = _BUILTINS["derivers"]
-BUILTIN_COMBINERS: Mapping[str, str] = _BUILTINS["combiners"]
-BUILTIN_TOOLS: Mapping[str, str] = _BUILTINS["tools"]
+_BUILTIN_PATHS_BY_ROLE = tomllib.loads(
+    files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8")
+)
+BUILTIN_EVALUATOR_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["evaluators"]
+BUILTIN_DERIVER_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["derivers"]
+BUILTIN_COMBINER_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["combiners"]
+BUILTIN_TOOL_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["tools"]
 _MAX_NAMES_LISTED = 20
 """Of a role with more, such as the evaluators, the reference has a table."""
-ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
+ROLE_CLASSES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = find_code("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED_EVALUATORS)
+        target = find_code("evaluator", use.use, BUILTIN_EVALUATOR_PATHS, REGISTERED_EVALUATORS)
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
-    is_function = inspect.isroutine(target) or (
-        not isinstance(target, ROLES) and not inspect.isclass(target) and declared_keywords(target)
+    is_target_function = inspect.isroutine(target) or (
+        not isinstance(target, ROLE_CLASSES)
+        and not inspect.isclass(target)
+        and declared_keywords(target)
     )
-    if is_runnable(target) or is_function:
-        evaluator = adapt(target, use.use)
-    elif isinstance(target, AdaptedEvaluator):
+    if is_runnable(target) or is_target_function:
+        evaluator = adapt_to_evaluator(target, use.use)
+    elif isinstance(target, CallableEvaluator):
         evaluator = copy.copy(target)
     elif isinstance(target, Evaluator) or (
         inspect.isclass(target) and issubclass(target, Evaluator)
@@ -85,13 +89,15 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
             f"jurygraph.Evaluator, or name a langchain-core Runnable; found {kind.__name__}"
         )
-    if isinstance(evaluator, AdaptedEvaluator):
+    if isinstance(evaluator, CallableEvaluator):
         evaluator.set_params(use.params)
-    _apply_use(evaluator, use, target)
-    return evaluator if use.isolate is None else _isolate(evaluator, use)
+    _apply_use_settings(evaluator, use, target)
+    return evaluator if use.isolate is None else _isolate_evaluator(evaluator, use)
 
 
-def _apply_use(component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, target: Any) -> None:
+def _apply_use_settings(
+    component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, target: Any
+) -> None:
     component.name = use.known_as
     component.params = use.params
     component.timeout = use.timeout or component.timeout
@@ -99,7 +105,7 @@ def _apply_use(component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, t
         add_settings_to_version(component, target)
 
 
-def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
+def _isolate_evaluator(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
     """Return the evaluator in a process of its own. Raises ConfigError if that process could not run it."""
     if evaluator.uses_model:
         raise ConfigError(
@@ -107,15 +113,15 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             "have the limits of `calls`"
         )
     paths = {
-        **installed_plugins("evaluator"),
+        **find_plugin_paths("evaluator"),
         **dict.fromkeys(REGISTERED_EVALUATORS, ""),
-        **BUILTIN_EVALUATORS,
+        **BUILTIN_EVALUATOR_PATHS,
     }
-    module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))
-    modules = current_modules()
-    loaded_as = module if modules is None else modules.name_in_process(module)
-    spec = getattr(sys.modules.get(loaded_as), "__spec__", None)
-    if spec is None or spec.name != loaded_as:
+    module, _ = _split_import_path("" if use.target is not None else paths.get(use.use, use.use))
+    modules = current_folder_modules()
+    module_name_in_process = module if modules is None else modules.name_in_sys_modules(module)
+    spec = getattr(sys.modules.get(module_name_in_process), "__spec__", None)
+    if spec is None or spec.name != module_name_in_process:
         raise ConfigError(
             f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
             "name it by its dotted path, as package.module.evaluator"
@@ -139,29 +145,34 @@ def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = find_code("deriver", use.use, BUILTIN_DERIVERS, {})
+        target = find_code("deriver", use.use, BUILTIN_DERIVER_PATHS, {})
     deriver = make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
             f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`"
         )
-    _apply_use(deriver, use, target)
+    _apply_use_settings(deriver, use, target)
     return deriver
 
 
-def builtin_params(role: str) -> dict[str, type[ParamsModel]]:
+def builtin_params_models(role: str) -> dict[str, type[ParamsModel]]:
     """Return the models of the params of jurygraph's own `evaluators`, `derivers` or `combiners`, by name."""
-    return {name: _import(role, path, ()).Params for name, path in _BUILTINS[role].items()}
+    return {
+        name: _import_object(role, path, ()).Params
+        for name, path in _BUILTIN_PATHS_BY_ROLE[role].items()
+    }
 
 
 def load_evaluators(config: Config) -> dict[str, Evaluator]:
     """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
-    return dict(sorted(load_named("evaluators", load_evaluator, config.evaluators).items()))
+    return dict(
+        sorted(load_components_by_name("evaluators", load_evaluator, config.evaluators).items())
+    )
 
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
     """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
-    used_models: set[str] = set()
+    used_model_names: set[str] = set()
     for index, use in enumerate(config.evaluators):
         field = "judges" if use.escalate is None else "escalate"
         key = f"evaluators[{index}].{field}"
@@ -173,9 +184,9 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-        used_models.update(use.all_judges)
+        used_model_names.update(use.all_judges)
     for name in config.models:
-        if name not in used_models:
+        if name not in used_model_names:
             raise ConfigError(
                 f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out"
             )
@@ -183,11 +194,11 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
 
 def load_derivers(config: Config) -> dict[str, Deriver]:
     """Return the config's derivers by name, sorted. Raises ConfigError with the key of a faulty one."""
-    return dict(sorted(load_named("derivers", load_deriver, config.derivers).items()))
+    return dict(sorted(load_components_by_name("derivers", load_deriver, config.derivers).items()))
 
 
 @contextmanager
-def located_errors(location: str) -> Iterator[None]:
+def prefix_config_errors(location: str) -> Iterator[None]:
     """Put a location, such as `evaluators[0]: `, before the ConfigError that is raised inside."""
     try:
         yield
@@ -195,23 +206,25 @@ def located_errors(location: str) -> Iterator[None]:
         raise ConfigError(f"{location}{error}") from error.__cause__
 
 
-def load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
+def load_components_by_name(
+    key: str, load_component: Callable[[Any], Any], component_uses: Iterable[Any]
+) -> dict[str, Any]:
     """Return what is loaded for each use, by name. Raises ConfigError with the key, and the index, of a faulty one."""
-    instances: dict[str, Any] = {}
-    for index, use in enumerate(uses):
-        with located_errors(f"{key}[{index}]: "):
-            instance = load(use)
-        if instance.name in instances:
+    components_by_name: dict[str, Any] = {}
+    for index, use in enumerate(component_uses):
+        with prefix_config_errors(f"{key}[{index}]: "):
+            instance = load_component(use)
+        if instance.name in components_by_name:
             raise ConfigError(
                 f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
             )
-        instances[instance.name] = instance
-    return instances
+        components_by_name[instance.name] = instance
+    return components_by_name
 
 
 def load_combiner(name: str, target: Any = None) -> Combiner:
     """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
-    code = find_code("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
+    code = find_code("combiner", name, BUILTIN_COMBINER_PATHS, {}) if target is None else target
     combiner = make_instance("combiner", name, code, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
@@ -230,13 +243,13 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
         for name, component in config.components.items()
     }
     keys[config.rubric.aggregation] = "rubric.aggregation: "
-    targets = _combiner_objects(config)
+    target_by_combiner = _combiner_objects(config)
     names = {"mean", config.weights.welfare, *keys}
     names.update(record.combiner for record in records)
     combiners_by_name = {}
     for name in sorted(names):
-        with located_errors(keys.get(name, "")):
-            combiners_by_name[name] = load_combiner(name, targets.get(name))
+        with prefix_config_errors(keys.get(name, "")):
+            combiners_by_name[name] = load_combiner(name, target_by_combiner.get(name))
     for key, component in config.components.items():
         _check_combiner_params(
             f"components.{key}", combiners_by_name[component.combiner], component.params
@@ -255,17 +268,20 @@ def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, An
 
 
 def _combiner_objects(config: Config) -> dict[str, Any]:
-    targets: dict[str, Any] = {}
+    target_by_combiner: dict[str, Any] = {}
     for key, component in config.components.items():
         name = component.combiner
         target = component.target
         if target is None:
             continue
-        if name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target:
+        if (
+            name in BUILTIN_COMBINER_PATHS
+            or target_by_combiner.setdefault(name, target) is not target
+        ):
             raise ConfigError(
                 f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one"
             )
-    return targets
+    return target_by_combiner
 
 
 def add_settings_to_version(component: Any, target: Any) -> None:
@@ -273,7 +289,7 @@ def add_settings_to_version(component: Any, target: Any) -> None:
 
     Unlike the params of a class, they are in no plan otherwise. Only the type counts of one that is not plain data.
     """
-    if inspect.isclass(target) or isinstance(component, AdaptedEvaluator):
+    if inspect.isclass(target) or isinstance(component, CallableEvaluator):
         return
     settings = {}
     for name, value in sorted(vars(target).items()):
@@ -300,7 +316,7 @@ def make_instance(
     name: str,
     target: Any,
     params: Mapping[str, Any],
-    kinds: tuple[type, ...] = ROLES,
+    kinds: tuple[type, ...] = ROLE_CLASSES,
 ) -> Any:
     """Return an instance of a class, made with the params, or a copy of an instance, which takes none.
 
@@ -318,8 +334,8 @@ def make_instance(
             )
         return _set_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
-        abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
-        missing = ", ".join(f"`{method}`" for method in sorted(abstract))
+        abstract_names: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
+        missing = ", ".join(f"`{method_name}`" for method_name in sorted(abstract_names))
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
         return _set_version(target(**params), kinds)
@@ -350,39 +366,42 @@ def _set_version(instance: Any, kinds: tuple[type, ...]) -> Any:
 
 
 def find_code(
-    role: str, name: str, builtins: Mapping[str, str], registered_code: Mapping[str, Any]
+    role: str, name: str, builtin_paths: Mapping[str, str], registered_objects: Mapping[str, Any]
 ) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
-    if name in builtins:
-        return _import(role, builtins[name], ())
-    if name in registered_code:
-        if registered_code[name] is None:
+    if name in builtin_paths:
+        return _import_object(role, builtin_paths[name], ())
+    if name in registered_objects:
+        if registered_objects[name] is None:
             raise ConfigError(
                 f"several {role}s are registered as {name!r}: write the path of one, as package.{name}"
             )
-        return registered_code[name]
-    plugins = installed_plugins(role)
-    names = (*builtins, *registered_code, *plugins)
-    if "." in name or ":" in name or name in plugins:
-        return _import(role, plugins.get(name, name), names)
-    raise ConfigError(_unknown_message(role, name, names))
+        return registered_objects[name]
+    plugin_paths = find_plugin_paths(role)
+    names = (*builtin_paths, *registered_objects, *plugin_paths)
+    if "." in name or ":" in name or name in plugin_paths:
+        return _import_object(role, plugin_paths.get(name, name), names)
+    raise ConfigError(_unknown_name_message(role, name, names))
 
 
 @cache
-def installed_plugins(role: str) -> Mapping[str, str]:
+def find_plugin_paths(role: str) -> Mapping[str, str]:
     """Return the paths of the installed plug-ins of a role, by name. Cached: a scan reads every installed package."""
-    return {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
+    return {
+        entry_point.name: entry_point.value
+        for entry_point in entry_points(group=f"jurygraph.{role}s")
+    }
 
 
-def _split_path(path: str) -> tuple[str, str]:
+def _split_import_path(path: str) -> tuple[str, str]:
     module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
     return module, attribute
 
 
-def _import(role: str, path: str, names: Collection[str]) -> Any:
-    module_name, attribute = _split_path(path)
+def _import_object(role: str, path: str, names: Collection[str]) -> Any:
+    module_name, attribute = _split_import_path(path)
     if not module_name or not attribute or module_name.startswith("."):
-        raise ConfigError(_unknown_message(role, path, names))
+        raise ConfigError(_unknown_name_message(role, path, names))
     try:
         module = import_module(module_name)
     # The user's module may raise anything: the config is at fault.
@@ -390,15 +409,15 @@ def _import(role: str, path: str, names: Collection[str]) -> Any:
         missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
         # A module on the way to the named one is missing: the name is wrong, not the code behind it.
         if missing and f"{module_name}.".startswith(f"{missing}."):
-            modules = current_modules()
+            modules = current_folder_modules()
             where = "was not found"
             if modules is not None:
                 where += f" in {modules.folder.resolve()}"
             hint = f"; module {missing!r} {where}, and is not installed: check its name"
-            raise ConfigError(_unknown_message(role, path, names, hint)) from error
-        cause = f"{type(error).__name__}: {error}"
+            raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
+        cause_text = f"{type(error).__name__}: {error}"
         raise ConfigError(
-            f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it"
+            f"{role} {path!r} cannot be imported: {cause_text}; install what it needs, or fix it"
         ) from error
     if not hasattr(module, attribute):
         hint = _name_hint(attribute, dir(module)) or "; name something that it defines"
@@ -406,22 +425,26 @@ def _import(role: str, path: str, names: Collection[str]) -> Any:
     return getattr(module, attribute)
 
 
-def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str) -> dict[str, Any]:
+def import_objects_by_name(
+    param_name: str, paths: Mapping[str, str], attribute: str, kind: str
+) -> dict[str, Any]:
     """Return the objects that a param of a config names, each by a dotted path.
 
     Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.
     """
-    objects = {}
+    objects_by_name = {}
     for name, path in paths.items():
-        with located_errors(f"{param}.{name}: "):
-            found = _import("name", path, ())
+        with prefix_config_errors(f"{param_name}.{name}: "):
+            found = _import_object("name", path, ())
             if not hasattr(found, attribute):
                 raise ConfigError(f"{path!r} is of type {type(found).__name__}; name {kind}")
-        objects[name] = found
-    return objects
+        objects_by_name[name] = found
+    return objects_by_name
 
 
-def _unknown_message(role: str, name: str, names: Collection[str], hint: str | None = None) -> str:
+def _unknown_name_message(
+    role: str, name: str, names: Collection[str], hint: str | None = None
+) -> str:
     other_hint = hint or f"; name one as package.module.{role}"
     if hint is None and 0 < len(names) <= _MAX_NAMES_LISTED:
         other_hint += f", or write {', '.join(names)}"

@@ -38,38 +38,43 @@ from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError
 from jurygraph.messages import shorten
 from jurygraph.models.request import CallLog, Fault, Reply, Request, ToolResult
-from jurygraph.safety.evidence import SearchableText, aread_text, read_text, search_off_loop
+from jurygraph.safety.evidence import (
+    SearchableText,
+    search_off_loop,
+    to_searchable_text,
+    to_searchable_text_async,
+)
 from jurygraph.schema import (
     Audience,
-    Branch,
     EvaluatorRecord,
+    EvaluatorScope,
     Evidence,
+    GraphBranch,
     Layer,
     Material,
     Question,
     Response,
-    Scope,
     Step,
     TaskView,
     Verdict,
 )
 from jurygraph.schema.config import EvidenceRule
-from jurygraph.schema.conversation import Sees
+from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
-from jurygraph.schema.lookup import TOOL_SOURCE
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
+from jurygraph.schema.task import chat_to_prompt_text
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply, ProblemFinder
 
 EvaluatorAnswer = Verdict | float | bool
-Materials = Mapping[str, Material]
+MaterialByName = Mapping[str, Material]
 NO_PARAMS: PlainParams = MappingProxyType({})
 
-CODE_LIMIT = 60.0
+CODE_TIME_LIMIT_SECONDS = 60.0
 """Seconds for a call of user code that uses no model, unless it or the config sets a `timeout`."""
 
-BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
+BRANCH_OF_AUDIENCE: dict[Audience, GraphBranch] = {
     "task": "checks",
     "everyone": "judges",
     "stakeholder": "stakeholders",
@@ -100,7 +105,7 @@ class UndeclaredClient:
         )
 
 
-def _report_to_nobody(answer: Any) -> None:
+def _ignore_answer(answer: Any) -> None:
     """Drop an answer: there is no listener."""
 
 
@@ -117,12 +122,12 @@ class EvaluatorInput(ShortRepr):
     question: Question
     task: TaskView
     responses: tuple[Response, ...]
-    material: tuple[Materials, ...]
+    material: tuple[MaterialByName, ...]
     sample: int = 0
     client: "JudgeClient | None" = None
     call_log: CallLog = field(default_factory=CallLog, compare=False, repr=False)
     steps: list[Step] = field(default_factory=list, compare=False, repr=False)
-    report: Callable[[Any], object] = field(default=_report_to_nobody, compare=False, repr=False)
+    report: Callable[[Any], object] = field(default=_ignore_answer, compare=False, repr=False)
 
     @property
     def response(self) -> Response:
@@ -139,13 +144,15 @@ class DeriverInput(ShortRepr):
 
     task: TaskView
     response: Response
-    material: Materials
+    material: MaterialByName
     client: "JudgeClient | None" = None
 
 
 def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     """Return a client whose calls are listed with the verdicts on all these inputs; None without a model."""
-    return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
+    return batch[0].client and batch[0].client.with_call_logs(
+        *(inputs.call_log for inputs in batch)
+    )
 
 
 class Configurable(ShortRepr):
@@ -194,9 +201,9 @@ class Evaluator(Configurable, ABC):
     version: str = "1"
     audience: Audience = "task"
     layer: Layer = "check"
-    scope: Scope = "response"
+    scope: EvaluatorScope = "response"
     uses_model: bool = False
-    without_model: str = "the config's model is none"
+    no_model_message: str = "the config's model is none"
     """Why it abstains where it uses the model and there is none."""
     batched: bool = False
     runs_inline: bool = False
@@ -207,13 +214,13 @@ class Evaluator(Configurable, ABC):
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on: str = ""
-    sees: Sees | None = None
+    sees: VisiblePart | None = None
     reads_context: bool = False
     needs_the_end: bool = False
     task_fields: tuple[str, ...] = ()
 
     @property
-    def branch(self) -> Branch:
+    def branch(self) -> GraphBranch:
         """Return the branch of the score graph that this evaluator belongs to."""
         return BRANCH_OF_AUDIENCE[self.audience]
 
@@ -254,7 +261,7 @@ class Evaluator(Configurable, ABC):
         default_subject = view.member or self.name.rpartition(".")[2]
         aspect = "" if subject is None else f"/{subject}"
         member = "" if view.member is None else f"@{view.member}"
-        defaults: dict[str, Any] = {
+        default_fields: dict[str, Any] = {
             "id": f"{self.name}{aspect}{member}",
             "evaluator": self.name,
             "version": self.version,
@@ -267,7 +274,7 @@ class Evaluator(Configurable, ABC):
             "params": dict(self.params),
             "sees": self.sees,
         }
-        return Question.model_validate(defaults | fields)
+        return Question.model_validate(default_fields | fields)
 
     @abstractmethod
     def answer(
@@ -342,8 +349,10 @@ R = TypeVar("R")
 
 MAX_QUOTES = 3
 CANNOT_TELL_REASON = "the judge cannot tell"
-Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
-Reason = Annotated[str, Field(max_length=2000)]
+QuoteTexts = Annotated[
+    tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)
+]
+ReasonText = Annotated[str, Field(max_length=2000)]
 
 
 async def ask_model(
@@ -356,20 +365,20 @@ async def ask_model(
     find_flaw: Callable[[T], str | None] | None = None,
     find_problem: "ProblemFinder[T] | None" = None,
     note_results: Callable[[Sequence[ToolResult]], object] | None = None,
-    letters: int = 0,
+    letter_count: int = 0,
 ) -> R:
     """Return what `read` makes of the model's reply, or `fail` of the fault in its place.
 
     A reply in which `find_flaw` finds one is sent back to the model once, and counts if that changes nothing. One in
     which `find_problem` finds a problem is malformed: it is sent back as well, and never counts. `read` and `find_flaw`
-    may search texts of `letters` characters in total: in a thread if there are many. `note_results` gets what the model
-    looked up before it answered. Raises the errors that end a run.
+    may search texts of `letter_count` characters in total: in a thread if there are many. `note_results` gets what the
+    model looked up before it answered. Raises the errors that end a run.
     """
 
     async def check(reply: T) -> str | None:
         if find_flaw is None:
             return None
-        return await search_off_loop(lambda: find_flaw(reply), letters)
+        return await search_off_loop(lambda: find_flaw(reply), letter_count)
 
     try:
         reply = await client.judge(
@@ -377,14 +386,14 @@ async def ask_model(
         )
     except Fault as fault:
         return fail(fault)
-    return await search_off_loop(lambda: read(reply), letters)
+    return await search_off_loop(lambda: read(reply), letter_count)
 
 
 def failed_verdict(fault: Fault) -> Verdict:
     return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
 
 
-class Measurement(NamedTuple):
+class JudgedValue(NamedTuple):
     """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1].
 
     `score` is None where the judge says that the item does not apply.
@@ -397,11 +406,11 @@ class Measurement(NamedTuple):
     confidence: float | None = None
 
 
-QuotedFrom = Literal["response", "context"]
+QuotedSourceKind = Literal["response", "context"]
 _TextKind = Literal["response", "context", "other"]
 
 
-class Claim(NamedTuple):
+class ClaimWithQuotes(NamedTuple):
     """A claim of a reply about a response that needs a quotation, with the quotations given for it.
 
     `needs` are the texts of which each has to be quoted.
@@ -409,7 +418,7 @@ class Claim(NamedTuple):
 
     statement: str
     quotes: Sequence[str]
-    needs: tuple[QuotedFrom, ...] = ("response",)
+    needs: tuple[QuotedSourceKind, ...] = ("response",)
 
 
 class QuotableTexts:
@@ -420,7 +429,7 @@ class QuotableTexts:
     """
 
     def __init__(self, response: SearchableText, passages: Mapping[str, str] | None = None) -> None:
-        context = {name: read_text(text) for name, text in (passages or {}).items()}
+        context = {name: to_searchable_text(text) for name, text in (passages or {}).items()}
         # In the order of the search: a quotation that stands in several texts is evidence from the first.
         self._texts: dict[_TextKind, dict[str, SearchableText]] = {
             "response": {"response": response},
@@ -428,12 +437,12 @@ class QuotableTexts:
             "other": {},
         }
 
-    def add_results(self, results: Sequence[ToolResult]) -> None:
+    def add_tool_results(self, results: Sequence[ToolResult]) -> None:
         """Add the results of tools, under the names that evidence has as its source, such as `tool:3`."""
         for result in results:
             if result.text:
                 texts = self._texts["response" if result.response == 1 else "other"]
-                texts[f"{TOOL_SOURCE}{result.number}"] = read_text(result.text)
+                texts[f"{TOOL_SOURCE_PREFIX}{result.number}"] = to_searchable_text(result.text)
 
     def find_support(
         self, quotation: str, kinds: Iterable[_TextKind] = get_args(_TextKind)
@@ -452,20 +461,20 @@ class QuotableTexts:
                     )
         return None
 
-    def has_support(self, claim: Claim) -> bool:
+    def has_support(self, claim: ClaimWithQuotes) -> bool:
         """Return whether each text that the claim needs is quoted."""
         return all(
             any(self.find_support(quotation, [kind]) for quotation in claim.quotes)
             for kind in claim.needs
         )
 
-    def explain_rejected(self, quotation: str) -> str:
+    def explain_rejected_quotation(self, quotation: str) -> str:
         """Return why a quotation supports nothing, by the response or else the first result in which it stands."""
         for text in (*self._texts["response"].values(), *self._texts["other"].values()):
             reason = explain_rejected_quote(quotation, text)
-            if reason != QUOTE_NOT_FOUND:
+            if reason != QUOTE_NOT_FOUND_REASON:
                 return reason
-        return QUOTE_NOT_FOUND
+        return QUOTE_NOT_FOUND_REASON
 
 
 class Finding(NamedTuple):
@@ -476,10 +485,10 @@ class Finding(NamedTuple):
     """
 
     place: str
-    measurement: Measurement | None
+    measurement: JudgedValue | None
     reason: str
     quotes: Sequence[str] = ()
-    claims: Sequence[Claim] = ()
+    claims: Sequence[ClaimWithQuotes] = ()
 
 
 async def judge_findings(
@@ -491,7 +500,7 @@ async def judge_findings(
     find: Callable[[T, Reply | None], Mapping[str, Finding]],
     *,
     find_problem: "ProblemFinder[T] | None" = None,
-    is_quoted: bool = True,
+    are_quotes_checked: bool = True,
     passages: Mapping[str, str] | None = None,
 ) -> dict[str, Verdict]:
     """Return a verdict on each subject: what `find` finds in the model's reply on a response.
@@ -499,28 +508,28 @@ async def judge_findings(
     Unless the config's `safety.evidence` is off, every claim needs a quotation from the response: quotations from
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding with a claim that is left
     without any is marked `unsupported`. Nothing is credited where the judge cannot tell, so that it needs no quotation.
-    `passages` are other texts that may be quoted, by the names that evidence has as its source.
-    `is_quoted` is false if replies have no quotations. The reply itself has the log probabilities of its tokens; a
-    check of quotations needs none. A reply in which `find_problem` finds a problem is malformed (see `ask_model`).
+    `passages` are other texts that may be quoted, by the names that evidence has as its source. `are_quotes_checked` is
+    false if replies have no quotations. The reply itself has the log probabilities of its tokens; a check of quotations
+    needs none. A reply in which `find_problem` finds a problem is malformed (see `ask_model`).
     """
-    rule = client.safety.evidence
+    evidence_rule = client.safety.evidence
     text = None
-    if is_quoted and rule != "off":
-        text = QuotableTexts(await aread_text(response), passages)
+    if are_quotes_checked and evidence_rule != "off":
+        text = QuotableTexts(await to_searchable_text_async(response), passages)
 
     def find_flaw(value: T) -> str | None:
         if text is None:
             return None
         problems = []
         for finding in find(value, None).values():
-            for claim in _unsupported_claims(finding.claims, text):
-                problems.append(f"{finding.place}: {_missing_evidence(claim, text)}")
+            for claim in _find_unsupported_claims(finding.claims, text):
+                problems.append(f"{finding.place}: {_describe_missing_evidence(claim, text)}")
         return describe_missing_quotes(problems)
 
     def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
         findings = find(reply.value, reply.reply)
         return {
-            subject: build_verdict(finding, text, reply.call.id, rule)
+            subject: build_verdict(finding, text, reply.call.id, evidence_rule)
             for subject, finding in findings.items()
         }
 
@@ -535,13 +544,13 @@ async def judge_findings(
         fail=fail,
         find_flaw=find_flaw,
         find_problem=find_problem,
-        note_results=None if text is None else text.add_results,
-        letters=len(response),
+        note_results=None if text is None else text.add_tool_results,
+        letter_count=len(response),
     )
 
 
 def build_verdict(
-    finding: Finding, text: QuotableTexts | None, call: str, rule: EvidenceRule
+    finding: Finding, text: QuotableTexts | None, call: str, evidence_rule: EvidenceRule
 ) -> Verdict:
     """Return the verdict; `text` is where quotations are searched, or None if no quotations are asked for.
 
@@ -549,12 +558,12 @@ def build_verdict(
     """
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     reason = finding.reason
-    unsupported_claims: Sequence[Claim] = ()
+    unsupported_claims: Sequence[ClaimWithQuotes] = ()
     if text is None:
         evidence = tuple(Evidence(quote=quote) for quote in quotes)
     else:
         evidence, rejected_quotes = verify_quotes(quotes, text)
-        unsupported_claims = _unsupported_claims(finding.claims, text)
+        unsupported_claims = _find_unsupported_claims(finding.claims, text)
         if rejected_quotes and not unsupported_claims:  # else the mark says it
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected_quotes, text)}]"
     if finding.measurement is None:
@@ -567,15 +576,17 @@ def build_verdict(
     )
     if text is None or not unsupported_claims:
         return verdict
-    problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported_claims)
-    return mark_unsupported(verdict, f"says {problems}", rule)
+    problems = "; ".join(_describe_missing_evidence(claim, text) for claim in unsupported_claims)
+    return mark_unsupported(verdict, f"says {problems}", evidence_rule)
 
 
-def _unsupported_claims(claims: Iterable[Claim], text: QuotableTexts) -> list[Claim]:
+def _find_unsupported_claims(
+    claims: Iterable[ClaimWithQuotes], text: QuotableTexts
+) -> list[ClaimWithQuotes]:
     return [claim for claim in claims if not text.has_support(claim)]
 
 
-def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
+def _describe_missing_evidence(claim: ClaimWithQuotes, text: QuotableTexts) -> str:
     if not claim.quotes:
         return f"{claim.statement}, and nothing is quoted for it"
     rejected_quotes = [
@@ -589,12 +600,12 @@ def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
 def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> str:
     """Return why quotations support nothing: not in the texts, too weak to be evidence, or without content."""
     reasons: dict[str, list[str]] = {
-        QUOTE_NOT_FOUND: [],
-        QUOTE_TOO_WEAK: [],
-        QUOTE_WITHOUT_CONTENT: [],
+        QUOTE_NOT_FOUND_REASON: [],
+        QUOTE_TOO_WEAK_REASON: [],
+        QUOTE_WITHOUT_CONTENT_REASON: [],
     }
     for quotation in quotations:
-        reasons[text.explain_rejected(quotation)].append(quotation)
+        reasons[text.explain_rejected_quotation(quotation)].append(quotation)
     return " and ".join(
         f"{shorten_quotes(rejected_quotes)} ({why})"
         for why, rejected_quotes in reasons.items()
@@ -602,7 +613,7 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> 
     )
 
 
-WORST_CASE: Mapping[str, Any] = MappingProxyType(
+WORST_CASE_FIELDS: Mapping[str, Any] = MappingProxyType(
     {
         "score": 0.0,
         "met": False,
@@ -613,26 +624,31 @@ WORST_CASE: Mapping[str, Any] = MappingProxyType(
     }
 )
 """The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
-QUOTE_NOT_FOUND = "not in the response"
-QUOTE_TOO_WEAK = "too short, or cut within a word or number"
-QUOTE_WITHOUT_CONTENT = "announces an answer, or fills a line, and says nothing"
+QUOTE_NOT_FOUND_REASON = "not in the response"
+QUOTE_TOO_WEAK_REASON = "too short, or cut within a word or number"
+QUOTE_WITHOUT_CONTENT_REASON = "announces an answer, or fills a line, and says nothing"
 
 
 def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
     """Return the problems of a reply that lacks quotations from the source, with what to do; None if there is none."""
-    joined_problems = "; ".join(problems)
+    problems_text = "; ".join(problems)
     hint = f"quote from {source} letter by letter, eight letters or more, or decide anew"
-    return f"{joined_problems}; {hint}" if joined_problems else None
+    return f"{problems_text}; {hint}" if problems_text else None
 
 
 def mark_unsupported(
-    verdict: Verdict, problem: str, rule: EvidenceRule, required: Mapping[str, Any] = WORST_CASE
+    verdict: Verdict,
+    problem: str,
+    evidence_rule: EvidenceRule,
+    unsupported_fields: Mapping[str, Any] = WORST_CASE_FIELDS,
 ) -> Verdict:
     """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
 
-    `required` are the fields that change if the rule requires a quotation; else the finding stands.
+    `unsupported_fields` are the fields that change if the rule requires a quotation; else the finding stands.
     """
-    changed_fields = required if rule == "required" else {"unsupported": "stands"}
+    changed_fields = (
+        unsupported_fields if evidence_rule == "required" else {"unsupported": "stands"}
+    )
     reason = f"{verdict.reason} [unsupported: the judge {problem}]".lstrip()
     return verdict.model_copy(update={"reason": reason, **changed_fields})
 
@@ -640,8 +656,8 @@ def mark_unsupported(
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     passage = text.find(quotation)
     if passage is None:
-        return QUOTE_NOT_FOUND
-    return QUOTE_WITHOUT_CONTENT if text.is_filler(passage) else QUOTE_TOO_WEAK
+        return QUOTE_NOT_FOUND_REASON
+    return QUOTE_WITHOUT_CONTENT_REASON if text.is_filler(passage) else QUOTE_TOO_WEAK_REASON
 
 
 def verify_quotes(
@@ -666,7 +682,7 @@ def shorten_quotes(quotations: Sequence[str]) -> str:
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
     return {
-        "query": chat_text(inputs.task.query),
+        "query": chat_to_prompt_text(inputs.task.query),
         "reference": inputs.task.reference,
         "response": inputs.response.text,
     }
@@ -685,20 +701,20 @@ class SingleCallEvaluator(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
-        calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
+        inputs_by_call: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
-            calls[inputs.response.id, inputs.sample].append(inputs)
-        results = await gather_all(map(self._judge_call, calls.values()))
-        by_call = dict(zip(calls, results, strict=True))
+            inputs_by_call[inputs.response.id, inputs.sample].append(inputs)
+        results = await gather_all(map(self._judge_call, inputs_by_call.values()))
+        verdicts_by_call = dict(zip(inputs_by_call, results, strict=True))
         verdicts = []
         for inputs in batch:
-            call_verdicts = by_call[inputs.response.id, inputs.sample]
+            call_verdicts = verdicts_by_call[inputs.response.id, inputs.sample]
             verdicts.append(call_verdicts[inputs.question.subject])
         return verdicts
 
-    async def _judge_call(self, same_call: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
-        shared_inputs = replace(same_call[0], client=share_client(same_call))
+    async def _judge_call(self, call_inputs: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
+        shared_inputs = replace(call_inputs[0], client=share_client(call_inputs))
         verdicts = await self.judge_response(shared_inputs)
-        for inputs in same_call:
+        for inputs in call_inputs:
             inputs.report(verdicts[inputs.question.subject])
         return verdicts

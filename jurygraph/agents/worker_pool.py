@@ -27,8 +27,8 @@ from jurygraph.errors import JurygraphError, TimeLimitExceeded
 if TYPE_CHECKING:
     from pebble import ProcessPool
 
-START_LIMIT_SECONDS = 60  # seconds for a worker to import what it needs
-_PASSED_VARIABLES = (
+WORKER_START_LIMIT_SECONDS = 60  # seconds for a worker to import what it needs
+_PASSED_ENVIRONMENT_VARIABLES = (
     "PATH",
     "HOME",
     "LANG",
@@ -38,9 +38,9 @@ _PASSED_VARIABLES = (
     "PYTHONHOME",
     "VIRTUAL_ENV",
 )
-_ORPHAN_SECONDS = 5  # after its time limit, a worker ends itself: its parent may be gone
-_MAX_MESSAGE = 2_000  # characters of an error that are sent
-_starting = threading.Lock()
+_ORPHAN_EXIT_SECONDS = 5  # after its time limit, a worker ends itself: its parent may be gone
+_MAX_MESSAGE_LENGTH = 2_000  # characters of an error that are sent
+_start_lock = threading.Lock()
 
 
 class WorkFailed(JurygraphError):
@@ -87,7 +87,7 @@ class WorkerPool:
         from pebble import ProcessExpired  # imported lazily, as below: most runs need no worker
 
         try:
-            outcome, *details = await asyncio.wrap_future(self._submit_call(arguments))
+            outcome_kind, *result_details = await asyncio.wrap_future(self._submit_call(arguments))
         except TimeoutError:
             problem = (
                 f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
@@ -101,26 +101,26 @@ class WorkerPool:
             raise WorkerNotStarted(
                 f"the worker of {self.name!r} died or hung while it started"
             ) from None
-        if outcome == "not started":
+        if outcome_kind == "not started":
             raise WorkerNotStarted(
-                f"the worker of {self.name!r} cannot start: {': '.join(details)}"
+                f"the worker of {self.name!r} cannot start: {': '.join(result_details)}"
             )
         self._has_replied = True
-        if outcome == "failed":
-            raise WorkFailed(*details)
-        return details[0]
+        if outcome_kind == "failed":
+            raise WorkFailed(*result_details)
+        return result_details[0]
 
     def close(self) -> None:
         """Kill the processes; calls under way are cancelled. May be called repeatedly, and the pool opened again."""
         with self._lock:
-            processes = self._processes
+            process_pool = self._processes
             self._processes = None
             for future in list(self._underway):
                 future.cancel()
-            if processes is not None and self._opened_by == os.getpid():
-                _stop_processes(processes)
+            if process_pool is not None and self._opened_by == os.getpid():
+                _stop_processes(process_pool)
 
-    def _open(self) -> "ProcessPool":
+    def _open_process_pool(self) -> "ProcessPool":
         if self._processes is not None and self._opened_by == os.getpid():
             if self._processes.active:
                 return self._processes
@@ -131,46 +131,50 @@ class WorkerPool:
 
         self._opened_by = os.getpid()
         self._underway = set()
-        processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
+        process_pool = ProcessPool(
+            self._workers, 0, _start_worker, self._initargs, _WorkerContext()
+        )
         try:
-            processes.active  # noqa: B018 - to look starts it
+            process_pool.active  # noqa: B018 - to look starts it
         # The latter is raised within a daemon of multiprocessing.
         except (BrokenProcessPool, AssertionError) as error:
             raise WorkerNotStarted(f"the worker of {self.name!r} cannot start: {error}") from None
-        self._processes = processes
-        weakref.finalize(self, _end_later, processes).atexit = False
-        return processes
+        self._processes = process_pool
+        weakref.finalize(self, _stop_processes_in_thread, process_pool).atexit = False
+        return process_pool
 
     def _submit_call(self, arguments: tuple[str, ...]) -> Future[Any]:
         with self._lock:
-            future = self._open().schedule(_do_work, args=arguments, timeout=self.time_limit)
+            future = self._open_process_pool().schedule(
+                _answer_call, args=arguments, timeout=self.time_limit
+            )
             self._underway.add(future)
             future.add_done_callback(self._underway.discard)
             return future
 
 
-def _stop_processes(processes: "ProcessPool") -> None:
-    processes.stop()  # type: ignore[no-untyped-call]
-    processes.join()
+def _stop_processes(process_pool: "ProcessPool") -> None:
+    process_pool.stop()  # type: ignore[no-untyped-call]
+    process_pool.join()
 
 
-def _end_later(processes: "ProcessPool") -> None:
+def _stop_processes_in_thread(process_pool: "ProcessPool") -> None:
     """End the processes of a pool that is collected, perhaps on one of the threads that have to end for it."""
-    threading.Thread(target=_stop_processes, args=(processes,), daemon=True).start()
+    threading.Thread(target=_stop_processes, args=(process_pool,), daemon=True).start()
 
 
-class _Process(SpawnProcess):
+class _WorkerProcess(SpawnProcess):
     """A new interpreter that does not run the user's script again, and that is killed with all that it started."""
 
     def start(self) -> None:
-        with _starting:
+        with _start_lock:
             # A spawned interpreter imports the file of its parent's `__main__`: an empty module has none.
-            main = sys.modules["__main__"]
+            main_module = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
             try:
                 super().start()
             finally:
-                sys.modules["__main__"] = main
+                sys.modules["__main__"] = main_module
 
     def terminate(self) -> None:
         # It has no group yet; on macOS, all have ended.
@@ -182,8 +186,8 @@ class _Process(SpawnProcess):
     kill = terminate
 
 
-class _Context(SpawnContext):
-    Process = _Process
+class _WorkerContext(SpawnContext):
+    Process = _WorkerProcess
 
 
 _work: Callable[..., Any] | None = None
@@ -195,27 +199,27 @@ def _start_worker(prepare: str, setup: Any, limit: float) -> None:
     """Prepare this worker process for its work, which may print, and read its input, but sees no secrets."""
     global _work, _problem, _limit
     os.setsid()  # a terminal's Ctrl-C goes only to the parent, and the whole group is killed
-    for name in set(os.environ).difference(_PASSED_VARIABLES):
+    for name in set(os.environ).difference(_PASSED_ENVIRONMENT_VARIABLES):
         del os.environ[name]
-    null_device = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null_device, 1)
-    os.dup2(null_device, 2)
+    null_device_descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device_descriptor, 1)
+    os.dup2(null_device_descriptor, 2)
     _limit = limit
     try:
-        with end_process_after(START_LIMIT_SECONDS):
+        with end_process_after(WORKER_START_LIMIT_SECONDS):
             _work = resolve_name(prepare)(setup)
     except BaseException as error:  # noqa: BLE001 - each call reports it
-        _problem = (type(error).__name__, _message(error))
+        _problem = (type(error).__name__, _describe_error(error))
 
 
-def _do_work(*arguments: str) -> tuple[Any, ...]:
+def _answer_call(*arguments: str) -> tuple[Any, ...]:
     if _work is None:
         return "not started", *_problem
     try:
-        with end_process_after(_limit + _ORPHAN_SECONDS):
+        with end_process_after(_limit + _ORPHAN_EXIT_SECONDS):
             return "done", _work(*arguments)
     except BaseException as error:  # noqa: BLE001 - user code ends here, as in `graphs.calls`
-        return "failed", type(error).__name__, _message(error)
+        return "failed", type(error).__name__, _describe_error(error)
 
 
 @contextmanager
@@ -228,10 +232,10 @@ def end_process_after(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _message(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     frame = extract_tb(error.__traceback__)[-1]
     where = f"({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"
     try:
-        return f"{str(error)[:_MAX_MESSAGE]} {where}"
+        return f"{str(error)[:_MAX_MESSAGE_LENGTH]} {where}"
     except Exception:  # noqa: BLE001 - even a message can run user code
         return f"it has no message {where}"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings, total
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import (
-    AlphaLevel,
+    MeasurementLevel,
     alpha,
     alpha_estimate,
     kappa,
@@ -60,7 +60,7 @@ def kappa_interval(
         PlanError: as `cohen_kappa`, or a list of tasks of another length.
     """
     codes, other_codes, distances = _encode_labels(first, second, weights)
-    clusters = _cluster_codes(tasks, len(codes))
+    clusters = _task_codes_of_items(tasks, len(codes))
     if clusters.shape != codes.shape:
         raise PlanError(
             f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task"
@@ -68,7 +68,7 @@ def kappa_interval(
     return kappa_estimate(codes, other_codes, distances, clusters)
 
 
-def _cluster_codes(tasks: ArrayLike | None, items: int) -> Ints:
+def _task_codes_of_items(tasks: ArrayLike | None, items: int) -> Ints:
     """Return the code of each item's task; without tasks, each item is a cluster of its own."""
     if tasks is None:
         return np.arange(items)
@@ -76,7 +76,7 @@ def _cluster_codes(tasks: ArrayLike | None, items: int) -> Ints:
     return codes
 
 
-def krippendorff_alpha(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> float:
+def krippendorff_alpha(ratings: ArrayLike, level: MeasurementLevel = "ordinal") -> float:
     """Return Krippendorff's alpha: agreement of several raters beyond chance, for items that not all of them rated.
 
     It is 1 for full agreement, 0 for agreement by chance, and below for systematic disagreement; NaN if no item has two
@@ -95,7 +95,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: AlphaLevel = "ordinal") -> flo
 
 
 def alpha_interval(
-    ratings: ArrayLike, level: AlphaLevel = "ordinal", tasks: ArrayLike | None = None
+    ratings: ArrayLike, level: MeasurementLevel = "ordinal", tasks: ArrayLike | None = None
 ) -> Estimate | None:
     """Return Krippendorff's alpha with its 95 % jackknife interval over the items; None where alpha is NaN.
 
@@ -110,7 +110,7 @@ def alpha_interval(
         PlanError: as `krippendorff_alpha`, or a list of tasks of another length.
     """
     counts, levels = _count_ratings(ratings, level)
-    clusters = _cluster_codes(tasks, len(counts))
+    clusters = _task_codes_of_items(tasks, len(counts))
     if clusters.shape != counts.shape[:1]:
         raise PlanError(
             f"tasks has shape {clusters.shape}, and there are {len(counts)} items: give each item its task"
@@ -118,15 +118,17 @@ def alpha_interval(
     return alpha_estimate(counts, levels, level, clusters)
 
 
-def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Floats]:
+def _count_ratings(ratings: ArrayLike, level: MeasurementLevel) -> tuple[Floats, Floats]:
     """Return how often each item has each level, [items, V], and the levels in ascending order, [V]."""
-    if level not in get_args(AlphaLevel):
-        raise PlanError(f"level is {level!r}: one of {', '.join(get_args(AlphaLevel))} is needed")
+    if level not in get_args(MeasurementLevel):
+        raise PlanError(
+            f"level is {level!r}: one of {', '.join(get_args(MeasurementLevel))} is needed"
+        )
     values = np.asarray(ratings)
     if level == "nominal" and values.dtype.kind in "UO":
         # The sign keeps an empty word apart from a gap.
-        marked = ["" if word is None else f"={word}" for word in values.ravel()]
-        words, codes = np.unique(marked, return_inverse=True)
+        marked_words = ["" if word is None else f"={word}" for word in values.ravel()]
+        words, codes = np.unique(marked_words, return_inverse=True)
         numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
         values = numbers[codes].reshape(values.shape)
     table = as_ratings(values)
@@ -139,31 +141,31 @@ def _count_ratings(ratings: ArrayLike, level: AlphaLevel) -> tuple[Floats, Float
     return counts.astype(np.float64), levels
 
 
-class Majority(NamedTuple):
+class MajorityValues(NamedTuple):
     """The winning values [R] (0.0 where none won), and where a value won, [R]."""
 
     value: Floats
     decided: Bools
 
 
-def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
+def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> MajorityValues:
     """Return the value that more than half of the seats voted for; a tie or too many empty seats decide nothing.
 
     `value` [R,K] has the votes, where `has_vote` [R,K], of those who have a seat, `seats` [R,K]. A seat without a vote
     counts in the size: one vote on three seats is no majority. Without a seat nothing is decided.
     """
-    voted = has_vote & seats
-    half = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    is_vote_cast = has_vote & seats
+    half_of_seats = np.asarray(total(np.where(seats, 0.5, 0.0)))
     winner = np.zeros(len(value))
     is_decided = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]
-        agrees_with_vote = voted & (value == vote[:, None])
-        votes = total(np.where(agrees_with_vote, 1.0, 0.0))
-        wins = voted[:, column] & np.greater(votes, half)
-        winner = np.where(wins, vote, winner)
-        is_decided = is_decided | wins
-    return Majority(winner, is_decided)
+        is_same_as_vote = is_vote_cast & (value == vote[:, None])
+        votes = total(np.where(is_same_as_vote, 1.0, 0.0))
+        has_majority = is_vote_cast[:, column] & np.greater(votes, half_of_seats)
+        winner = np.where(has_majority, vote, winner)
+        is_decided = is_decided | has_majority
+    return MajorityValues(winner, is_decided)
 
 
 def _encode_labels(

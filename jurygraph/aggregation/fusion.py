@@ -32,12 +32,12 @@ def collaborative(
     """
     if not components:
         raise PlanError("there is no component: a reward needs one at least")
-    unknown = sorted(weights.keys() - components.keys())
-    if unknown:
-        raise PlanError(f"no component for the weights of {', '.join(unknown)}")
-    unweighted_components = sorted(components.keys() - weights.keys())
-    if unweighted_components:
-        raise PlanError(f"no weight for the components {', '.join(unweighted_components)}")
+    unknown_component_names = sorted(weights.keys() - components.keys())
+    if unknown_component_names:
+        raise PlanError(f"no component for the weights of {', '.join(unknown_component_names)}")
+    unweighted_component_names = sorted(components.keys() - weights.keys())
+    if unweighted_component_names:
+        raise PlanError(f"no weight for the components {', '.join(unweighted_component_names)}")
     scores = {name: as_finite(name, components[name]) for name in sorted(components)}
     first = next(iter(scores))
     shape = scores[first].shape

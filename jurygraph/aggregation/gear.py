@@ -46,7 +46,7 @@ MAX_EXACT_CHILDREN = 10
 """The largest number of criteria with a parent for which a decision uses exact inference (`rubric.exact: auto`)."""
 MAX_EXACT_NODES = 10
 """The largest number of criteria for which the authors' scripts enumerate (`exact_auto`; `rubric.exact: ten-nodes`)."""
-MAX_CHILDREN = 20
+MAX_ENUMERATED_CHILDREN = 20
 """The largest number of criteria with a parent that can be enumerated."""
 STATES_PER_BATCH = 1 << 18  # 2 MiB of float64
 
@@ -85,16 +85,16 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     `ids` are those of the criteria [C], each once; an index is a position in this list. Raises `GraphError` that names
     a repeated id, or an edge with an unknown one.
     """
-    index_of = {name: index for index, name in enumerate(ids)}
-    if len(index_of) < len(ids):
-        repeated = [name for name in ids if list(ids).count(name) > 1]
-        raise GraphError(f"criterion {repeated[0]} is there twice")
+    index_by_name = {name: index for index, name in enumerate(ids)}
+    if len(index_by_name) < len(ids):
+        repeated_names = [name for name in ids if list(ids).count(name) > 1]
+        raise GraphError(f"criterion {repeated_names[0]} is there twice")
     for parent, child in edges:
         for end in (parent, child):
-            if end not in index_of:
+            if end not in index_by_name:
                 raise GraphError(f"edge {parent} -> {child}: there is no criterion {end}")
-    parents = np.array([index_of[parent] for parent, _ in edges], dtype=np.intp)
-    children = np.array([index_of[child] for _, child in edges], dtype=np.intp)
+    parents = np.array([index_by_name[parent] for parent, _ in edges], dtype=np.intp)
+    children = np.array([index_by_name[child] for _, child in edges], dtype=np.intp)
     return parents, children
 
 
@@ -240,25 +240,25 @@ class Graph:
             GraphError: values out of range or NaN, shapes that do not fit, or `unjudged` is neither 0 nor 1.
         """
         scores = self._check_scores(p)
-        factors = self._check_factors(retention)
+        retention_factors = self._check_factors(retention)
         is_judged = self._check_judged(scores, judged, unjudged)
         q = np.array(np.atleast_2d(scores).T, order="C")  # one contiguous row a criterion
         factor = np.empty(q.shape[1])
-        for child, incoming in self._incoming:
-            for parent, edge in incoming:
+        for child, incoming_edges in self._incoming:
+            for parent, edge in incoming_edges:
                 parent_score = q[parent]
                 if is_judged is not None:
                     parent_score = np.where(is_judged[parent], q[parent], unjudged)
                 # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
-                np.multiply(parent_score, 1.0 - factors[edge], out=factor)
-                np.add(factor, factors[edge], out=factor)
+                np.multiply(parent_score, 1.0 - retention_factors[edge], out=factor)
+                np.add(factor, retention_factors[edge], out=factor)
                 np.multiply(q[child], factor, out=q[child])
         return np.ascontiguousarray(q.T).reshape(scores.shape)
 
     @property
     def child_count(self) -> int:
         """Return the number of criteria that have a parent."""
-        return len([child for child, incoming in self._incoming if incoming])
+        return len([child for child, incoming_edges in self._incoming if incoming_edges])
 
     def exact_marginals(
         self,
@@ -275,22 +275,22 @@ class Graph:
         Raises:
             GraphError: as for `marginals`, or more than 20 criteria with a parent.
         """
-        if self.child_count > MAX_CHILDREN:
+        if self.child_count > MAX_ENUMERATED_CHILDREN:
             problem = f"{self.child_count} criteria with a parent have too many states to enumerate"
-            raise GraphError(f"{problem}: {MAX_CHILDREN} at most")
+            raise GraphError(f"{problem}: {MAX_ENUMERATED_CHILDREN} at most")
         scores = self._check_scores(p)
-        factors = self._check_factors(retention)
+        retention_factors = self._check_factors(retention)
         is_judged = self._check_judged(scores, judged, unjudged)
         rows = np.atleast_2d(scores)
-        expectations = _expectations(self, tuple(factors))
+        expectations = _factor_expectations(self, tuple(retention_factors))
         states = max(expectation.states for expectation in expectations)
         q = np.empty(rows.shape)
-        at_once = max(1, STATES_PER_BATCH // states)
-        for start in range(0, len(rows), at_once):
-            block = slice(start, start + at_once)
+        rows_per_batch = max(1, STATES_PER_BATCH // states)
+        for start in range(0, len(rows), rows_per_batch):
+            block = slice(start, start + rows_per_batch)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
-            judged_part = None if is_judged is None else is_judged[:, block]
-            q[block] = _infer_marginals(part, expectations, judged_part, unjudged).T
+            is_judged_in_block = None if is_judged is None else is_judged[:, block]
+            q[block] = _infer_marginals(part, expectations, is_judged_in_block, unjudged).T
         return q.reshape(scores.shape)
 
     def hard_gating(
@@ -309,13 +309,13 @@ class Graph:
         else:
             holds = as_booleans("met", met, GraphError)
             check_shape("met", holds, scores.shape, error=GraphError)
-        gate = np.ones(scores.shape, dtype=np.bool_)
-        for child, incoming in self._incoming:
-            for parent, _ in incoming:
-                gate[..., child] &= holds[..., parent]
+        is_open = np.ones(scores.shape, dtype=np.bool_)
+        for child, incoming_edges in self._incoming:
+            for parent, _ in incoming_edges:
+                is_open[..., child] &= holds[..., parent]
                 if mode == "transitive":
-                    gate[..., child] &= gate[..., parent]
-        return np.where(gate, scores, 0.0)
+                    is_open[..., child] &= is_open[..., parent]
+        return np.where(is_open, scores, 0.0)
 
     def _check_scores(self, p: ArrayLike) -> Floats:
         scores = as_unit_interval("p", p, GraphError)
@@ -323,12 +323,13 @@ class Graph:
         return scores
 
     def _check_factors(self, retention: ArrayLike) -> list[float]:
-        factors = as_unit_interval("retention", retention, GraphError)
-        if factors.shape != (self.edge_count,):
+        retention_factors = as_unit_interval("retention", retention, GraphError)
+        if retention_factors.shape != (self.edge_count,):
             raise GraphError(
-                f"retention has shape {factors.shape} for {self.edge_count} edges: every edge needs its own factor"
+                f"retention has shape {retention_factors.shape} for {self.edge_count} edges: every "
+                "edge needs its own factor"
             )
-        return [float(factor) for factor in factors]
+        return [float(factor) for factor in retention_factors]
 
     def _check_judged(
         self, scores: Floats, judged: ArrayLike | None, unjudged: float
@@ -338,12 +339,12 @@ class Graph:
             raise GraphError(f"unjudged is {unjudged}: 0 or 1 is needed")
         if judged is None:
             return None
-        mask = as_booleans("judged", judged, GraphError)
-        check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
-        return np.broadcast_to(mask, np.atleast_2d(scores).shape).T
+        is_judged = as_booleans("judged", judged, GraphError)
+        check_shape("judged", is_judged, (self.n,), scores.shape, error=GraphError)
+        return np.broadcast_to(is_judged, np.atleast_2d(scores).shape).T
 
 
-class _Expectation(NamedTuple):
+class _FactorExpectation(NamedTuple):
     """How the mean of a child's factor over its parents' joint distribution (Eq. 11) is computed.
 
     Both outcomes of each `enumerated` criterion are followed, the last in topological order first: it holds, and then
@@ -361,22 +362,24 @@ class _Expectation(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # few: of twenty criteria with a parent, one can take megabytes
-def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectation, ...]:
+def _factor_expectations(
+    graph: Graph, retention_factors: tuple[float, ...]
+) -> tuple[_FactorExpectation, ...]:
     """Return an expectation for each criterion of a graph, in topological order.
 
     A criterion that all paths from its ancestors to the child pass through is drawn by its own marginal, and its
     ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
     """
-    position_of = {criterion: position for position, criterion in enumerate(graph.order)}
+    position_by_criterion = {criterion: position for position, criterion in enumerate(graph.order)}
     retention_by_edge: dict[tuple[int, int], float] = {}
     ancestors: dict[int, set[int]] = {}
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
     expectations = []
     # In topological order, so that the ancestors of all parents are there.
-    for child, incoming in graph._incoming:
+    for child, incoming_edges in graph._incoming:
         criteria_above: set[int] = set()
-        for parent, edge in incoming:
-            retention_by_edge[parent, child] = factors[edge]
+        for parent, edge in incoming_edges:
+            retention_by_edge[parent, child] = retention_factors[edge]
             children[parent].add(child)
             criteria_above |= {parent} | ancestors[parent]
         ancestors[child] = criteria_above
@@ -384,16 +387,18 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
         needed_criteria = criteria_above.difference(
             *(ancestors[criterion] for criterion in bottleneck_criteria)
         )
-        enumerated = sorted(needed_criteria - bottleneck_criteria, key=position_of.__getitem__)
-        independent = sorted(needed_criteria & bottleneck_criteria)
+        enumerated_parents = sorted(
+            needed_criteria - bottleneck_criteria, key=position_by_criterion.__getitem__
+        )
+        independent_parents = sorted(needed_criteria & bottleneck_criteria)
         states = {
-            criterion: _retention_by_state(criterion, child, enumerated, retention_by_edge)
+            criterion: _retention_by_state(criterion, child, enumerated_parents, retention_by_edge)
             for criterion in needed_criteria
         }
-        expectation = _Expectation(
+        expectation = _FactorExpectation(
             child,
-            enumerated=tuple((criterion, states[criterion]) for criterion in enumerated),
-            independent=tuple((criterion, states[criterion]) for criterion in independent),
+            enumerated=tuple((criterion, states[criterion]) for criterion in enumerated_parents),
+            independent=tuple((criterion, states[criterion]) for criterion in independent_parents),
         )
         expectations.append(expectation)
     return tuple(expectations)
@@ -422,39 +427,43 @@ def _bottleneck_criteria(
 def _retention_by_state(
     criterion: int,
     child: int,
-    enumerated: Sequence[int],
+    enumerated_parents: Sequence[int],
     retention_by_edge: Mapping[tuple[int, int], float],
 ) -> Floats:
     """Return λ of a criterion for each set of the criteria enumerated after it that hold; the last is the lowest
     bit."""
-    after = enumerated
-    if criterion in enumerated:
-        after = enumerated[enumerated.index(criterion) + 1 :]
+    after = enumerated_parents
+    if criterion in enumerated_parents:
+        after = enumerated_parents[enumerated_parents.index(criterion) + 1 :]
     factors = np.array([retention_by_edge.get((criterion, child), 1.0)])
     for later_child in reversed(after):
         # First all sets without the later one, then the same sets with it.
-        with_later = factors * retention_by_edge.get((criterion, later_child), 1.0)
-        factors = np.concatenate([factors, with_later])
+        factors_with_later_child = factors * retention_by_edge.get((criterion, later_child), 1.0)
+        factors = np.concatenate([factors, factors_with_later_child])
     return factors[:, None]
 
 
 def _infer_marginals(
-    p: Floats, expectations: Iterable[_Expectation], judged: Bools | None, unjudged: float
+    p: Floats, expectations: Iterable[_FactorExpectation], judged: Bools | None, unjudged: float
 ) -> Floats:
     """Return exact marginals [C, R] of local scores p [C, R].
 
     All terms are sums and products of numbers in [0, 1], so q grows with every p, bit by bit.
     """
     q = p.copy()
-    for child, enumerated, independent in expectations:
+    for child, enumerated_parents, independent_parents in expectations:
         # by state of the enumerated criteria, [S, R]; without any, q is multiplied as in Eq. 12, to the bit
-        factor = np.ones((1 << len(enumerated), p.shape[1])) if enumerated else q[child : child + 1]
-        for parent, parent_retention in independent:
+        factor = (
+            np.ones((1 << len(enumerated_parents), p.shape[1]))
+            if enumerated_parents
+            else q[child : child + 1]
+        )
+        for parent, parent_retention in independent_parents:
             parent_score = q[parent]
             if judged is not None:
                 parent_score = np.where(judged[parent], q[parent], unjudged)
             factor *= parent_score * (1.0 - parent_retention) + parent_retention
-        for parent, parent_retention in enumerated:
+        for parent, parent_retention in enumerated_parents:
             # The parent is the highest bit of a state: in the second half it holds.
             factor_if_not = factor[: len(parent_retention)]
             factor_if_met = factor[len(parent_retention) :]
@@ -464,7 +473,7 @@ def _infer_marginals(
             if judged is not None:
                 unjudged_factor = factor_if_not if unjudged else factor_if_not * parent_retention
                 factor = np.where(judged[parent], factor, unjudged_factor)
-        if enumerated:
+        if enumerated_parents:
             q[child] *= factor[0]
     return q
 
@@ -487,18 +496,20 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     """
     if n < 1:
         raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
-    heads = as_indices("parents", parents, n, GraphError)
-    tails = as_indices("children", children, n, GraphError)
-    if heads.size != tails.size:
-        raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
-    pairs = list(zip(heads.tolist(), tails.tolist(), strict=True))
+    parent_indices = as_indices("parents", parents, n, GraphError)
+    child_indices = as_indices("children", children, n, GraphError)
+    if parent_indices.size != child_indices.size:
+        raise GraphError(
+            f"{parent_indices.size} parents but {child_indices.size} children: an edge has one of each"
+        )
+    pairs = list(zip(parent_indices.tolist(), child_indices.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)
-    incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    incoming_edges: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     for edge, (parent, child) in enumerate(pairs):
-        incoming[child].append((parent, edge))
+        incoming_edges[child].append((parent, edge))
     # Sorted, so that the order of the edges changes no bit.
-    sorted_incoming = tuple((child, tuple(sorted(incoming[child]))) for child in order)
+    sorted_incoming = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
     return Graph(n, len(pairs), order, sorted_incoming)
 
 
@@ -531,11 +542,11 @@ def _topological_order(
         start = nodes.index(min(nodes))
         cycle = [*nodes[start:], *nodes[: start + 1]]
         raise GraphCycleError(cycle, names=list(names) if names else None) from None
-    ready: list[int] = []
+    ready_criteria: list[int] = []
     order: list[int] = []
     while sorter.is_active():
         for node in sorter.get_ready():
-            heappush(ready, node)
-        order.append(heappop(ready))
+            heappush(ready_criteria, node)
+        order.append(heappop(ready_criteria))
         sorter.done(order[-1])
     return tuple(order)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from jurygraph.arrays import Floats, as_floats, total
 from jurygraph.errors import PlanError
 
-Normalization = Literal["std", "none", "leave-one-out"]
+AdvantageNormalization = Literal["std", "none", "leave-one-out"]
 """Of an advantage: by the group's standard deviation (GRPO), not at all (Dr. GRPO), or against the mean of the other
 members (RLOO)."""
 
@@ -22,7 +22,7 @@ def advantages(
     rewards: ArrayLike,
     groups: Sequence[Any] | NDArray[Any] | None = None,
     *,
-    normalize: Normalization = "std",
+    normalize: AdvantageNormalization = "std",
     ddof: int = 1,
     epsilon: float = 0.0,
 ) -> Floats:
@@ -50,14 +50,14 @@ def advantages(
         )
     _check_options(normalize, ddof)
     result = np.full(len(values), np.nan)
-    for members in _split_groups(groups, len(values)):
+    for members in _indices_by_group(groups, len(values)):
         judged = members[~np.isnan(values[members])]
         result[judged] = _normalize_group(values[judged], normalize, ddof, epsilon)
     return result
 
 
 def filling_factor(
-    judged: int, members: int, *, normalize: Normalization = "std", ddof: int = 1
+    judged: int, members: int, *, normalize: AdvantageNormalization = "std", ddof: int = 1
 ) -> float:
     """Return the factor by which the judged members' advantages change when the failed ones get the judged mean.
 
@@ -78,13 +78,17 @@ def filling_factor(
 
 
 def _check_options(normalize: str, ddof: int) -> None:
-    if normalize not in get_args(Normalization):
-        raise PlanError(f"normalize is {normalize!r}: one of {', '.join(get_args(Normalization))}")
+    if normalize not in get_args(AdvantageNormalization):
+        raise PlanError(
+            f"normalize is {normalize!r}: one of {', '.join(get_args(AdvantageNormalization))}"
+        )
     if ddof not in (0, 1):
         raise PlanError(f"ddof is {ddof!r}: 0 or 1")
 
 
-def _split_groups(groups: Sequence[Any] | NDArray[Any] | None, size: int) -> list[NDArray[np.intp]]:
+def _indices_by_group(
+    groups: Sequence[Any] | NDArray[Any] | None, size: int
+) -> list[NDArray[np.intp]]:
     """Return the members of each group by their index, in the order of its first member."""
     if groups is None:
         return [np.arange(size)]
@@ -102,7 +106,7 @@ def _split_groups(groups: Sequence[Any] | NDArray[Any] | None, size: int) -> lis
 
 
 def _normalize_group(
-    rewards: Floats, normalize: Normalization, ddof: int, epsilon: float
+    rewards: Floats, normalize: AdvantageNormalization, ddof: int, epsilon: float
 ) -> Floats | float:
     count = len(rewards)
     if count < 2 or (rewards == rewards[0]).all():

@@ -83,10 +83,10 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         largest_step = np.max(np.abs(step), initial=0.0)
         if largest_step <= TOLERANCE:
             break
-        half = step * min(0.5, 0.25 / largest_step)
+        half_step = step * min(0.5, 0.25 / largest_step)
         # e^step to the third order, exact where the step is 0
-        growth = (1.0 + half) / (1.0 - half)
-        strength = strength * growth
+        growth_factor = (1.0 + half_step) / (1.0 - half_step)
+        strength = strength * growth_factor
     return strength
 
 
@@ -99,10 +99,10 @@ def _newton_step(
     pair_curvature = comparison_counts * share * share.T
     diagonal = np.asarray(total(pair_curvature)) + prior * strength
     curvature = np.diag(diagonal) - pair_curvature
-    return _solve(curvature, slope)
+    return _solve_linear_system(curvature, slope)
 
 
-def _solve(matrix: Floats, right_side: Floats) -> Floats:
+def _solve_linear_system(matrix: Floats, right_side: Floats) -> Floats:
     """Return x with matrix x = right, by elimination: the matrix is diagonally dominant, so no rows are exchanged."""
     matrix = matrix.copy()
     x = right_side.copy()

@@ -89,8 +89,8 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
         raise PlanError(f"temperature is {temperature}: a number above 0 is needed")
     scores = hardness.tolist()
     hardest = max(scores)
-    powers = np.array([exp((score - hardest) / temperature) for score in scores])
-    return powers / total(powers)
+    exponentials = np.array([exp((score - hardest) / temperature) for score in scores])
+    return exponentials / total(exponentials)
 
 
 def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | Floats:
@@ -125,16 +125,18 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
 
 def group_utility(u: ArrayLike) -> np.float64 | Floats:
     """Return the mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
-    utilities = _check_members(as_finite("u", u))
-    average_member: np.float64 | Floats = total(utilities) / utilities.shape[-1]
-    return average_member
+    utilities = _check_member_utilities(as_finite("u", u))
+    mean_utility: np.float64 | Floats = total(utilities) / utilities.shape[-1]
+    return mean_utility
 
 
 def minimum(u: ArrayLike) -> np.float64 | Floats:
     """Return the utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
     # + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    worst: np.float64 | Floats = np.min(_check_members(as_finite("u", u)), axis=-1) + 0.0
-    return worst
+    lowest_utility: np.float64 | Floats = (
+        np.min(_check_member_utilities(as_finite("u", u)), axis=-1) + 0.0
+    )
+    return lowest_utility
 
 
 def gini(u: ArrayLike) -> np.float64 | Floats:
@@ -142,11 +144,11 @@ def gini(u: ArrayLike) -> np.float64 | Floats:
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
     """
-    utilities = _check_members(as_nonnegative("u", u))
+    utilities = _check_member_utilities(as_nonnegative("u", u))
     # Every member against every other, [..., n, n].
     gaps = np.abs(utilities[..., :, None] - utilities[..., None, :])
     largest_gap_sum = 2.0 * utilities.shape[-1] * total(utilities)
-    return _divide(total(total(gaps)), largest_gap_sum, value_if_empty=0.0)
+    return _divide_or_default(total(total(gaps)), largest_gap_sum, value_if_empty=0.0)
 
 
 def jain(u: ArrayLike) -> np.float64 | Floats:
@@ -154,10 +156,12 @@ def jain(u: ArrayLike) -> np.float64 | Floats:
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
     """
-    utilities = _check_members(as_nonnegative("u", u))
+    utilities = _check_member_utilities(as_nonnegative("u", u))
     utility_sum = total(utilities)
     squares = total(utilities * utilities)
-    return _divide(utility_sum * utility_sum, utilities.shape[-1] * squares, value_if_empty=1.0)
+    return _divide_or_default(
+        utility_sum * utility_sum, utilities.shape[-1] * squares, value_if_empty=1.0
+    )
 
 
 def group_fairness(u: ArrayLike) -> np.float64 | Floats:
@@ -167,13 +171,13 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     Points of the benchmark may be negative: with min < 0 < max it is 0, and with no utility above 0 the smaller loss
     is divided by the larger, 100 · max u / min u. It depends on the zero point of the scale.
     """
-    utilities = _check_members(as_finite("u", u))
+    utilities = _check_member_utilities(as_finite("u", u))
     low = np.min(utilities, axis=-1)
     high = np.max(utilities, axis=-1)
-    is_positive = high > 0.0
-    smaller = np.where(is_positive, np.maximum(low, 0.0), -high)
-    larger = np.where(is_positive, high, -low)
-    ratio = _divide(smaller, larger, value_if_empty=1.0)
+    is_positive_utility = high > 0.0
+    numerator = np.where(is_positive_utility, np.maximum(low, 0.0), -high)
+    denominator = np.where(is_positive_utility, high, -low)
+    ratio = _divide_or_default(numerator, denominator, value_if_empty=1.0)
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
     return fairness
 
@@ -195,16 +199,16 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
         PlanError: for other counts, or shapes that differ.
     """
     counts = as_nonnegative("collected", collected)
-    stated_counts = _check_members(as_nonnegative("stated", stated), "stated")
+    stated_counts = _check_member_utilities(as_nonnegative("stated", stated), "stated")
     check_shape("collected", counts, stated_counts.shape)
     if (counts > stated_counts).any():
         raise PlanError(
             "collected has a count above that of stated: only stated preferences can be collected"
         )
-    return _divide(100.0 * total(counts), total(stated_counts), value_if_empty=np.nan)
+    return _divide_or_default(100.0 * total(counts), total(stated_counts), value_if_empty=np.nan)
 
 
-def _check_members(u: Floats, name: str = "u") -> Floats:
+def _check_member_utilities(u: Floats, name: str = "u") -> Floats:
     if u.ndim not in (1, 2) or not u.shape[-1]:
         raise PlanError(
             f"{name} has shape {u.shape}: [n] or [R, n] with at least one member is needed"
@@ -212,9 +216,11 @@ def _check_members(u: Floats, name: str = "u") -> Floats:
     return u
 
 
-def _divide(
+def _divide_or_default(
     part: np.float64 | Floats, total_size: np.float64 | Floats, value_if_empty: float
 ) -> np.float64 | Floats:
-    is_empty = np.equal(total_size, 0.0)
-    shares: Floats = np.where(is_empty, value_if_empty, part / np.where(is_empty, 1.0, total_size))
+    is_zero_total = np.equal(total_size, 0.0)
+    shares: Floats = np.where(
+        is_zero_total, value_if_empty, part / np.where(is_zero_total, 1.0, total_size)
+    )
     return shares[()]

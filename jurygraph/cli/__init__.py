@@ -10,19 +10,19 @@ from typing import Any
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130  # as in `streams`, which is imported later
+_INTERRUPTED_EXIT_CODE = 130  # as in `streams`, which is imported later
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code; Ctrl-C ends it with code 130, also while modules are imported."""
-    interrupt = _CommandInterrupt()
+    interrupt_handler = _CommandInterruptHandler()
     if argv is None:
         # Searching for cycles takes a sixth of a command's start, and each search through all modules a quarter second.
         gc.set_threshold(100_000, 50, 100)
         # A last search through all modules would find only what ends with the process.
         atexit.register(gc.freeze)
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, interrupt_handler)
     try:
         # Imported lazily: that takes a noticeable time.
         from jurygraph.cli.app import main as run_command
@@ -30,25 +30,25 @@ def main(argv: Sequence[str] | None = None) -> None:
         run_command(argv)
     except BaseException:
         # While the interpreter ends, a second Ctrl-C would kill it with another code.
-        if interrupt.is_pressed:
+        if interrupt_handler.was_interrupted:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(_INTERRUPTED)
+            os._exit(_INTERRUPTED_EXIT_CODE)
         raise
 
 
-class _CommandInterrupt:
+class _CommandInterruptHandler:
     """The handler of Ctrl-C outside of long work: the first ends the command in good order, the second at once.
 
     Long work has a handler of its own (`interrupts.py`): it ends an event loop, which it must not do by raising, and
     its imports take long.
     """
 
-    is_pressed = False
+    was_interrupted = False
 
     def __call__(self, signal_number: int, frame: Any) -> None:
-        if self.is_pressed:
-            os._exit(_INTERRUPTED)
-        self.is_pressed = True
+        if self.was_interrupted:
+            os._exit(_INTERRUPTED_EXIT_CODE)
+        self.was_interrupted = True
         os.write(2, b"stopping; press again to stop now\n")
         raise KeyboardInterrupt

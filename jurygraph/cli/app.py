@@ -15,9 +15,9 @@ import typer
 from typer.core import TyperGroup
 
 from jurygraph.cli.render.text import command_line, print_message, print_result
-from jurygraph.cli.streams import ExitCode, current_redactor
+from jurygraph.cli.streams import ExitCode, make_current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
-from jurygraph.messages import escape_lines
+from jurygraph.messages import escape_multiline_text
 
 
 class CommandEntry(NamedTuple):
@@ -104,7 +104,7 @@ _NO_NUMBER = {
 """By the end of pydantic's message: what is said in its place."""
 
 
-class _LazyGroup(TyperGroup):
+class _LazyCommandGroup(TyperGroup):
     """A group that imports a command when it is first needed, and lists all commands without importing them."""
 
     def __init__(self, **settings: Any) -> None:
@@ -115,7 +115,7 @@ class _LazyGroup(TyperGroup):
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
             module = import_module(f"jurygraph.cli.commands.{COMMANDS[cmd_name].module}")
             function_name = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword
-            self.commands[cmd_name] = _to_click(cmd_name, getattr(module, function_name))
+            self.commands[cmd_name] = _to_click_command(cmd_name, getattr(module, function_name))
         return self.commands.get(cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
@@ -126,7 +126,9 @@ class _LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ") or _find_example(error)
+            error.message = error.message.removeprefix("Value error, ") or _find_command_example(
+                error
+            )
             for ending, message in _NO_NUMBER.items():
                 if error.message.endswith(ending):
                     error.message = message
@@ -138,31 +140,31 @@ class _LazyGroup(TyperGroup):
                 formatter.write_dl([(name, COMMANDS[name].summary) for name in names])
 
 
-def _find_example(error: typer.BadParameter) -> str:
+def _find_command_example(error: typer.BadParameter) -> str:
     """Return the first example of a command that has the parameter of an error; empty if none has it."""
     if error.ctx is None or error.param is None:
         return ""
     is_option = error.param.param_type_name == "option"
     for line in map(str.strip, (error.ctx.command.help or "").splitlines()):
-        has_parameter = not is_option or not set(error.param.opts).isdisjoint(line.split())
-        if line.startswith(f"{error.ctx.command_path} ") and has_parameter:
+        has_failed_parameter = not is_option or not set(error.param.opts).isdisjoint(line.split())
+        if line.startswith(f"{error.ctx.command_path} ") and has_failed_parameter:
             return f"For example: {line}"
     return ""
 
 
-def _to_click(name: str, target: Any) -> Any:
+def _to_click_command(name: str, target: Any) -> Any:
     if isinstance(target, typer.Typer):
         return typer.main.get_group(target)
-    single = typer.Typer(
+    single_command_app = typer.Typer(
         add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
-    single.command(name)(target)
-    return typer.main.get_command(single)
+    single_command_app.command(name)(target)
+    return typer.main.get_command(single_command_app)
 
 
 app = typer.Typer(
     name="jurygraph",
-    cls=_LazyGroup,
+    cls=_LazyCommandGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -194,10 +196,10 @@ root_command = typer.main.get_command(app)
 """The command `jurygraph`; calling `app` would build it again each time."""
 
 
-_EXIT_CODES = {
-    TraceMismatch: ExitCode.INTEGRITY,
+_EXIT_CODE_BY_ERROR = {
+    TraceMismatch: ExitCode.INTEGRITY_ERROR,
     ModelError: ExitCode.INCONCLUSIVE,
-    BudgetExceeded: ExitCode.BUDGET,
+    BudgetExceeded: ExitCode.BUDGET_EXCEEDED,
 }
 
 
@@ -205,18 +207,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            _run(argv)
+            _run_command(argv)
     except SystemExit as end:
-        limits = sys.modules.get("jurygraph.graphs.time_limits")
+        time_limits_module = sys.modules.get("jurygraph.graphs.time_limits")
         # The interpreter could not destroy these tasks.
-        if argv is None and limits is not None and limits.ABANDONED_TASKS:
+        if argv is None and time_limits_module is not None and time_limits_module.ABANDONED_TASKS:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))
         raise
 
 
-def _run(argv: Sequence[str] | None) -> None:
+def _run_command(argv: Sequence[str] | None) -> None:
     if logging.lastResort is not None:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_PrintableLogFormatter())
     for stream in (sys.stdout, sys.stderr):
@@ -230,18 +232,20 @@ def _run(argv: Sequence[str] | None) -> None:
         finally:
             sys.stdout.flush()
     except JurygraphError as error:
-        _exit_with_message(str(error), _exit_code(error))
+        _exit_with_message(str(error), _choose_exit_code(error))
     except OSError as error:
         problem = f"{error.filename or 'a file'}: {error.strerror or error}"
         _exit_with_message(problem, ExitCode.WRONG_INPUT)
     except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
         sys.stderr.write(_make_printable(traceback.format_exc()))
         detail = f"{type(error).__name__}: {error}"
-        _exit_with_message(f"this is a bug in jurygraph, please report it: {detail}", ExitCode.BUG)
+        _exit_with_message(
+            f"this is a bug in jurygraph, please report it: {detail}", ExitCode.INTERNAL_ERROR
+        )
 
 
-def _exit_code(error: JurygraphError) -> ExitCode:
-    for kind, code in _EXIT_CODES.items():
+def _choose_exit_code(error: JurygraphError) -> ExitCode:
+    for kind, code in _EXIT_CODE_BY_ERROR.items():
         if isinstance(error, kind):
             return code
     return ExitCode.WRONG_INPUT
@@ -249,7 +253,7 @@ def _exit_code(error: JurygraphError) -> ExitCode:
 
 def _make_printable(text: str) -> str:
     """Return a text without secrets, and with escapes for control characters, which would control the terminal."""
-    return escape_lines(current_redactor().redact_text(text))
+    return escape_multiline_text(make_current_redactor().redact_text(text))
 
 
 def _show_warning(

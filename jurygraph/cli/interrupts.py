@@ -16,10 +16,10 @@ from jurygraph.cli.streams import ExitCode
 from jurygraph.concurrency import DaemonThreads
 
 T = TypeVar("T")
-STOP_SECONDS = 5
+STOP_GRACE_SECONDS = 5
 """Seconds after Ctrl-C in which work under way may end; then it is cancelled."""
-_CANCEL_SECONDS = 3.0  # for cancelled work to end, before the process is ended without it
-_SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
+_CANCEL_GRACE_SECONDS = 3.0  # for cancelled work to end, before the process is ended without it
+_SHOW_CURSOR_SEQUENCE = "\x1b[?25h"  # a progress bar hides it
 
 
 def run_interruptible(
@@ -39,14 +39,14 @@ def run_interruptible(
     async def run() -> T:
         interrupt.task = asyncio.current_task()
         before = signal.getsignal(signal.SIGINT)
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if before in (signal.SIG_IGN, None) or not in_main_thread:
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if before in (signal.SIG_IGN, None) or not is_main_thread:
             return await work
         signal.signal(signal.SIGINT, interrupt)
         try:
             return await work
         finally:
-            if not interrupt.is_pressed:
+            if not interrupt.was_interrupted:
                 signal.signal(signal.SIGINT, before)
 
     try:
@@ -56,7 +56,7 @@ def run_interruptible(
 
 
 @contextmanager
-def exit_if_interrupted(message: str) -> Iterator[None]:
+def exit_on_interrupt(message: str) -> Iterator[None]:
     """Print a message, and exit, where Ctrl-C ends the work inside the context."""
     try:
         yield
@@ -69,40 +69,40 @@ class _InterruptHandler:
     """The handler of Ctrl-C while `task` runs in a loop. It writes to the descriptor, as streams are not reentrant."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None] | None) -> None:
-        self.is_pressed = False
+        self.was_interrupted = False
         self.task: asyncio.Task[Any] | None = None
         self._loop = loop
         self._stop = stop
 
     def __call__(self, signal_number: int, frame: Any) -> None:
-        if self.is_pressed:
+        if self.was_interrupted:
             _exit_now()
-        self.is_pressed = True
+        self.was_interrupted = True
         limit = ""
         if self._stop is not None:
-            limit = f" after the questions in flight, at most {STOP_SECONDS} s"
-        _write_line(f"stopping{limit}; press again to stop now")
-        watchdog = threading.Timer(STOP_SECONDS + _CANCEL_SECONDS, _exit_now)
-        watchdog.daemon = True
-        watchdog.start()
-        self._loop.call_soon_threadsafe(self._end)
+            limit = f" after the questions in flight, at most {STOP_GRACE_SECONDS} s"
+        _write_to_stderr(f"stopping{limit}; press again to stop now")
+        watchdog_timer = threading.Timer(STOP_GRACE_SECONDS + _CANCEL_GRACE_SECONDS, _exit_now)
+        watchdog_timer.daemon = True
+        watchdog_timer.start()
+        self._loop.call_soon_threadsafe(self._end_task)
 
-    def _end(self) -> None:
+    def _end_task(self) -> None:
         assert self.task is not None, "the handler is installed by the task"
         if self._stop is not None:
             self._stop()
-        self._loop.call_later(0 if self._stop is None else STOP_SECONDS, self.task.cancel)
+        self._loop.call_later(0 if self._stop is None else STOP_GRACE_SECONDS, self.task.cancel)
 
 
 def _exit_now() -> NoReturn:
-    _write_line("stopped; run the same command again to continue")
+    _write_to_stderr("stopped; run the same command again to continue")
     for process in active_children():  # isolated evaluators and maths
         process.kill()
     os._exit(ExitCode.INTERRUPTED)
 
 
-def _write_line(message: str) -> None:
+def _write_to_stderr(message: str) -> None:
     line = f"{message}\n"
     if os.isatty(2):
-        line = f"{_SHOW_CURSOR}\n{line}"
+        line = f"{_SHOW_CURSOR_SEQUENCE}\n{line}"
     os.write(2, line.encode())

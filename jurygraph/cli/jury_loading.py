@@ -43,10 +43,10 @@ def open_jury(
     from jurygraph.jury import Jury
 
     if dry_run:
-        from jurygraph.models.cache import default_folder
+        from jurygraph.models.cache import default_cache_folder
 
-        has_cache = config.calls.cache and default_folder().is_dir()
-        calls = config.calls.model_copy(update={"record": None, "cache": has_cache})
+        has_cache_folder = config.calls.cache and default_cache_folder().is_dir()
+        calls = config.calls.model_copy(update={"record": None, "cache": has_cache_folder})
         config = config.model_copy(update={"calls": calls})
     folder = path.resolve().parent
     if shard is not None:
@@ -56,11 +56,11 @@ def open_jury(
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
     add_secrets(jury.gateways.secrets)
     if shard is not None:
-        jury.gateways.divide_rates(shard.of)
+        jury.gateways.divide_rate_limits(shard.of)
     return jury
 
 
-def jury_notes(jury: "Jury") -> list[str]:
+def collect_jury_notes(jury: "Jury") -> list[str]:
     """Return the run's purpose, unless it is training, the notes of evaluators, and those on models, once."""
     notes = []
     if jury.purpose is not None:
@@ -71,8 +71,12 @@ def jury_notes(jury: "Jury") -> list[str]:
     if model_evaluators and not jury.gateways:
         remedy = "name a model in the config or with --model"
         notes.append(f"model: none, so {', '.join(model_evaluators)} cannot answer; {remedy}")
-    with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
-    if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):
+    evaluators_with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
+    if (
+        None in jury.gateways
+        and model_evaluators
+        and evaluators_with_judges.issuperset(model_evaluators)
+    ):
         model = jury.config.model
         remedy = "change `models`, or leave out `judges`"
         notes.append(

@@ -33,41 +33,47 @@ def option(
     )
 
 
-TasksFile = Annotated[str, argument("TASKS", "JSONL file of tasks, .gz too; - for stdin.")]
-RunFolder = Annotated[Path, argument("RUN", "Folder of a run.")]
-NewRun = Annotated[Path, option("RUN2", "Folder of the new run.", "-o", "--out")]
-ConfigFile = Annotated[
+TasksFileArgument = Annotated[str, argument("TASKS", "JSONL file of tasks, .gz too; - for stdin.")]
+RunFolderArgument = Annotated[Path, argument("RUN", "Folder of a run.")]
+NewRunOption = Annotated[Path, option("RUN2", "Folder of the new run.", "-o", "--out")]
+ConfigFileOption = Annotated[
     Path | None,
     option("F", "Config.", show_default="jury.yaml next to TASKS, or in the current folder"),
 ]
-ModelName = Annotated[str | None, option("M", "Model, instead of the config's.")]
-EdgesFrom = Annotated[str | None, option("GRAPHS", "TASKS file with reviewed rubric graphs.")]
-DryRun = Annotated[
+ModelNameOption = Annotated[str | None, option("M", "Model, instead of the config's.")]
+EdgesFileOption = Annotated[str | None, option("GRAPHS", "TASKS file with reviewed rubric graphs.")]
+DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Say what it would do and cost; send and write nothing.")
 ]
-FilesOutside = Annotated[
+AllowFilesOutsideOption = Annotated[
     bool,
     typer.Option(
         "--allow-files-outside", help="Allow table files outside the folder of the tasks."
     ),
 ]
-MaxCost = Annotated[
+MaxCostOption = Annotated[
     float | None, option("C", "Maximum cost of model requests in US dollars.", min=0)
 ]
-MaxCalls = Annotated[int | None, option("N", "Maximum number of model requests.", min=0)]
-Conditions = Annotated[
+MaxCallsOption = Annotated[int | None, option("N", "Maximum number of model requests.", min=0)]
+GateConditionsOption = Annotated[
     list[str] | None,
-    option("TEXT", "Conditions on the statistics; exit code 1 if one is missed.", "--gate"),
+    option(
+        "TEXT", "GateConditionsOption on the statistics; exit code 1 if one is missed.", "--gate"
+    ),
 ]
-StepLabel = Annotated[str | None, option("L", "Group into steps by this label of the responses.")]
-PlotFile = Annotated[
+StepLabelOption = Annotated[
+    str | None, option("L", "Group into steps by this label of the responses.")
+]
+PlotFileOption = Annotated[
     Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")
 ]
-HtmlFile = Annotated[Path | None, option("F", "Write the report as a page of HTML, too.", "--html")]
-OutFile = Annotated[
+HtmlFileOption = Annotated[
+    Path | None, option("F", "Write the report as a page of HTML, too.", "--html")
+]
+OutputFileOption = Annotated[
     str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
 ]
-OnlyStatus = Annotated[
+StatusOption = Annotated[
     Literal["ok", "degraded", "failed", "gated"] | None,
     option(
         None,
@@ -75,40 +81,40 @@ OnlyStatus = Annotated[
         "--status",
     ),
 ]
-OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
+AgentOption = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
 OnlyLabel = Annotated[
     str | None,
     option("NAME=VALUE", "Only responses with this label, such as step=312.", "--label"),
 ]
-SortColumn = Annotated[
+SortColumnOption = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
 ]
-AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RatingsInput = Annotated[
+RatingsFileArgument = Annotated[
     Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
 ]
-RatingsInputs = Annotated[
+RatingsFilesArgument = Annotated[
     list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
 ]
-ItemColumn = Annotated[
+ItemColumnOption = Annotated[
     str | None, option("C", "Column that names what was rated.", "--id-column", "--item")
 ]
-ReviewerColumn = Annotated[
+ReviewerColumnOption = Annotated[
     str | None,
     option("C", "Column that names who rated.", "--reviewer-column", "--reviewer", "--annotator"),
 ]
-ScoreColumn = Annotated[
+ScoreColumnOption = Annotated[
     str | None, option("C", "Column of scores or labels.", "--target-column", "--score", "--label")
 ]
-AgentColumn = Annotated[
+AgentColumnOption = Annotated[
     str | None, option("C", "Column that names the agent.", "--agent-column", "--agent")
 ]
-ColumnNames = Annotated[
+ColumnNamesOption = Annotated[
     list[str] | None,
     option("NAME=C", "Column of the file for item, text, agent, label, …; repeat it.", "--column"),
 ]
-RATING_COLUMN_OPTIONS = {
+COLUMN_OPTION_BY_RATING_FIELD = {
     **dict.fromkeys(("item", "id"), "--id-column"),
     **dict.fromkeys(("reviewer", "annotator"), "--reviewer-column"),
     **dict.fromkeys(("score", "label", "target"), "--target-column"),
@@ -116,11 +122,11 @@ RATING_COLUMN_OPTIONS = {
 """The option that names the column of a field that ratings, votes or labels must have."""
 
 
-def named_columns(**columns: str | None) -> dict[str, str]:
+def select_named_columns(**columns: str | None) -> dict[str, str]:
     return {name: column for name, column in columns.items() if column}
 
 
-def parse_columns(pairs: Sequence[str] | None) -> dict[str, str]:
+def parse_column_options(pairs: Sequence[str] | None) -> dict[str, str]:
     """Return the columns by the names that `--column NAME=COLUMN` gives to them."""
     columns = {}
     for pair in pairs or ():
@@ -144,7 +150,7 @@ def choose_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tu
     return tuple(choice for choice in choices if choice in names)
 
 
-_COLUMN_OPTIONS = {
+_COLUMN_OPTION_BY_ROLE = {
     "prompt": "--prompt-column",
     "response": "--response-column",
     "reference": "--reference-column",
@@ -161,45 +167,47 @@ _COLUMN_OPTIONS = {
 
 
 def _column_option(role: str, help_text: str) -> Any:
-    return option("C", help_text, _COLUMN_OPTIONS[role])
+    return option("C", help_text, _COLUMN_OPTION_BY_ROLE[role])
 
 
-PromptColumn = Annotated[str | None, _column_option("prompt", "Prompts of a table.")]
-ResponseColumns = Annotated[
+PromptColumnOption = Annotated[str | None, _column_option("prompt", "Prompts of a table.")]
+ResponseColumnsOption = Annotated[
     list[str] | None,
     _column_option("response", "Responses of a table; repeat it for several agents."),
 ]
-ReferenceColumn = Annotated[str | None, _column_option("reference", "References of a table.")]
-RubricColumn = Annotated[
+ReferenceColumnOption = Annotated[str | None, _column_option("reference", "References of a table.")]
+RubricColumnOption = Annotated[
     str | None, _column_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")
 ]
-IdColumn = Annotated[
+IdColumnOption = Annotated[
     str | None,
-    option("C", "Ids of a table's rows.", _COLUMN_OPTIONS["id"], show_default="row-1, row-2, …"),
+    option(
+        "C", "Ids of a table's rows.", _COLUMN_OPTION_BY_ROLE["id"], show_default="row-1, row-2, …"
+    ),
 ]
-GroupBy = Annotated[
+GroupByOption = Annotated[
     str | None, _column_option("group_by", "Table rows with the same value here are one task.")
 ]
-TableAgentColumn = Annotated[
+TableAgentColumnOption = Annotated[
     str | None, _column_option("agent", "Agents that wrote the responses of a table.")
 ]
 
 
-MessagesColumn = Annotated[
+MessagesColumnOption = Annotated[
     str | None,
     _column_option("messages", "Conversations: lists of messages, instead of the two above."),
 ]
-ContextColumn = Annotated[
+ContextColumnOption = Annotated[
     str | None,
     _column_option("context", "Context of a table's prompts: a passage, or a JSON list."),
 ]
-WorkspaceColumn = Annotated[
+WorkspaceColumnOption = Annotated[
     str | None,
     _column_option("workspace", "Folders or archives with the files of a table's responses."),
 ]
 
 
-def _read_start(text: str) -> int | str:
+def _parse_response_start(text: str) -> int | str:
     if text != "first-reply" and not text.isdecimal():
         raise typer.BadParameter(f"is {quote(text)}; write the index of a message, or first-reply")
     return int(text) if text.isdecimal() else text
@@ -210,9 +218,9 @@ ResponseFromOption = Annotated[
     option(
         "N",
         "Index of the message with which the response begins; `first-reply` is the first of an assistant.",
-        _COLUMN_OPTIONS["response_from"],
+        _COLUMN_OPTION_BY_ROLE["response_from"],
         show_default="after the last user's",
-        parser=_read_start,
+        parser=_parse_response_start,
     ),
 ]
 
@@ -225,40 +233,40 @@ SettingsOption = Annotated[
 def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "TableColumns | None":
     """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`."""
     from jurygraph.sources import TableColumns
-    from jurygraph.sources.task_tables import columns_of_chats
+    from jurygraph.sources.task_tables import chat_file_columns
 
-    given_columns = {role: name for role, name in names.items() if name not in (None, [], "")}
-    has_texts = bool(given_columns.keys() & {"prompt", "response", "messages"})
-    chats = columns_of_chats(tasks) if given_columns and not has_texts else None
+    column_by_role = {role: name for role, name in names.items() if name not in (None, [], "")}
+    has_text_columns = bool(column_by_role.keys() & {"prompt", "response", "messages"})
+    chats = chat_file_columns(tasks) if column_by_role and not has_text_columns else None
     if chats is not None and chats.messages is not None:
-        given_columns["messages"] = chats.messages  # a file of chats needs no option for them
-    elif given_columns.keys() == {"response_from"}:
-        given_columns["messages"] = "messages"
-    columns = validate(TableColumns, given_columns) if given_columns else None
+        column_by_role["messages"] = chats.messages  # a file of chats needs no option for them
+    elif column_by_role.keys() == {"response_from"}:
+        column_by_role["messages"] = "messages"
+    columns = validate(TableColumns, column_by_role) if column_by_role else None
     if isinstance(columns, Problem):
         if tasks != "-":
-            _refuse_empty_file(tasks)
-        raise InputError(f"{_COLUMN_OPTIONS[str(columns.path[0])]}: {columns}")
+            _refuse_missing_or_empty_file(tasks)
+        raise InputError(f"{_COLUMN_OPTION_BY_ROLE[str(columns.path[0])]}: {columns}")
     return columns
 
 
-def _refuse_empty_file(path: str) -> None:
+def _refuse_missing_or_empty_file(path: str) -> None:
     """Raise `InputError` for a file that is not there, or has nothing: it says more than that a column is missing."""
-    from jurygraph.sources.files import refuse_unreadable
+    from jurygraph.sources.files import refuse_unreadable_file
 
-    with refuse_unreadable(path):
+    with refuse_unreadable_file(path):
         size = Path(path).stat().st_size
     if size == 0:
         raise InputError(f"{path}: has no rows; name a file with one at least")
 
 
-def columns_words(columns: "TableColumns | None") -> list[str]:
+def to_column_options(columns: "TableColumns | None") -> list[str]:
     """Return the options that name the columns of a table, word by word."""
     if columns is None:
         return []
     words = []
-    for role, column in columns.by_role:
-        words += [_COLUMN_OPTIONS[role], column]
+    for role, column in columns.columns_with_roles:
+        words += [_COLUMN_OPTION_BY_ROLE[role], column]
     if columns.response_from is not None:
         words += ["--response-from", str(columns.response_from)]
     return words

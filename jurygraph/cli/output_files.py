@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.atomic_files import open_replacement, write_atomically
+from jurygraph.runs.store.atomic_files import open_replacement_file, write_atomically
 
-_STREAM_PATHS = ("/dev/std", "/dev/fd/", "/proc/")
+_STREAM_PATH_PREFIXES = ("/dev/std", "/dev/fd/", "/proc/")
 """Beginnings of paths that lead to an open file, which another file must not replace."""
 
 
@@ -19,10 +19,10 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` if nothing can be written.
     """
-    existing_mode = _writable_mode(path)
-    with _refuse_os_errors(path):
-        if existing_mode is None or (
-            stat.S_ISREG(existing_mode) and not path.startswith(_STREAM_PATHS)
+    existing_file_mode = _find_file_mode(path)
+    with _convert_os_errors(path):
+        if existing_file_mode is None or (
+            stat.S_ISREG(existing_file_mode) and not path.startswith(_STREAM_PATH_PREFIXES)
         ):
             write_atomically(Path(os.path.realpath(path)), lines, private=False)
         else:
@@ -35,20 +35,20 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
-    existing_mode = _writable_mode(path)
+    existing_mode = _find_file_mode(path)
     if existing_mode is not None and not stat.S_ISREG(existing_mode):
         raise InputError(
             f"{path}: is not a regular file, which this format needs; name another file"
         )
     with (
-        _refuse_os_errors(path),
-        open_replacement(Path(os.path.realpath(path)), private=False) as replacement,
+        _convert_os_errors(path),
+        open_replacement_file(Path(os.path.realpath(path)), private=False) as replacement,
     ):
         write(replacement)
 
 
 @contextmanager
-def _refuse_os_errors(path: str) -> Iterator[None]:
+def _convert_os_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -60,12 +60,12 @@ def refuse_unwritable(path: str, *sources: str) -> None:
 
     To be called before any work is done.
     """
-    from jurygraph.runs.store.folder import LEDGER_FILE, RUN_FILES
+    from jurygraph.runs.store.folder import LEDGER_FILE, RUN_FILE_NAMES
 
     target = Path(os.path.realpath(path))
-    if target.name in RUN_FILES and (target.parent / LEDGER_FILE).exists():
+    if target.name in RUN_FILE_NAMES and (target.parent / LEDGER_FILE).exists():
         raise InputError(f"{path}: is a file of the run; name another file")
-    _writable_mode(path)
+    _find_file_mode(path)
     for source in sources:
         both_exist = os.path.exists(source) and os.path.exists(path)
         if both_exist and os.path.samefile(source, path):
@@ -93,12 +93,12 @@ def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _writable_mode(path: str) -> int | None:
+def _find_file_mode(path: str) -> int | None:
     """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
     if not path:
         raise InputError("the name of the output file is empty; name a file")
     mode = None
-    with _refuse_os_errors(path), suppress(FileNotFoundError, NotADirectoryError):
+    with _convert_os_errors(path), suppress(FileNotFoundError, NotADirectoryError):
         mode = os.stat(path).st_mode
     if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is a folder; name a file in it")

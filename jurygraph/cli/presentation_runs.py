@@ -10,22 +10,22 @@ from typing import TypeVar
 from jurygraph.agents.presentation.prose import Prose
 from jurygraph.agents.presentation.rewrites import REWRITINGS
 from jurygraph.agents.presentation.variants import PresentationSet
-from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
+from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
 from jurygraph.cli.jury_loading import disable_tracing, open_jury
-from jurygraph.cli.render.summary import request_lines
+from jurygraph.cli.render.summary import format_request_lines
 from jurygraph.cli.render.text import print_message, progress
-from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_limits, score_study
+from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_request_limits, score_study
 from jurygraph.errors import InputError
 from jurygraph.models.factory import open_backend
 from jurygraph.schema import Config
 from jurygraph.sources import read_tasks
 from jurygraph.studies.presentations import (
-    AnsweredTasks,
+    TasksWithResponses,
     check_responses,
     generate_presentations,
+    prose_responses_by_task,
     read_responses,
     repeating,
-    responses_without_data,
     rewrite_responses,
 )
 from jurygraph.studies.report import Report
@@ -44,7 +44,7 @@ class PresentationModels:
     writer: str | None
     options: ScoreOptions
 
-    def read_prose(self, texts: AnsweredTasks) -> dict[str, Prose]:
+    def read_prose(self, texts: TasksWithResponses) -> dict[str, Prose]:
         """Return the responses that a model could read."""
         if self.reader is None or not texts:
             return {}
@@ -62,7 +62,7 @@ class PresentationModels:
         return prose
 
     def write_presentations(
-        self, pairs: AnsweredTasks, versions: int, prose: dict[str, Prose]
+        self, pairs: TasksWithResponses, versions: int, prose: dict[str, Prose]
     ) -> dict[str, PresentationSet]:
         """Return what a model writes of each response; that of responses in prose is read back by the reader."""
         if self.writer is None:
@@ -83,7 +83,7 @@ class PresentationModels:
         what: str,
         responses: int,
         requests: int,
-        ask: Callable[..., Awaitable[dict[str, T]]],
+        ask_model: Callable[..., Awaitable[dict[str, T]]],
     ) -> dict[str, T]:
         """Return what `ask(client, advance=…)` makes of a model for so many responses, with so many requests at most.
 
@@ -106,17 +106,17 @@ class PresentationModels:
         jury = Jury(config, max_cost=self.options.max_cost, max_calls=self.options.max_calls)
         with jury, asyncio.Runner() as runner:
             with progress(what, responses, "responses") as advance:
-                request = Planner(jury).amake(partial(ask, advance=advance))
+                request = Planner(jury).amake(partial(ask_model, advance=advance))
                 advice = "run the same command again: it continues from the cache"
                 try:
-                    with exit_if_interrupted(f"interrupted; {advice}"):
+                    with exit_on_interrupt(f"interrupted; {advice}"):
                         result = run_interruptible(runner, request, jury.context.threads)
                 finally:
                     runner.run(jury.gateways.close())
             sent_requests = count_requests(jury)
-        for line in request_lines(sent_requests):
+        for line in format_request_lines(sent_requests):
             print_message(line)
-        self.options = reduce_limits(self.options, sent_requests)
+        self.options = reduce_request_limits(self.options, sent_requests)
         return result
 
 
@@ -126,7 +126,7 @@ def score_presentations(
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     options = models.options
     pairs = list(read_tasks(options.tasks))
-    texts = [] if models.reader is None else responses_without_data(pairs)
+    texts = [] if models.reader is None else prose_responses_by_task(pairs)
     if not texts:
         generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a reader or writer is paid for.
@@ -139,18 +139,18 @@ def score_presentations(
         raise InputError(
             f"--reader: {models.reader} could read no response; the lines above say why"
         )
-    originals, _ = generate_presentations(pairs, 0, prose=prose)
+    original_lines, _ = generate_presentations(pairs, 0, prose=prose)
     lines, presentations = generate_presentations(
         pairs, versions, repeats == 1, written_presentations, prose
     )
     folder = config.resolve().parent
-    score_once = partial(repeating, samples=1, folder=folder)
-    runs = [StudyRun("variants", lines, score_once)]
+    revise_for_one_sample = partial(repeating, samples=1, folder=folder)
+    runs = [StudyRun("variants", lines, revise_for_one_sample)]
     if repeats > 1:
-        with_repeats = partial(repeating, samples=repeats, folder=folder)
-        runs.append(StudyRun("repeats", originals, with_repeats))
+        revise_for_repeats = partial(repeating, samples=repeats, folder=folder)
+        runs.append(StudyRun("repeats", original_lines, revise_for_repeats))
     return presentations, score_study(options.run, runs, models.options, as_json)
 
 
-def _count_responses(pairs: AnsweredTasks) -> int:
+def _count_responses(pairs: TasksWithResponses) -> int:
     return sum(len(responses) for _, responses in pairs)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import typer
 
 from jurygraph.cli.interrupts import run_interruptible
-from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
-from jurygraph.cli.options import columns_words
+from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
+from jurygraph.cli.options import to_column_options
 from jurygraph.cli.output_files import write_output
-from jurygraph.cli.render.summary import print_dry_run, print_inconclusive, request_lines
+from jurygraph.cli.render.summary import format_request_lines, print_dry_run, print_inconclusive_run
 from jurygraph.cli.render.text import format_table, print_message, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import Forecast
+    from jurygraph.runs.reports.estimate import RemainingWork
     from jurygraph.runs.workflows.planning import PlannedTasks, PlanNotes
-    from jurygraph.runs.workflows.stored_work import StoredWork
+    from jurygraph.runs.workflows.stored_work import StoredJobProgress
     from jurygraph.runs.workflows.task_file_job import TaskFileJob
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
@@ -41,14 +41,14 @@ _MIN_PACE_MINUTES = 0.25
 """Time from which on requests a minute are more than chance."""
 
 
-def with_its_name(folder: Path) -> Path:
+def resolve_folder_name(folder: Path) -> Path:
     """Return a folder by a path that ends in its name, as `.` and `..` do not."""
     return folder if folder.name not in ("", "..") else folder.resolve()
 
 
-_NO_OPTIONS = {"tasks", "columns", "dry_run", "revise"}
+_FIELDS_WITHOUT_OPTION = {"tasks", "columns", "dry_run", "revise"}
 """Fields of `ScoreOptions` that a command does not repeat as one option."""
-_OTHER_NAMES = {"settings": "--set", "run": "--out"}
+_OPTION_BY_FIELD = {"settings": "--set", "run": "--out"}
 """Options that are not called like their fields."""
 
 
@@ -82,32 +82,32 @@ class ScoreOptions:
     @cached_property
     def retry_command(self) -> str:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
-        return self._command_into_new_run(self.run)
+        return self._format_command_into_new_run(self.run)
 
     @property
     def fresh_command(self) -> str:
         """Return the command that scores into a new run, and carries over only the usable replies in the cache."""
-        return self._command_into_new_run(None)
+        return self._format_command_into_new_run(None)
 
-    def _command_into_new_run(self, branch: Path | None) -> str:
-        run = with_its_name(self.run)
-        numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        unused_folder = next(folder for folder in numbered if not folder.exists())
+    def _format_command_into_new_run(self, branch: Path | None) -> str:
+        run = resolve_folder_name(self.run)
+        numbered_folders = (run.with_name(f"{run.name}-{number}") for number in count(2))
+        unused_folder = next(folder for folder in numbered_folders if not folder.exists())
         arguments = replace(self, branch=branch, run=unused_folder).arguments
         return " ".join(["jurygraph score", *map(shell_quote, arguments)])
 
     @property
     def arguments(self) -> list[str]:
         """The words after `jurygraph score`."""
-        words = [self.tasks, *columns_words(self.columns)]
+        words = [self.tasks, *to_column_options(self.columns)]
         for field in fields(self):
-            if field.name not in _NO_OPTIONS:
-                option = _OTHER_NAMES.get(field.name, f"--{field.name.replace('_', '-')}")
-                words += _option_words(option, getattr(self, field.name))
+            if field.name not in _FIELDS_WITHOUT_OPTION:
+                option = _OPTION_BY_FIELD.get(field.name, f"--{field.name.replace('_', '-')}")
+                words += _format_option_words(option, getattr(self, field.name))
         return words
 
 
-def _option_words(option: str, value: object) -> Iterator[str]:
+def _format_option_words(option: str, value: object) -> Iterator[str]:
     """Yield the words of an option with its value, once for each value of a list; none if it is not given."""
     if value is True:
         yield option
@@ -122,7 +122,7 @@ class OpenedJob(NamedTuple):
     """A job with what its folder holds of it, and the totals of that and of what is scored now."""
 
     job: "TaskFileJob"
-    stored_work: "StoredWork"
+    stored_work: "StoredJobProgress"
     totals: "RunTotals"
 
 
@@ -135,7 +135,7 @@ def open_scoring_jury(
     path = options.config or find_config(options.tasks)
     revise = options.revise
     if options.rewards_from:
-        revise = partial(_as_evaluation, options.rewards_from)
+        revise = partial(_to_evaluation_config, options.rewards_from)
     jury = open_jury(
         path,
         options.model,
@@ -149,7 +149,7 @@ def open_scoring_jury(
     from jurygraph.sources import locate_config_errors  # loaded by `open_jury`
 
     with jury, locate_config_errors(path, options.model):
-        for note in jury_notes(jury):
+        for note in collect_jury_notes(jury):
             if note not in printed_notes:
                 print_message(note)
                 printed_notes.add(note)
@@ -167,7 +167,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
     with open_scoring_jury(options, printed_notes) as jury:
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
-        from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
+        from jurygraph.runs.workflows.stored_work import StoredJobProgress, choose_chat_columns
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
         from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.schema.conversation import UNJUDGED_REPLIES_NOTE
@@ -206,20 +206,20 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 folder=options.run,
                 jury=jury,
                 source=source,
-                limit=None if options.limit is None else source.count_first(options.limit),
+                limit=None if options.limit is None else source.count_first_in_shard(options.limit),
                 branch=branch,
                 profiles=profiles,
             )
             for note in job.describe_misnamed_columns():
                 print_message(note)
-            with StoredWork(job) as stored_work:
+            with StoredJobProgress(job) as stored_work:
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
             reuse_text = f"{branch.reused} reused from {options.branch}"
             print_message(f"verdicts: {reuse_text}, {branch.requested} requested")
 
 
-def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
+def _to_evaluation_config(runs: Sequence[Path], config: "Config") -> "Config":
     """Return the config with the purpose evaluation, against the judges of these runs and its own."""
     from jurygraph.runs.run import Run
     from jurygraph.schema import PurposeConfig
@@ -260,12 +260,12 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
         return ScoredWork(jury, opened_job.totals, count_requests(jury), opened_job.job.task_count)
 
 
-def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Forecast":
+def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "RemainingWork":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
     from jurygraph.runs.reports.summary import describe_lacking_tasks
-    from jurygraph.runs.workflows.forecasting import Forecaster
+    from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 
-    forecaster = Forecaster(opened_job.job, opened_job.stored_work)
+    forecaster = RemainingWorkEstimator(opened_job.job, opened_job.stored_work)
     threads = opened_job.job.jury.context.threads
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
@@ -284,27 +284,33 @@ def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
     job, stored_work, totals = opened_job
     if stored_work.is_finished:
         stored_work.close_run_if_complete()
-        _print_finished(opened_job)
+        _print_nothing_to_score(opened_job)
         return
     if stored_work.tasks_done:
         print_message(f"{stored_work.tasks_done} tasks are scored already and are kept")
     threads = job.jury.context.threads
-    switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
+    stop_switch = StopSwitch(job.jury.gateways)
+    job_planner = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=stop_switch)
     planned_tasks: PlannedTasks | None = None
     try:
         with progress("planning", stored_work.tasks_to_plan, "tasks") as report:
-            planned_tasks = run_interruptible(runner, planning.plan(report), threads, switch.stop)
-        _print_planned(planned_tasks)
-        scoring = JobScorer(
-            job=job, stored_work=stored_work, planned=planned_tasks, totals=totals, switch=switch
+            planned_tasks = run_interruptible(
+                runner, job_planner.plan(report), threads, stop_switch.stop
+            )
+        _print_planning_gaps(planned_tasks)
+        job_scorer = JobScorer(
+            job=job,
+            stored_work=stored_work,
+            planned=planned_tasks,
+            totals=totals,
+            switch=stop_switch,
         )
         gateways = job.jury.gateways
         suffix = RequestCounter(gateways).describe if gateways else str
         with progress("scoring", stored_work.remaining.responses, "responses", suffix) as report:
-            run_interruptible(runner, scoring.score(report), threads, switch.stop)
+            run_interruptible(runner, job_scorer.score(report), threads, stop_switch.stop)
     except KeyboardInterrupt:
-        _print_interrupted(job, planned_tasks is not None, planning.stored_calls)
+        _print_interrupted(job, planned_tasks is not None, job_planner.stored_calls)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -318,25 +324,29 @@ class RequestCounter:
 
     def describe(self) -> str:
         calls = self._gateways.budget.calls - self._calls_before
-        minutes = (time.monotonic() - self._began) / 60.0
-        pace = f", {calls / minutes:.0f} a minute" if minutes >= _MIN_PACE_MINUTES else ""
-        return f"{calls} requests{pace}"
+        elapsed_minutes = (time.monotonic() - self._began) / 60.0
+        pace_text = (
+            f", {calls / elapsed_minutes:.0f} a minute"
+            if elapsed_minutes >= _MIN_PACE_MINUTES
+            else ""
+        )
+        return f"{calls} requests{pace_text}"
 
 
-def _print_finished(opened_job: OpenedJob) -> None:
+def _print_nothing_to_score(opened_job: OpenedJob) -> None:
     job, stored_work, totals = opened_job
     count = job.task_count
     is_complete = stored_work.tasks_done == count
     state = "is complete" if is_complete else f"has {stored_work.tasks_done} of {count} tasks"
-    has_transient = any(row.is_transient for row in totals.summary.failures)
-    advice = "only failures are left to repeat" if has_transient else "nothing to do"
+    has_transient_failures = any(row.is_transient for row in totals.summary.failures)
+    advice = "only failures are left to repeat" if has_transient_failures else "nothing to do"
     print_message(f"{job.folder} {state}; {advice}")
     if totals.summary.investigated:
         command = f"jurygraph verify {shell_quote(job.folder)} --deep"
         print_message(f"what its judges looked up was not looked up again: {command} does so")
 
 
-def _print_planned(planned_tasks: "PlannedTasks") -> None:
+def _print_planning_gaps(planned_tasks: "PlannedTasks") -> None:
     if planned_tasks.unanswered_annotations:
         missing = f"{planned_tasks.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
         print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
@@ -346,26 +356,26 @@ def _print_planned(planned_tasks: "PlannedTasks") -> None:
 def _print_plan_notes(plans: "PlanNotes") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
     if plans.without_tables:
-        without_tables = f"tasks without `facts.tables`: {plans.without_tables}"
-        print_message(f"{without_tables}; the tool look_up finds nothing there")
+        without_tables_text = f"tasks without `facts.tables`: {plans.without_tables}"
+        print_message(f"{without_tables_text}; the tool look_up finds nothing there")
     if plans.notes:
         _, task, note = min(plans.notes)
         more_text = f" and {len(plans.notes) - 1} more" if len(plans.notes) > 1 else ""
         print_message(f"task {quote(task)}{more_text}: {note}")
 
 
-def _print_interrupted(job: "TaskFileJob", is_planned: bool, stored_calls: int) -> None:
+def _print_interrupted(job: "TaskFileJob", is_job_planned: bool, stored_call_count: int) -> None:
     from jurygraph.runs.reports.bill import count_requests
 
-    if is_planned:
+    if is_job_planned:
         kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
         print_message(f"interrupted; {kept}")
     else:
         written_text = "nothing was written"
-        if stored_calls:
-            written_text += f" except {stored_calls} replies of the model; run the same command again to continue"
+        if stored_call_count:
+            written_text += f" except {stored_call_count} replies of the model; run the same command again to continue"
         print_message(f"interrupted before anything was scored; {written_text}")
-    for line in request_lines(count_requests(job.jury)):
+    for line in format_request_lines(count_requests(job.jury)):
         print_message(line)
 
 
@@ -397,25 +407,25 @@ def score_study(
         if options.dry_run:
             task_folder = Path(stack.enter_context(TemporaryDirectory()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
-        run_options = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
+        score_options_by_run = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         forecasts = {}
         printed_notes: set[str] = set()
-        for run, scoring in zip(runs, run_options, strict=True):
-            with open_job(replace(scoring, dry_run=True), printed_notes) as opened_job:
+        for run, score_options in zip(runs, score_options_by_run, strict=True):
+            with open_job(replace(score_options, dry_run=True), printed_notes) as opened_job:
                 forecasts[run.name] = forecast_remaining(opened_job, runner)
-        content, lines = _cost_table(forecasts)
+        content, lines = _build_cost_table(forecasts)
         if not options.dry_run:
             for line in lines:
                 print_message(line)
-            for scoring in run_options:
+            for score_options in score_options_by_run:
                 limited_options = replace(
-                    scoring, max_cost=options.max_cost, max_calls=options.max_calls
+                    score_options, max_cost=options.max_cost, max_calls=options.max_calls
                 )
-                options = _score_run(limited_options, runner, printed_notes)
+                options = _score_study_run(limited_options, runner, printed_notes)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
-    return [scoring.run for scoring in run_options]
+    return [score_options.run for score_options in score_options_by_run]
 
 
 def _write_run_tasks(
@@ -430,28 +440,36 @@ def _write_run_tasks(
     return replace(options, tasks=str(tasks), run=folder / run.name, revise=run.revise)
 
 
-def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object], list[str]]:
-    from jurygraph.runs.reports.estimate import ASSUMPTIONS, CallEstimate
+def _build_cost_table(
+    forecasts: "Mapping[str, RemainingWork]",
+) -> tuple[dict[str, object], list[str]]:
+    from jurygraph.runs.reports.estimate import ESTIMATE_ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []
     content = {}
     for name, forecast in forecasts.items():
         model = forecast.model or CallEstimate()
-        worst_load = model.worst
-        cost = "unknown" if worst_load.cost is None and worst_load.calls else worst_load.cost or 0.0
+        worst_case_load = model.worst
+        cost = (
+            "unknown"
+            if worst_case_load.cost is None and worst_case_load.calls
+            else worst_case_load.cost or 0.0
+        )
         sizes = [forecast.tasks, forecast.responses, forecast.verdicts]
-        rows.append([name, *sizes, model.low.calls, model.expected.calls, worst_load.calls, cost])
+        rows.append(
+            [name, *sizes, model.low.calls, model.expected.calls, worst_case_load.calls, cost]
+        )
         content[name] = forecast.to_json()
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
     lines = format_table([*header, "US dollars, worst"], rows)
     estimates = [forecast.model for forecast in forecasts.values() if forecast.model is not None]
     if estimates:
-        cached = sum(estimate.from_cache for estimate in estimates)
-        lines += [f"answered from the cache: {cached}", ASSUMPTIONS]
+        cached_count = sum(estimate.from_cache for estimate in estimates)
+        lines += [f"answered from the cache: {cached_count}", ESTIMATE_ASSUMPTIONS]
     return {"runs": content}, lines
 
 
-def _score_run(
+def _score_study_run(
     options: ScoreOptions, runner: "asyncio.Runner", printed_notes: set[str]
 ) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
@@ -462,23 +480,25 @@ def _score_run(
         summary = opened_job.totals.summary
         jury = opened_job.job.jury
         sent_costs = count_requests(jury)
-        accepted = jury.config.failure.max_error_rate
-    if summary.error_rate > accepted:
-        print_inconclusive(summary.error_rate, accepted)
+        max_error_rate = jury.config.failure.max_error_rate
+    if summary.error_rate > max_error_rate:
+        print_inconclusive_run(summary.error_rate, max_error_rate)
     if summary.failed:
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
         advice = f"to repeat them, remove {options.run} and run the same command again"
         print_message(f"{options.run}: {counts}; {advice}")
-    for line in request_lines(sent_costs):
+    for line in format_request_lines(sent_costs):
         print_message(line)
-    return reduce_limits(options, sent_costs)
+    return reduce_request_limits(options, sent_costs)
 
 
-def reduce_limits(options: ScoreOptions, sent_costs: "CallCosts | None") -> ScoreOptions:
+def reduce_request_limits(options: ScoreOptions, sent_costs: "CallCosts | None") -> ScoreOptions:
     if sent_costs is None:
         return options
-    left_calls = (
+    remaining_calls = (
         None if options.max_calls is None else max(0, options.max_calls - sent_costs.number)
     )
-    left_cost = None if options.max_cost is None else max(0.0, options.max_cost - sent_costs.cost)
-    return replace(options, max_calls=left_calls, max_cost=left_cost)
+    remaining_cost = (
+        None if options.max_cost is None else max(0.0, options.max_cost - sent_costs.cost)
+    )
+    return replace(options, max_calls=remaining_calls, max_cost=remaining_cost)

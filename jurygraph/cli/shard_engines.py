@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 
-_SECONDS_TO_STOP = 12.0
+_SHARD_STOP_SECONDS = 12.0
 """A command that was interrupted ends within 8 seconds by itself."""
-_RAY_ATTEMPTS = 2
-_RAY_SECONDS = 150.0
+_RAY_START_ATTEMPTS = 2
+_RAY_START_SECONDS = 150.0
 """Time for both attempts; Ray's own limit on one is a minute, and a start that hangs has none."""
 _RAY_TASK_RETRIES = 3
-_RAY_FOLDER = "/tmp"
+_RAY_SOCKET_FOLDER = "/tmp"
 """Ray puts sockets into a folder below it, whose paths may have 107 bytes: that of TMPDIR may be too long."""
 
 
@@ -67,12 +67,12 @@ def _start_process(command: ShardCommand, folder: Path) -> subprocess.Popen[byte
         )
 
 
-def _interrupt(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _interrupt_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.send_signal(signal.SIGINT)
     for process in processes:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_STOP)
+            process.wait(_SHARD_STOP_SECONDS)
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
@@ -82,7 +82,7 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-class LocalProcesses:
+class LocalShardEngine:
     """Runs each command in a process of this machine, all at once."""
 
     def __init__(self) -> None:
@@ -97,15 +97,15 @@ class LocalProcesses:
 
         Return the exit code of each command: None while it runs, and a negative one if it was killed.
         """
-        running = [process for process in self._processes if process.poll() is None]
-        if running:
+        running_processes = [process for process in self._processes if process.poll() is None]
+        if running_processes:
             with suppress(subprocess.TimeoutExpired):
-                running[0].wait(seconds)
+                running_processes[0].wait(seconds)
         return [process.poll() for process in self._processes]
 
     def interrupt(self) -> None:
         """Let all commands end in good order, as Ctrl-C does, and wait for that."""
-        _interrupt([process for process in self._processes if process.poll() is None])
+        _interrupt_processes([process for process in self._processes if process.poll() is None])
 
     def close(self) -> None:
         """End whatever still runs."""
@@ -113,26 +113,26 @@ class LocalProcesses:
             _end_process(process)
 
 
-def run_command(command: ShardCommand, folder: Path) -> int:
+def run_shard_command(command: ShardCommand, folder: Path) -> int:
     """Run a command in a worker of Ray, and return its exit code. Cancelled, it ends in good order."""
     process = _start_process(command, folder)
     try:
         return process.wait()
     except BaseException:
-        _interrupt([process])
+        _interrupt_processes([process])
         raise
     finally:
         _end_process(process)
 
 
-class RayTasks:
+class RayShardEngine:
     """Runs each command as a task of Ray, on the machines of a cluster that share the folders of this one.
 
     A task whose worker or machine is lost is repeated elsewhere, where its run resumes; but none is with `has_limits`,
     because a repeated command would have the whole of its limits again.
     """
 
-    def __init__(self, address: str | None, has_limits: bool) -> None:
+    def __init__(self, address: str | None, has_request_limits: bool) -> None:
         """Connect to the cluster at an address, or start one on this machine. Raises `InputError` if that fails."""
         try:
             import ray
@@ -140,28 +140,28 @@ class RayTasks:
             hint = "install it: pip install 'jurygraph[ray]'"
             raise InputError(f"--engine ray: Ray is not installed; {hint}") from None
         self._ray: Any = ray
-        self._retries = 0 if has_limits else _RAY_TASK_RETRIES
+        self._retries = 0 if has_request_limits else _RAY_TASK_RETRIES
         self._ray_tasks: list[Any] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._connect(address)
 
     @property
-    def cores(self) -> int:
+    def core_count(self) -> int:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def _connect(self, address: str | None) -> None:
         settings: dict[str, Any] = {"address": address}
         if address is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_RAY_FOLDER)
+            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_RAY_SOCKET_FOLDER)
             settings = {"address": "local", "_temp_dir": self._folder.name}
             settings["include_dashboard"] = False
         problem = ""
         # A machine that is too busy may start half a cluster and wait for the rest: then nothing else ends the command.
-        watchdog = threading.Timer(_RAY_SECONDS, _exit_without_ray)
-        watchdog.daemon = True
-        watchdog.start()
+        watchdog_timer = threading.Timer(_RAY_START_SECONDS, _exit_without_ray)
+        watchdog_timer.daemon = True
+        watchdog_timer.start()
         try:
-            for _ in range(_RAY_ATTEMPTS):
+            for _ in range(_RAY_START_ATTEMPTS):
                 try:
                     self._ray.init(log_to_driver=False, logging_level="error", **settings)
                     return
@@ -169,22 +169,24 @@ class RayTasks:
                     problem = f"{type(error).__name__}: {error}".splitlines()[0]
                     self._ray.shutdown()
         finally:
-            watchdog.cancel()
+            watchdog_timer.cancel()
         self.close()
         hint = "look after the cluster, or use --processes N"
         raise InputError(f"--engine ray: Ray did not start or connect ({problem}); {hint}")
 
     def start(self, commands: Sequence[ShardCommand]) -> None:
-        run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_command)
+        run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_shard_command)
         self._ray_tasks = [run.remote(command, Path.cwd()) for command in commands]
 
     def wait(self, seconds: float) -> list[int | None]:
         ended_tasks, _ = self._ray.wait(
             self._ray_tasks, num_returns=len(self._ray_tasks), timeout=seconds
         )
-        return [self._read_code(task) if task in ended_tasks else None for task in self._ray_tasks]
+        return [
+            self._read_exit_code(task) if task in ended_tasks else None for task in self._ray_tasks
+        ]
 
-    def _read_code(self, task: Any) -> int:
+    def _read_exit_code(self, task: Any) -> int:
         try:
             code: int = self._ray.get(task)
             return code
@@ -194,7 +196,9 @@ class RayTasks:
     def interrupt(self) -> None:
         for task in self._ray_tasks:
             self._ray.cancel(task)
-        self._ray.wait(self._ray_tasks, num_returns=len(self._ray_tasks), timeout=_SECONDS_TO_STOP)
+        self._ray.wait(
+            self._ray_tasks, num_returns=len(self._ray_tasks), timeout=_SHARD_STOP_SECONDS
+        )
 
     def close(self) -> None:
         self._ray.shutdown()

@@ -11,26 +11,26 @@ from multiprocessing import active_children
 
 from jurygraph.cli import main
 
-_INTERRUPTED = 130  # as in `streams`, which is imported later
+_INTERRUPTED_EXIT_CODE = 130  # as in `streams`, which is imported later
 
 
-def end_with_parent() -> None:
+def exit_with_parent() -> None:
     """End this process once its input is closed; what it runs finds an empty input instead."""
     parent = os.dup(0)
     null_device = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null_device, 0)
     os.close(null_device)
-    threading.Thread(target=_wait_for_end, args=[parent], daemon=True).start()
+    threading.Thread(target=_wait_for_parent_end, args=[parent], daemon=True).start()
 
 
-def _wait_for_end(parent: int) -> None:
+def _wait_for_parent_end(parent: int) -> None:
     os.read(parent, 1)  # nothing is ever written
     for process in active_children():  # isolated evaluators and maths
         process.kill()
-    os._exit(_INTERRUPTED)
+    os._exit(_INTERRUPTED_EXIT_CODE)
 
 
 if __name__ == "__main__":
     if not sys.stdin.isatty():
-        end_with_parent()
+        exit_with_parent()
     main()

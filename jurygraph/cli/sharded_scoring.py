@@ -20,10 +20,10 @@ from jurygraph.cli.scoring import (
     ScoredWork,
     ScoreOptions,
     open_scoring_jury,
+    resolve_folder_name,
     score_tasks,
-    with_its_name,
 )
-from jurygraph.cli.shard_engines import LocalProcesses, RayTasks, ShardCommand
+from jurygraph.cli.shard_engines import LocalShardEngine, RayShardEngine, ShardCommand
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from jurygraph.runs.run import Run
 
 _POLL_SECONDS = 0.5
-_GRAVEST_FIRST = (
-    ExitCode.INTEGRITY,
-    ExitCode.BUG,
+_EXIT_CODES_BY_GRAVITY = (
+    ExitCode.INTEGRITY_ERROR,
+    ExitCode.INTERNAL_ERROR,
     ExitCode.WRONG_INPUT,
-    ExitCode.BUDGET,
+    ExitCode.BUDGET_EXCEEDED,
     ExitCode.INCONCLUSIVE,
 )
 
 
-def shards_folder(run: Path) -> Path:
+def find_shards_folder(run: Path) -> Path:
     """Return the folder of the shards of a run, until they are merged."""
-    run = with_its_name(run)
+    run = resolve_folder_name(run)
     return run.with_name(f"{run.name}.shards")
 
 
@@ -52,7 +52,7 @@ def refuse_begun_shards(options: ScoreOptions) -> None:
     """Raise `InputError` where shards of the run were scored that one process would score again."""
     from jurygraph.runs.store.folder import LEDGER_FILE
 
-    folder = shards_folder(options.run)
+    folder = find_shards_folder(options.run)
     if folder.is_dir() and not (options.run / LEDGER_FILE).exists():
         hint = "go on with --processes, or remove that folder"
         raise InputError(f"{folder}: has shards of {options.run}, which are not complete; {hint}")
@@ -68,23 +68,23 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     from jurygraph.runs.store.folder import LOCK_FILE, acquire_lock, create_folder
     from jurygraph.runs.workflows.merging import merge_shards
     from jurygraph.runs.workflows.totals import RunTotals
-    from jurygraph.runs.writable_run import refuse_existing
+    from jurygraph.runs.writable_run import refuse_existing_run
 
-    _refuse_unshardable(options)
-    folder = shards_folder(options.run)
+    _refuse_unshardable_options(options)
+    folder = find_shards_folder(options.run)
     merged_run = Run.open_if_closed(options.run)
     if merged_run is not None:
         with merged_run:
             _remove_merged_shards(merged_run, folder)
         return score_tasks(options)
-    refuse_existing(options.run)
-    engine, number = _open_engine(options, _begun_number(folder))
+    refuse_existing_run(options.run)
+    engine, number = _open_shard_engine(options, _read_begun_shard_count(folder))
     shards = _Shards(options, folder, number)
     create_folder(folder)
     with closing(acquire_lock(folder / LOCK_FILE)):
         jury = shards.score(engine)
-        report_merging = partial(progress, "merging", what="responses")
-        merge_shards([command.run for command in shards.commands], options.run, report_merging)
+        merge_progress = partial(progress, "merging", what="responses")
+        merge_shards([command.run for command in shards.commands], options.run, merge_progress)
         requests = shards.requests()
         with Run.open(options.run) as run:
             totals = RunTotals(jury, run)
@@ -92,7 +92,7 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     return ScoredWork(jury, totals, requests, run.header.extent.tasks)
 
 
-def _refuse_unshardable(options: ScoreOptions) -> None:
+def _refuse_unshardable_options(options: ScoreOptions) -> None:
     for option, value in (("--limit", options.limit), ("--shard", options.shard)):
         if value is not None:
             problem = "cannot be used with --processes or --engine, which score all tasks"
@@ -109,12 +109,12 @@ def _remove_merged_shards(merged_run: "Run", folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _begun_number(folder: Path) -> int | None:
+def _read_begun_shard_count(folder: Path) -> int | None:
     """Return into how many shards the tasks were divided, if a shard was begun."""
     from jurygraph.runs.run import Run
-    from jurygraph.runs.store.folder import member_folders
+    from jurygraph.runs.store.folder import list_run_folders
 
-    for member in member_folders(folder):
+    for member in list_run_folders(folder):
         run = Run.open_if_begun(member)
         if run is not None:
             with run:
@@ -122,21 +122,21 @@ def _begun_number(folder: Path) -> int | None:
     return None
 
 
-def _open_engine(
-    options: ScoreOptions, begun_number: int | None
-) -> tuple[LocalProcesses | RayTasks, int]:
+def _open_shard_engine(
+    options: ScoreOptions, begun_shard_count: int | None
+) -> tuple[LocalShardEngine | RayShardEngine, int]:
     """Return what runs the shards, and their number."""
-    number = options.processes or options.shards or begun_number
-    if begun_number not in (None, number):
-        hint = f"go on with {begun_number}, or remove that folder"
-        folder = shards_folder(options.run)
-        raise InputError(f"{folder}: was begun with {begun_number} shards; {hint}")
+    number = options.processes or options.shards or begun_shard_count
+    if begun_shard_count not in (None, number):
+        hint = f"go on with {begun_shard_count}, or remove that folder"
+        folder = find_shards_folder(options.run)
+        raise InputError(f"{folder}: was begun with {begun_shard_count} shards; {hint}")
     if options.engine == "ray":
-        has_limits = options.max_cost is not None or options.max_calls is not None
-        cluster = RayTasks(options.address, has_limits)
-        return cluster, number or cluster.cores
+        has_request_limits = options.max_cost is not None or options.max_calls is not None
+        ray_cluster = RayShardEngine(options.address, has_request_limits)
+        return ray_cluster, number or ray_cluster.core_count
     assert number is not None, "processes are counted by an option"
-    return LocalProcesses(), number
+    return LocalShardEngine(), number
 
 
 class _Shards:
@@ -158,32 +158,32 @@ class _Shards:
             arguments = replace(shared_options, shard=shard, run=run).arguments
             self.commands.append(ShardCommand(str(shard), run, ["score", *arguments, "--json"]))
 
-    def score(self, engine: LocalProcesses | RayTasks) -> "Jury":
+    def score(self, engine: LocalShardEngine | RayShardEngine) -> "Jury":
         """Run all commands to their ends; return their jury, which is opened meanwhile."""
         with closing(engine):
             try:
                 engine.start(self.commands)
                 with open_scoring_jury(self._options) as jury:
-                    codes = self._watch_progress(engine)
+                    codes = self._show_progress(engine)
             except KeyboardInterrupt:
                 engine.interrupt()
                 kept = f"finished tasks are kept in {self._folder}"
                 print_message(f"interrupted; {kept}. Run the same command again to continue")
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
-        self._require_complete(codes)
+        self._require_complete_shards(codes)
         return jury
 
-    def _watch_progress(self, engine: LocalProcesses | RayTasks) -> list[int | None]:
+    def _show_progress(self, engine: LocalShardEngine | RayShardEngine) -> list[int | None]:
         """Show what is recorded, until all shards have ended; return their exit codes."""
         reported_count = 0
         with ExitStack() as stack:
             report = None
             while True:
                 codes = engine.wait(_POLL_SECONDS)
-                scored, total = self._count_records()
+                scored, total = self._count_scored_responses()
                 if report is None and total:
                     label = f"scoring in {len(codes)} shards"
-                    bar = progress(label, total, "responses", self._describe_calls)
+                    bar = progress(label, total, "responses", self._describe_request_count)
                     report = stack.enter_context(bar)
                 if report is not None:
                     report(scored - reported_count)
@@ -191,7 +191,7 @@ class _Shards:
                 if None not in codes:
                     return codes
 
-    def _count_records(self) -> tuple[int, int]:
+    def _count_scored_responses(self) -> tuple[int, int]:
         """Return how many responses are scored, and how many the file has: 0 until a shard has counted them."""
         from jurygraph.runs.run import Run
 
@@ -202,32 +202,36 @@ class _Shards:
                 with run:
                     scored += run.ledger.count_records("trace")
                     self._calls += run.ledger.count_records("call")
-                    total = run.header.without_shard().extent.responses
+                    total = run.header.header_of_all_shards().extent.responses
         return scored, total
 
-    def _describe_calls(self) -> str:
+    def _describe_request_count(self) -> str:
         return f"{self._calls} requests" if self._calls else ""
 
-    def _require_complete(self, codes: Sequence[int | None]) -> None:
+    def _require_complete_shards(self, codes: Sequence[int | None]) -> None:
         """Raise `typer.Exit` with the gravest exit code unless all shards are complete; print their last messages."""
         from jurygraph.runs.run import Run
 
-        failure_codes: list[int] = []
+        failure_exit_codes: list[int] = []
         for command, code in zip(self.commands, codes, strict=True):
             run = Run.open_if_closed(command.run)
             if run is not None:
                 run.close()
                 continue
             assert code is not None, "it has ended"
-            failure_codes.append(code)
+            failure_exit_codes.append(code)
             end_text = f"was ended by signal {-code}" if code < 0 else command.last_message
             print_message(f"shard {command.shard}: {end_text}")
-        if failure_codes:
+        if failure_exit_codes:
             kept = f"what was scored is kept in {self._folder}"
-            count_failed = f"{len(failure_codes)} of {len(codes)} shards are not complete"
-            print_message(f"{count_failed}; {kept}; run the same command again to continue")
-            gravest_codes = (code for code in _GRAVEST_FIRST if code in failure_codes)
-            raise typer.Exit(next(gravest_codes, ExitCode.INCONCLUSIVE))
+            failed_shards_text = (
+                f"{len(failure_exit_codes)} of {len(codes)} shards are not complete"
+            )
+            print_message(f"{failed_shards_text}; {kept}; run the same command again to continue")
+            exit_codes_by_gravity = (
+                code for code in _EXIT_CODES_BY_GRAVITY if code in failure_exit_codes
+            )
+            raise typer.Exit(next(exit_codes_by_gravity, ExitCode.INCONCLUSIVE))
 
     def requests(self) -> "CallCosts | None":
         """Return the requests that the shards have sent, as they report them."""

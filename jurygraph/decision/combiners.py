@@ -16,11 +16,11 @@ from jurygraph.aggregation import gear, stakeholders
 from jurygraph.arrays import Bools, Floats
 from jurygraph.display import ShortRepr
 from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
-from jurygraph.safety.redaction import process_redactor
+from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedRule
-from jurygraph.schema.config import ExactInference
-from jurygraph.schema.frozen_model import ParamsModel, PlainParams, Unit, read_params
-from jurygraph.schema.task import NonNegative
+from jurygraph.schema.config import ExactInferenceMode
+from jurygraph.schema.frozen_model import ParamsModel, PlainParams, UnitInterval, read_params
+from jurygraph.schema.task import NonNegativeNumber
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -64,7 +64,7 @@ def count_true(mask: Bools, axis: int = -1) -> Floats:
     return np.asarray(aggregation.total(np.where(mask, 1.0, 0.0), axis=axis))
 
 
-Matrices = Mapping[str, ScoreMatrix]
+InputMatrices = Mapping[str, ScoreMatrix]
 """The matrices of a component's inputs, by name."""
 
 
@@ -147,14 +147,16 @@ class Combiner(ShortRepr, ABC):
         return read_params(f"combiner {name!r}", self.Params, params, PlanError)
 
     @abstractmethod
-    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
         """Return the component of every response.
 
         If every question looks at one response only, each row is computed from that row only: other responses in the
         group or in a re-scored run do not change it.
         """
 
-    def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
+    def bounds(
+        self, low: InputMatrices, high: InputMatrices, params: PlainParams
+    ) -> tuple[Floats, Floats]:
         """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
         Correct for a combiner that never decreases when a cell increases; other combiners override it.
@@ -196,18 +198,18 @@ Combiners = Mapping[str, Combiner]
 
 
 @contextmanager
-def as_plan_error(owner: str) -> Iterator[None]:
+def raise_as_plan_error(owner: str) -> Iterator[None]:
     """Re-raise an exception from user code as a PlanError that names its owner."""
     try:
         yield
     except JurygraphError:
         raise
     except Exception as error:
-        message = process_redactor().redact_text(f"{type(error).__name__}: {error}")
+        message = make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise PlanError(f"{owner} failed: {message}; fix it, or use another one") from error
 
 
-def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
+def input_means(matrices: InputMatrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     inputs = matrices.values()
     if all(matrix.value.shape[1] == 1 for matrix in inputs):
@@ -224,11 +226,11 @@ def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     return np.stack(values, axis=1), np.stack(present, axis=1)
 
 
-def _parts(matrices: Matrices, values: Floats) -> dict[str, Floats]:
+def _parts(matrices: InputMatrices, values: Floats) -> dict[str, Floats]:
     return dict(zip(matrices, values.T, strict=True))
 
 
-def _input_weights(matrices: Matrices, has_value: Bools) -> Floats:
+def _input_weights(matrices: InputMatrices, has_value: Bools) -> Floats:
     """Return the weight of every input where it applies, else 0, [R,I]."""
     input_weights = np.array([matrix.input_weight for matrix in matrices.values()])
     return np.where(has_value, input_weights, 0.0)
@@ -242,7 +244,7 @@ class Mean(Combiner):
     batched = True
     is_sum = True
 
-    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
         values, has_value = input_means(matrices)
         parts = _parts(matrices, values) if len(matrices) > 1 else {}
         return Component(*weighted_mean(values, _input_weights(matrices, has_value)), parts)
@@ -263,7 +265,7 @@ class Product(Combiner):
             )
         return super().freeze(inputs, params)
 
-    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
         values, has_value = input_means(matrices)
         product = reduce(np.multiply, values.T)  # left to right
         return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
@@ -278,12 +280,12 @@ class _Rubric(Combiner):
     class Params(ParamsModel):
         edges: tuple[Edge, ...] = ()
         """The prerequisites: parent, child, kind and retention."""
-        kappa: NonNegative = 1.0
+        kappa: NonNegativeNumber = 1.0
         """How strongly a prerequisite counts that is not met; only `gear` uses it."""
-        exact: ExactInference = "auto"
+        exact: ExactInferenceMode = "auto"
         """`auto`: exact inference up to ten criteria with a parent; `ten-nodes`: up to ten criteria, as GEAR's scripts;
         `always`; `never`: the one-pass update of GEAR. Only `gear` uses it."""
-        met_from: Unit = MET_THRESHOLD
+        met_from: UnitInterval = MET_THRESHOLD
         """The score from which a prerequisite is met whose judge has not decided itself. Only hard gating uses it."""
 
     version = "1"
@@ -319,14 +321,16 @@ class _Rubric(Combiner):
             retention.append(float(factor))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
-    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
-        q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
+        q = self._support(matrices, are_criteria_judged(matrices), p, params, weights > 0)
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
-    def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
+    def bounds(
+        self, low: InputMatrices, high: InputMatrices, params: PlainParams
+    ) -> tuple[Floats, Floats]:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
@@ -337,18 +341,20 @@ class _Rubric(Combiner):
         is_positive = weights > 0
         filled_support_low = self._support(low, has_value, p_low, params, is_positive)
         # A criterion that a gate stopped supports no gain.
-        doubted_support = self._support(low, judged_criteria(low), p_low, params, is_positive)
+        doubted_support = self._support(low, are_criteria_judged(low), p_low, params, is_positive)
         q_low = np.minimum(filled_support_low, doubted_support)
         filled_support_high = self._support(high, has_value, p_high, params, is_positive)
-        judged = judged_criteria(high)
+        judged = are_criteria_judged(high)
         counted_support = self._support(high, judged, p_high, params, is_positive)
         trusted_support = self._support(high, judged, p_high, params, np.zeros_like(is_positive))
         q_high = np.where(
             is_positive, np.maximum(filled_support_high, counted_support), trusted_support
         )
         least, _ = _weighted_reward(np.where(is_positive, q_low, q_high), weights, has_value)
-        greatest, _ = _weighted_reward(np.where(is_positive, q_high, q_low), weights, has_value)
-        return least, greatest
+        greatest_rewards, _ = _weighted_reward(
+            np.where(is_positive, q_high, q_low), weights, has_value
+        )
+        return least, greatest_rewards
 
     def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
         edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
@@ -356,7 +362,12 @@ class _Rubric(Combiner):
 
     @abstractmethod
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
+        self,
+        matrices: InputMatrices,
+        judged: Bools,
+        p: Floats,
+        params: PlainParams,
+        is_positive: Bools,
     ) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a child that `is_positive` [C], and does support any other."""
@@ -369,7 +380,12 @@ class Flat(_Rubric):
     uses_edges = False
 
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
+        self,
+        matrices: InputMatrices,
+        judged: Bools,
+        p: Floats,
+        params: PlainParams,
+        is_positive: Bools,
     ) -> Floats:
         return p
 
@@ -388,15 +404,15 @@ class Gear(_Rubric):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         frozen_params = super().freeze(inputs, params)
-        inference: ExactInference = self.read_params(params).exact
-        graph = _graph(
+        exact_inference_setting: ExactInferenceMode = self.read_params(params).exact
+        graph = _compile_graph(
             len(inputs), tuple(frozen_params["parents"]), tuple(frozen_params["children"])
         )
-        is_exact = is_inferred_exactly(graph, inference)
-        if is_exact and graph.child_count > gear.MAX_CHILDREN:
+        is_exact = is_inferred_exactly(graph, exact_inference_setting)
+        if is_exact and graph.child_count > gear.MAX_ENUMERATED_CHILDREN:
             raise PlanError(
                 f"{graph.child_count} criteria of the rubric have a parent, and exact inference takes "
-                f"{gear.MAX_CHILDREN} at most; write `exact: auto` instead of `{inference}`"
+                f"{gear.MAX_ENUMERATED_CHILDREN} at most; write `exact: auto` instead of `{exact_inference_setting}`"
             )
         return {**frozen_params, "inference": "exact" if is_exact else "one-pass"}
 
@@ -409,9 +425,14 @@ class Gear(_Rubric):
         return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
+        self,
+        matrices: InputMatrices,
+        judged: Bools,
+        p: Floats,
+        params: PlainParams,
+        is_positive: Bools,
     ) -> Floats:
-        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        graph = _compile_graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         return marginals(
             graph,
             p,
@@ -422,7 +443,7 @@ class Gear(_Rubric):
         )
 
 
-def is_inferred_exactly(graph: gear.Graph, inference: ExactInference) -> bool:
+def is_inferred_exactly(graph: gear.Graph, inference: ExactInferenceMode) -> bool:
     """Return whether `gear` infers a graph's marginals exactly under this setting."""
     if inference == "auto":
         return graph.child_count <= gear.MAX_EXACT_CHILDREN
@@ -436,20 +457,20 @@ def marginals(
     p: Floats,
     retention: ArrayLike,
     judged: Bools,
-    positive: Bools,
+    is_positive: Bools,
     is_exact: bool,
 ) -> Floats:
-    """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `positive` child
-    [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
+    """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `is_positive`
+    child [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
-    infer = graph.exact_marginals if is_exact else graph.marginals
+    infer_marginals = graph.exact_marginals if is_exact else graph.marginals
     if judged.all():
-        return infer(p, retention)
-    lower_marginals = infer(p, retention, judged, 0.0)
-    upper_marginals = infer(p, retention, judged, 1.0)
-    return np.where(positive, lower_marginals, upper_marginals)
+        return infer_marginals(p, retention)
+    lower_marginals = infer_marginals(p, retention, judged, 0.0)
+    upper_marginals = infer_marginals(p, retention, judged, 1.0)
+    return np.where(is_positive, lower_marginals, upper_marginals)
 
 
 class _HardGatingRubric(_Rubric):
@@ -465,10 +486,15 @@ class _HardGatingRubric(_Rubric):
         return frozen_params
 
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
+        self,
+        matrices: InputMatrices,
+        judged: Bools,
+        p: Floats,
+        params: PlainParams,
+        is_positive: Bools,
     ) -> Floats:
-        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        met = _met_decisions(matrices)
+        graph = _compile_graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        met = _are_criteria_met(matrices)
         doubted_support = graph.hard_gating(p, mode=self.mode, met=met & judged)
         trusted_support = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
         return np.where(is_positive, doubted_support, trusted_support)
@@ -488,10 +514,10 @@ class HardTransitive(_HardGatingRubric):
     mode = "transitive"
 
 
-_graph = lru_cache(maxsize=256)(gear.compile)
+_compile_graph = lru_cache(maxsize=256)(gear.compile)
 
 
-def signed_weights(matrices: Matrices) -> Floats:
+def signed_weights(matrices: InputMatrices) -> Floats:
     """Return the signed weights of the criteria, [C]."""
     weights = [
         criterion.input_weight if criterion.weight[0] > 0 else -criterion.input_weight
@@ -500,7 +526,7 @@ def signed_weights(matrices: Matrices) -> Floats:
     return np.array(weights)
 
 
-def judged_criteria(matrices: Matrices) -> Bools:
+def are_criteria_judged(matrices: InputMatrices) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
     columns = []
     for criterion in matrices.values():
@@ -509,7 +535,7 @@ def judged_criteria(matrices: Matrices) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _met_decisions(matrices: Matrices) -> Bools:
+def _are_criteria_met(matrices: InputMatrices) -> Bools:
     """Return the judges' own answers, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in matrices.values():
@@ -540,7 +566,7 @@ class _Welfare(Combiner):
         """Those about soft constraints."""
         collected: dict[str, list[int]] = Field(default_factory=dict)
         """Those about preferences that the response recorded, which do not count in û_i."""
-        cap: Unit | None = None
+        cap: UnitInterval | None = None
         """With a violated hard constraint, the most that û_i may be, times the mean of the hard ones."""
         difficulty: dict[str, JsonValue] = Field(default_factory=dict)
         """For the record: the terms that the weights come from."""
@@ -564,25 +590,25 @@ class _Welfare(Combiner):
         settings: _Welfare.Params = self.read_params(params)
         return settings.model_dump(mode="json", exclude_unset=True)
 
-    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
         positions_by_input = params.get("hard", {})
         cap = params.get("cap")
         columns = []
         for name, matrix in matrices.items():
             hard_positions = list(positions_by_input.get(name, ()))
-            columns.append(_utility(matrix, hard_positions, cap))
+            columns.append(_stakeholder_utility(matrix, hard_positions, cap))
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)
         present = np.asarray(has_utility.any(axis=1))
         # Weights of all members sum to 1 already: dividing by their rounded sum would change bits.
-        is_unscaled = has_utility.all(axis=1) | ~present
-        scale = np.where(is_unscaled, 1.0, aggregation.total(weight))
-        value = self._welfare(weight / scale[:, None], utility, has_utility, params)
+        needs_no_scaling = has_utility.all(axis=1) | ~present
+        scale = np.where(needs_no_scaling, 1.0, aggregation.total(weight))
+        value = self._combine_utilities(weight / scale[:, None], utility, has_utility, params)
         diagnostics = _group_diagnostics(utility, has_utility, matrices, params)
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
-    def _welfare(
+    def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
     ) -> Floats:
         """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
@@ -594,7 +620,7 @@ class Stakeholders(_Welfare):
 
     name = "stakeholders"
 
-    def _welfare(
+    def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
     ) -> Floats:
         return np.asarray(aggregation.total(weight * utility))
@@ -604,7 +630,7 @@ class Egalitarian(_Welfare):
     """R = Σ w_i û_i if every û_i reaches the `floor`; otherwise no more than the least û_i."""
 
     class Params(_Welfare.Params):
-        floor: Unit
+        floor: UnitInterval
         """The least û_i that leaves the weighted sum as it is."""
 
     name = "egalitarian"
@@ -612,7 +638,7 @@ class Egalitarian(_Welfare):
     def describe_rule(self, params: PlainParams) -> str:
         return f"{super().describe_rule(params)}, at most the lowest û if that is below {params['floor']:.4f}"
 
-    def _welfare(
+    def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
     ) -> Floats:
         weighted_utility = np.asarray(aggregation.total(weight * utility))
@@ -634,13 +660,13 @@ class Nash(_Welfare):
     def describe_rule(self, params: PlainParams) -> str:
         return "the product of all û, regardless of w"
 
-    def _welfare(
+    def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
     ) -> Floats:
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
-def _utility(
+def _stakeholder_utility(
     matrix: ScoreMatrix, hard_positions: list[int], cap: float | None
 ) -> tuple[Floats, Bools]:
     """Return û_i [R] and a mask of the rows that have one."""
@@ -648,14 +674,16 @@ def _utility(
     if not hard_positions or cap is None:
         return utility, has_utility
     applicable = matrix.applicable[:, hard_positions]
-    mean_hard, _ = weighted_mean(matrix.value[:, hard_positions], np.where(applicable, 1.0, 0.0))
-    is_violated = (applicable & ~matrix.met[:, hard_positions]).any(axis=1)
-    capped_utility = np.minimum(utility, cap * mean_hard)
-    return np.where(is_violated, capped_utility, utility), has_utility
+    mean_hard_score, _ = weighted_mean(
+        matrix.value[:, hard_positions], np.where(applicable, 1.0, 0.0)
+    )
+    violates_constraint = (applicable & ~matrix.met[:, hard_positions]).any(axis=1)
+    capped_utility = np.minimum(utility, cap * mean_hard_score)
+    return np.where(violates_constraint, capped_utility, utility), has_utility
 
 
 PREFERENCE_COMPLETENESS_DIAGNOSTIC = "preference completeness"
-_GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
+_GROUP_STATISTIC_FUNCTIONS: Mapping[str, Callable[[Floats], Any]] = {
     "group utility": stakeholders.group_utility,
     "least utility": stakeholders.minimum,
     "gini": stakeholders.gini,
@@ -664,7 +692,7 @@ _GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
 
 
 def _group_diagnostics(
-    utility: Floats, has_utility: Bools, matrices: Matrices, params: PlainParams
+    utility: Floats, has_utility: Bools, matrices: InputMatrices, params: PlainParams
 ) -> dict[str, Floats]:
     """Return figures of the group: mean and least û, Gini and Jain, the share of soft constraints addressed, and the
     two of GroupTravelBench. Only utilities that exist, and constraints that apply, count; NaN where there are none.
@@ -672,17 +700,17 @@ def _group_diagnostics(
     Group fairness is NaN unless each member has a utility and all its verdicts: min / max over the others would be
     too high, and a verdict that is missing makes utilities more alike where it lowers the highest.
     """
-    diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTICS}
+    diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTIC_FUNCTIONS}
     # Rows with the same members are computed at once. Where every row has all of them, there is no need to look for
     # the different groups, which takes long.
-    member_masks = has_utility[:1] if has_utility.all() else np.unique(has_utility, axis=0)
-    for members in member_masks:
+    stakeholder_masks = has_utility[:1] if has_utility.all() else np.unique(has_utility, axis=0)
+    for members in stakeholder_masks:
         if not members.any():
             continue
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         utilities = utility[np.ix_(rows, np.flatnonzero(members))]
-        for name, compute in _GROUP_STATISTICS.items():
-            diagnostics[name][rows] = compute(utilities)
+        for name, compute_statistic in _GROUP_STATISTIC_FUNCTIONS.items():
+            diagnostics[name][rows] = compute_statistic(utilities)
     # By input: the rows [R] in which every cell that counts was judged.
     is_judged = [
         (matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1)
@@ -704,7 +732,9 @@ def _group_diagnostics(
     return diagnostics
 
 
-def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tuple[Floats, Floats]:
+def _count_met(
+    matrices: InputMatrices, columns: Mapping[str, Sequence[int]]
+) -> tuple[Floats, Floats]:
     """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
     met_counts = []
     applicable_counts = []

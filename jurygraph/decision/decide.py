@@ -22,21 +22,21 @@ from jurygraph.decision.combiners import (
     PREFERENCE_COMPLETENESS_DIAGNOSTIC,
     Combiners,
     Component,
-    Matrices,
+    InputMatrices,
     ScoreMatrix,
-    as_plan_error,
+    raise_as_plan_error,
     weighted_mean,
 )
 from jurygraph.decision.table import (
-    ABSENT,
-    ABSTAINED,
-    FAILED_BY_INFRASTRUCTURE,
-    FAILED_BY_RESPONSE,
-    JUDGED_NOT_APPLICABLE,
-    NO_MODEL,
-    NO_VARIANTS,
-    NOT_APPLICABLE,
-    Scenario,
+    ABSENT_CODE,
+    ABSTAINED_CODE,
+    FAILED_BY_INFRASTRUCTURE_CODE,
+    FAILED_BY_RESPONSE_CODE,
+    JUDGED_NOT_APPLICABLE_CODE,
+    NO_MODEL_CODE,
+    NO_VARIANTS_CODE,
+    NOT_APPLICABLE_CODE,
+    UnjudgedFillMode,
     VerdictTable,
     dropped_questions,
     has_score,
@@ -55,14 +55,14 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE, RewardGate
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
-from jurygraph.schema.verdict import GROUP_OF_ONE_GATE, Status
+from jurygraph.schema.verdict import GROUP_OF_ONE_GATE, VerdictStatus
 
 ComponentValues = Mapping[str, Floats]
 """Values of components [R], by name."""
-Interval = tuple[Floats, Floats]
-RewardChange = tuple[str, Floats, Floats]
+BoundArrays = tuple[Floats, Floats]
+RewardStepChange = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
 
 
@@ -74,14 +74,14 @@ class FusedRewards:
     """
 
     value: Floats
-    changes: tuple[RewardChange, ...]
+    changes: tuple[RewardStepChange, ...]
     gate_values: ComponentValues
 
 
 def fuse(
     decision: Decision,
     components: Mapping[str, Component],
-    spans: Mapping[str, Interval] | None = None,
+    spans: Mapping[str, BoundArrays] | None = None,
 ) -> FusedRewards:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
@@ -97,7 +97,7 @@ def fuse(
     reward = require_finite(
         "the weighted sum of the components", fusion.collaborative(effective_values, weights)
     )
-    changes: list[RewardChange] = []
+    changes: list[RewardStepChange] = []
     gate_values: dict[str, Floats] = {}
 
     def record_change(name: str, after: Floats) -> Floats:
@@ -117,13 +117,15 @@ def fuse(
         least_reward = reduce(np.minimum, gated_rewards)
         if span:
             # Where several measures give the least reward, the one at the bad end is reported.
-            worst_first = (1, 2, 0)
+            measure_order = (1, 2, 0)
             if isinstance(gate, RepetitionControl):
-                worst_first = (2, 1, 0)
-            is_least = [gated_rewards[index] == least_reward for index in worst_first]
-            reported_measure = np.select(is_least, [measures[index] for index in worst_first])
-            is_uncertain = present & (measures[1] < measures[2])
-            gate_values[gate.kind] = np.where(is_uncertain, reported_measure, np.nan)
+                measure_order = (2, 1, 0)
+            has_least_reward = [gated_rewards[index] == least_reward for index in measure_order]
+            reported_measure = np.select(
+                has_least_reward, [measures[index] for index in measure_order]
+            )
+            is_measure_uncertain = present & (measures[1] < measures[2])
+            gate_values[gate.kind] = np.where(is_measure_uncertain, reported_measure, np.nan)
         reward = record_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
     if decision.scale != 1.0:
         reward = record_change("scale", reward * decision.scale)
@@ -170,8 +172,8 @@ def _clip(reward: Floats, low: float, high: float) -> Floats:
 
 
 def fuse_bounds(
-    decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]
-) -> Interval:
+    decision: Decision, spans: Mapping[str, BoundArrays], present: Mapping[str, Bools]
+) -> BoundArrays:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
     lowest_values: dict[str, Floats] = {}
@@ -201,11 +203,11 @@ def fuse_bounds(
 
 def _bounds_after_gate(
     gate: RewardGate,
-    bounds: Interval,
-    span: Interval,
+    bounds: BoundArrays,
+    span: BoundArrays,
     ends: tuple[ComponentValues, ComponentValues],
     weights: Mapping[str, float],
-) -> Interval:
+) -> BoundArrays:
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
@@ -224,11 +226,11 @@ def _bounds_after_gate(
     )
 
 
-def _outer_bounds(*arrays: Floats) -> Interval:
+def _outer_bounds(*arrays: Floats) -> BoundArrays:
     return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
 
 
-ROUNDING_ERROR = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,21 +345,26 @@ class RewardRow(NamedTuple):
             }
 
 
-def reward_rows(
-    decision: Decision, result: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
+def build_reward_rows(
+    decision: Decision,
+    result: GroupResult,
+    counts: Sequence[Counts],
+    only_response_flags: Sequence[bool],
 ) -> list[RewardRow]:
-    """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `is_single` marks rows with no
-    response to be compared with."""
+    """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `only_response_flags` marks
+    rows with no response to be compared with."""
     rows = len(counts)
     coverage = result.coverage
-    is_failed = _has_failed(decision, result)
-    is_open = result.low < result.high  # missing verdicts could still change the reward
-    is_incomplete = coverage < 1.0 - ROUNDING_ERROR
-    is_alone = np.array(is_single, dtype=np.bool_)
-    is_degraded = is_incomplete | is_open | is_alone | bool(result.dropped)
+    is_failed = _has_failed_reward(decision, result)
+    is_range_open = result.low < result.high  # missing verdicts could still change the reward
+    is_incomplete = coverage < 1.0 - ROUNDING_TOLERANCE
+    is_only_response = np.array(only_response_flags, dtype=np.bool_)
+    is_degraded = is_incomplete | is_range_open | is_only_response | bool(result.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
     failed_by_rule = result.failed_by_rule.tolist()
-    reasons = zip(coverage.tolist(), failed_by_rule, is_open.tolist(), is_single, strict=True)
+    reasons = zip(
+        coverage.tolist(), failed_by_rule, is_range_open.tolist(), only_response_flags, strict=True
+    )
     notes = [
         () if word == "ok" else _notes(decision, result.dropped, *row)
         for word, row in zip(status, reasons, strict=True)
@@ -366,9 +373,9 @@ def reward_rows(
     diagnostics = {name: component.diagnostics for name, component in result.components.items()}
     gate_values = _named_rows({"": result.fused.gate_values}, rows)
     columns: dict[str, Iterable[Any]] = {
-        "value": _to_numbers(result.fused.value, ~is_failed),
+        "value": _numbers_or_none(result.fused.value, ~is_failed),
         "status": status,
-        "partial": _to_numbers(result.partial_fused.value, coverage > 0.0),
+        "partial": _numbers_or_none(result.partial_fused.value, coverage > 0.0),
         "coverage": coverage.tolist(),
         "range": zip(result.low.tolist(), result.high.tolist(), strict=True),
         "components": _component_rows(decision, result.partial),
@@ -376,7 +383,7 @@ def reward_rows(
         "counts": counts,
         "parts": _named_rows(parts, rows),
         "diagnostics": _named_rows(diagnostics, rows),
-        "adjustments": _adjustments(result.fused, rows),
+        "adjustments": _adjustments_by_row(result.fused, rows),
         "gate_values": [row.get("", {}) for row in gate_values],
         "notes": notes,
     }
@@ -384,11 +391,11 @@ def reward_rows(
     return [RewardRow._make(values) for values in zip(*ordered_columns, strict=True)]
 
 
-def _has_failed(decision: Decision, result: GroupResult) -> Bools:
+def _has_failed_reward(decision: Decision, result: GroupResult) -> Bools:
     """Return where a reward has no value, [R]."""
     coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
-    lacks_coverage = coverage < decision.min_coverage - ROUNDING_ERROR
+    lacks_coverage = coverage < decision.min_coverage - ROUNDING_TOLERANCE
     has_failed: Bools = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
     return has_failed
 
@@ -401,17 +408,19 @@ class TableRewards(NamedTuple):
     high: Floats
 
 
-def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners) -> TableRewards:
+def compute_reward_values(
+    decision: Decision, table: VerdictTable, combiners: Combiners
+) -> TableRewards:
     """Return the values of the rewards of a table alone; the bits are those of its rewards.
 
     Of several groups, `can_be_decided_together` must hold. Raises PlanError as `compute_rewards` does.
     """
-    result = _aggregate(decision, table, combiners)
-    value = np.where(_has_failed(decision, result), np.nan, result.fused.value)
+    result = _compute_group_result(decision, table, combiners)
+    value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
     return TableRewards(value, result.low, result.high)
 
 
-def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
+def _numbers_or_none(values: Floats, is_present: Bools) -> list[float | None]:
     """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
     return [
@@ -426,7 +435,7 @@ def _component_rows(
     columns = []
     for spec in decision.specs:
         component = components[spec.name]
-        columns.append(_to_numbers(component.value, component.present))
+        columns.append(_numbers_or_none(component.value, component.present))
     return zip(*columns, strict=True)
 
 
@@ -434,17 +443,17 @@ def _named_rows(
     components: Mapping[str, Mapping[str, Floats]], rows: int
 ) -> list[dict[str, dict[str, float]]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
-    rows_by_name: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
+    value_rows: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
     for name, arrays in components.items():
         for key, array in arrays.items():
             numbers = np.asarray(array, dtype=np.float64).tolist()
-            for row, number in zip(rows_by_name, numbers, strict=True):
+            for row, number in zip(value_rows, numbers, strict=True):
                 if not math.isnan(number):
                     row.setdefault(name, {})[key] = number
-    return rows_by_name
+    return value_rows
 
 
-def _adjustments(
+def _adjustments_by_row(
     fused_rewards: FusedRewards, rows: int
 ) -> Iterable[Sequence[tuple[str, float, float]]]:
     if not fused_rewards.changes:
@@ -456,46 +465,46 @@ def _adjustments(
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
-_LACKING_COVERAGE = " is asked for"
+_LACKING_COVERAGE_SUFFIX = " is asked for"
 
 
-def explain_note(note: str) -> str:
+def add_setting_to_note(note: str) -> str:
     """Return a reward's note with the setting that asks for more; the stored note is verified, and stays as it is."""
-    return f"{note} (failure.min_coverage)" if note.endswith(_LACKING_COVERAGE) else note
+    return f"{note} (failure.min_coverage)" if note.endswith(_LACKING_COVERAGE_SUFFIX) else note
 
 
 def _notes(
     decision: Decision,
-    dropped_names: frozenset[str],
+    dropped_question_ids: frozenset[str],
     coverage: float,
     is_failed: bool,
-    is_open: bool,
-    is_alone: bool,
+    is_range_open: bool,
+    is_only_response: bool,
 ) -> list[str]:
     notes = []
     if is_failed:
-        penalty = "a penalty that was not judged, by no fault of the response,"
-        cause = "a failure" if decision.rule == "strict" else penalty
-        notes.append(f"under the {decision.rule} rule {cause} fails the reward")
+        penalty_text = "a penalty that was not judged, by no fault of the response,"
+        cause_text = "a failure" if decision.rule == "strict" else penalty_text
+        notes.append(f"under the {decision.rule} rule {cause_text} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
-    elif coverage < decision.min_coverage - ROUNDING_ERROR:
+    elif coverage < decision.min_coverage - ROUNDING_TOLERANCE:
         notes.append(
-            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_LACKING_COVERAGE}"
+            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_LACKING_COVERAGE_SUFFIX}"
         )
-    elif coverage < 1.0 - ROUNDING_ERROR:
+    elif coverage < 1.0 - ROUNDING_TOLERANCE:
         notes.append(
             f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says"
         )
-    elif is_open:
+    elif is_range_open:
         notes.append(
             "what a gate or a comparison looks at was not judged, and could still change the reward"
         )
-    if is_alone:
+    if is_only_response:
         notes.append("the group has one response, so nothing could be compared")
     notes += [
         f"{name} was dropped for the whole group, because it was not judged for all"
-        for name in sorted(dropped_names)
+        for name in sorted(dropped_question_ids)
     ]
     return notes
 
@@ -543,26 +552,30 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
     unjudged_table = table.with_verdict_code(
         table.columns,
-        FAILED_BY_INFRASTRUCTURE,
-        kept=(NOT_APPLICABLE, NO_VARIANTS, JUDGED_NOT_APPLICABLE),
+        FAILED_BY_INFRASTRUCTURE_CODE,
+        kept=(NOT_APPLICABLE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE),
     )
-    result = _aggregate(group.decision, unjudged_table, combiners)
+    result = _compute_group_result(group.decision, unjudged_table, combiners)
     return result.low, result.high
 
 
-def reward_limits(decision: Decision, *, all_apply: bool) -> tuple[float, float]:
+def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[float, float]:
     """Return the least and the greatest reward of components in [0, 1]; penalties of a rubric may take it below 0.
 
-    `all_apply` says that each criterion applies to each response. This takes no question and no combiner, and 50 µs: a
-    run may have a decision for each task. `possible_rewards` is narrower where some scores exclude each other.
+    `all_criteria_apply` says that each criterion applies to each response. This takes no question and no combiner, and
+    50 µs: a run may have a decision for each task. `possible_rewards` is narrower where some scores exclude each other.
     """
-    spans: dict[str, Interval] = {}
+    spans: dict[str, BoundArrays] = {}
     for spec in decision.specs:
         weights = [use.signed_weight for use in spec.inputs.values()]
-        gains = [weight for weight in weights if weight > 0.0]
+        positive_weights = [weight for weight in weights if weight > 0.0]
         penalties = float(aggregation.total([weight for weight in weights if weight < 0.0]))
         # a rubric divides by the gains that apply: at worst by the smallest one alone
-        divisor = float(aggregation.total(gains)) if all_apply else min(gains, default=0.0)
+        divisor = (
+            float(aggregation.total(positive_weights))
+            if all_criteria_apply
+            else min(positive_weights, default=0.0)
+        )
         lowest_value = penalties / divisor if divisor else 0.0
         spans[spec.name] = np.array([lowest_value]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}
@@ -585,12 +598,12 @@ def decide_groups(
         batches[key].append(index)
     rewards_by_index: dict[int, list[RewardRow] | Exception] = {}
     for batch in batches.values():
-        batch_rewards = _decide_together_if_equal([groups[index] for index in batch], combiners)
+        batch_rewards = _decide_together_or_singly([groups[index] for index in batch], combiners)
         rewards_by_index.update(zip(batch, batch_rewards, strict=True))
     return [rewards_by_index[index] for index in range(len(groups))]
 
 
-def _decide_together_if_equal(
+def _decide_together_or_singly(
     groups: Sequence[GroupVerdicts], combiners: Combiners
 ) -> Sequence[list[RewardRow] | Exception]:
     """Return the rewards of groups of one batch key; after an error of one of them, each is decided alone."""
@@ -599,7 +612,7 @@ def _decide_together_if_equal(
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         if len(groups) == 1:
             return [error]
-        return [_decide_together_if_equal([group], combiners)[0] for group in groups]
+        return [_decide_together_or_singly([group], combiners)[0] for group in groups]
 
 
 def _decide_together(
@@ -613,29 +626,29 @@ def _decide_together(
     verdicts = [group.verdicts for group in groups]
     table = stack_groups(questions, zip(sorted_ids, verdicts, strict=True))
     counts: list[Counts] = []
-    is_alone: list[bool] = []
+    is_only_response: list[bool] = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
-        by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
+        verdicts_by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
         for response_id in response_ids:
-            response_verdicts = by_response[response_id]
+            response_verdicts = verdicts_by_response[response_id]
             counts.append(_count_verdicts(response_verdicts))
-            is_alone.append(any(v.gated_by == GROUP_OF_ONE_GATE for v in response_verdicts))
-    result = _aggregate(decision, table, combiners)
-    rows = iter(reward_rows(decision, result, counts, is_alone))
-    group_rows = []
+            is_only_response.append(any(v.gated_by == GROUP_OF_ONE_GATE for v in response_verdicts))
+    result = _compute_group_result(decision, table, combiners)
+    rows = iter(build_reward_rows(decision, result, counts, is_only_response))
+    rows_by_group = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
-        row_of = {response_id: next(rows) for response_id in response_ids}
-        group_rows.append([row_of[response_id] for response_id in group.responses])
-    return group_rows
+        row_by_response = {response_id: next(rows) for response_id in response_ids}
+        rows_by_group.append([row_by_response[response_id] for response_id in group.responses])
+    return rows_by_group
 
 
 def has_independent_rows(
     decision: Decision, questions: Sequence[Question], combiners: Combiners
 ) -> bool:
     """Return whether no verdict on another response of its group can change a reward."""
-    has_pairs = any(question.scope == "pair" for question in questions)
+    has_pair_questions = any(question.scope == "pair" for question in questions)
     uses_other_rows = any(combiners[spec.combiner].uses_other_rows for spec in decision.specs)
-    return not has_pairs and not uses_other_rows and decision.group_rule is None
+    return not has_pair_questions and not uses_other_rows and decision.group_rule is None
 
 
 def can_be_decided_together(
@@ -643,23 +656,29 @@ def can_be_decided_together(
 ) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
     is_per_response = all(
-        q.scope == "response" and q.material == SUBMITTED_RESPONSE for q in questions
+        q.scope == "response" and q.material == SUBMITTED_RESPONSE_MATERIAL for q in questions
     )
-    are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
-    return is_per_response and are_batched and decision.group_rule is None
+    are_combiners_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
+    return is_per_response and are_combiners_batched and decision.group_rule is None
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) -> GroupResult:
+def _compute_group_result(
+    decision: Decision, table: VerdictTable, combiners: Combiners
+) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
-    dropped_names = dropped_questions(decision, table)
-    counted_table = table.with_verdict_code(dropped_names, ABSENT) if dropped_names else table
-    components = _components(decision, counted_table, combiners, "counted")
+    dropped_question_ids = dropped_questions(decision, table)
+    counted_table = (
+        table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
+        if dropped_question_ids
+        else table
+    )
+    components = _compute_components(decision, counted_table, combiners, "counted")
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
-    if _is_complete(decision, table):
+    if _is_fully_judged(decision, table):
         fused_rewards = fuse(decision, components)
         full_coverage = np.ones_like(fused_rewards.value)
-        none_failed = np.zeros_like(fused_rewards.value, dtype=np.bool_)
+        no_failure_mask = np.zeros_like(fused_rewards.value, dtype=np.bool_)
         return GroupResult(
             components,
             fused_rewards,
@@ -668,8 +687,8 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
             fused_rewards.value,
             fused_rewards.value,
             full_coverage,
-            none_failed,
-            dropped_names,
+            no_failure_mask,
+            dropped_question_ids,
         )
     lacks_verdict = [
         lacks_score(verdict_code).any(axis=1)
@@ -677,23 +696,29 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
     ]
     is_incomplete: Bools = np.any(lacks_verdict, axis=0)
     partial = {}
-    for name, component in _components(decision, counted_table, combiners, "partial").items():
+    for name, component in _compute_components(
+        decision, counted_table, combiners, "partial"
+    ).items():
         # A response that lacks no verdict has the counted value.
         value = np.where(is_incomplete, component.value, components[name].value)
         is_present = np.where(is_incomplete, component.present, components[name].present)
         partial[name] = replace(component, value=value, present=is_present)
-    spans = _spans(decision, counted_table, combiners, components, is_incomplete)
+    spans = _compute_value_bounds(decision, counted_table, combiners, components, is_incomplete)
     fused_rewards = fuse(decision, components, spans)
     # Where nothing is missing and no span has a width, the bounds are the reward itself.
-    is_open = is_incomplete | np.any([np.less(*span) for span in spans.values()], axis=0)
+    is_range_open = is_incomplete | np.any([np.less(*span) for span in spans.values()], axis=0)
     present = {name: component.present for name, component in components.items()}
     low, high = (
-        require_finite("a bound of the reward", np.where(is_open, bound, fused_rewards.value))
+        require_finite("a bound of the reward", np.where(is_range_open, bound, fused_rewards.value))
         for bound in fuse_bounds(decision, spans, present)
     )
-    requested_table = table.with_verdict_code(dropped_names, ABSTAINED) if dropped_names else table
+    requested_table = (
+        table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
+        if dropped_question_ids
+        else table
+    )
     # Failures of dropped questions fail the reward under `strict` too.
-    ruled_table = table if decision.rule == "strict" else counted_table
+    table_for_failure_rule = table if decision.rule == "strict" else counted_table
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, counted_table, components),
         fused=fused_rewards,
@@ -701,20 +726,20 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         partial_fused=fuse(decision, partial),
         low=low,
         high=high,
-        coverage=_coverage(decision, requested_table),
-        failed_by_rule=_is_failed_by_rule(decision, ruled_table),
-        dropped=dropped_names,
+        coverage=_compute_coverage(decision, requested_table),
+        failed_by_rule=_is_failed_by_rule(decision, table_for_failure_rule),
+        dropped=dropped_question_ids,
     )
 
 
-def _is_complete(decision: Decision, table: VerdictTable) -> bool:
+def _is_fully_judged(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
     for verdict_code in _verdict_codes(decision, table):
         is_judged = has_score(verdict_code)
         if is_judged.all():
             continue
         # A variant that a response does not have was never wanted; without any, the question has no answer.
-        is_unrequested = verdict_code == ABSENT
+        is_unrequested = verdict_code == ABSENT_CODE
         if not (is_judged | is_unrequested).all() or not is_judged.any(axis=1).all():
             return False
     return True
@@ -724,18 +749,18 @@ def _verdict_codes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[
     """Return the codes of all requested verdicts, then those of inputs that may discard some, as they use them."""
     yield from (columns.verdict_code for columns in table.columns.values())
     for spec in decision.specs:
-        for spec_input in filter(_is_selective, spec.inputs.values()):
+        for spec_input in filter(_may_discard_verdicts, spec.inputs.values()):
             verdict_code, _ = table.verdict_codes(spec_input)
             yield verdict_code
 
 
-def _is_selective(spec_input: ComponentInput) -> bool:
+def _may_discard_verdicts(spec_input: ComponentInput) -> bool:
     """Return whether an input may discard a verdict that was judged."""
     return spec_input.min_confidence > 0.0 or spec_input.reduce == "majority"
 
 
-def _components(
-    decision: Decision, table: VerdictTable, combiners: Combiners, scenario: Scenario
+def _compute_components(
+    decision: Decision, table: VerdictTable, combiners: Combiners, fill_mode: UnjudgedFillMode
 ) -> dict[str, Component]:
     """Return each component with the counts of discarded verdicts, and with the spread over samples.
 
@@ -743,8 +768,8 @@ def _components(
     """
     components = {}
     for spec in decision.specs:
-        with as_plan_error(f"combiner {spec.combiner!r}"):
-            matrices = _score_matrices(spec, table, decision.rule, scenario)
+        with raise_as_plan_error(f"combiner {spec.combiner!r}"):
+            matrices = _score_matrices(spec, table, decision.rule, fill_mode)
             component = combiners[spec.combiner].combine(matrices, spec.params)
             arrays = (
                 component.value,
@@ -756,10 +781,12 @@ def _components(
                 problem = "every array of a component has one number for each response"
                 raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
         diagnostics = dict(component.diagnostics)
-        selective_inputs = filter(_is_selective, spec.inputs.values())
-        counts = [table.count_discarded(spec_input) for spec_input in selective_inputs]
+        discarding_inputs = filter(_may_discard_verdicts, spec.inputs.values())
+        counts = [table.count_discarded(spec_input) for spec_input in discarding_inputs]
         if counts:
-            for name, column in zip(_DISCARD_COUNTS, zip(*counts, strict=True), strict=True):
+            for name, column in zip(
+                _DISCARD_DIAGNOSTIC_NAMES, zip(*counts, strict=True), strict=True
+            ):
                 diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
@@ -778,7 +805,7 @@ def _components(
     return components
 
 
-def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[str, Floats]:
+def _applicable_parts(parts: Mapping[str, Floats], matrices: InputMatrices) -> dict[str, Floats]:
     """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
     applicable_parts = dict(parts)
     for name, part in parts.items():
@@ -802,7 +829,7 @@ def _without_unjudged_diagnostics(
         diagnostics = dict(component.diagnostics)
         for name, values in component.diagnostics.items():
             if name not in (
-                *_DISCARD_COUNTS,
+                *_DISCARD_DIAGNOSTIC_NAMES,
                 SAMPLE_SPREAD_DIAGNOSTIC,
                 PREFERENCE_COMPLETENESS_DIAGNOSTIC,
             ):
@@ -812,28 +839,28 @@ def _without_unjudged_diagnostics(
 
 
 NO_MAJORITY_DIAGNOSTIC = "without a majority"
-_DISCARD_COUNTS = ("discarded", NO_MAJORITY_DIAGNOSTIC)
+_DISCARD_DIAGNOSTIC_NAMES = ("discarded", NO_MAJORITY_DIAGNOSTIC)
 """The number of discarded verdicts, and of questions without a majority."""
 SAMPLE_SPREAD_DIAGNOSTIC = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""
 
 
 def _score_matrices(
-    spec: ComponentSpec, table: VerdictTable, rule: str, scenario: Scenario
+    spec: ComponentSpec, table: VerdictTable, rule: str, fill_mode: UnjudgedFillMode
 ) -> dict[str, ScoreMatrix]:
     return {
-        name: table.score_matrix(spec_input, rule, spec.direction, scenario, spec.met_from)
+        name: table.score_matrix(spec_input, rule, spec.direction, fill_mode, spec.met_from)
         for name, spec_input in spec.inputs.items()
     }
 
 
-def _spans(
+def _compute_value_bounds(
     decision: Decision,
     table: VerdictTable,
     combiners: Combiners,
     components: Mapping[str, Component],
     missing: Bools,
-) -> dict[str, Interval]:
+) -> dict[str, BoundArrays]:
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
     for spec in decision.specs:
@@ -844,14 +871,14 @@ def _spans(
         combiner = combiners[spec.combiner]
         value = components[spec.name].value
         is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
-        with as_plan_error(f"combiner {spec.combiner!r}"):
+        with raise_as_plan_error(f"combiner {spec.combiner!r}"):
             bounds = combiner.bounds(*matrices, spec.params)
             least, most = (np.where(is_open, bound, value) for bound in bounds)
         spans[spec.name] = least, most
     return spans
 
 
-def _coverage(decision: Decision, table: VerdictTable) -> Floats:
+def _compute_coverage(decision: Decision, table: VerdictTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
     judged_shares = [_judged_share(spec, table) for spec in decision.specs]
     shares, is_applicable = zip(*judged_shares, strict=True)
@@ -863,14 +890,14 @@ def _coverage(decision: Decision, table: VerdictTable) -> Floats:
 
 def _judged_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
     inputs = spec.inputs.values()
-    pairs = [table.settled_weight(spec_input) for spec_input in inputs]
-    settled_weights, requested_weights = (
+    pairs = [table.judged_and_requested_weight(spec_input) for spec_input in inputs]
+    judged_weights, requested_weights = (
         np.stack(column, axis=1) for column in zip(*pairs, strict=True)
     )
     input_weights = [spec_input.input_weight for spec_input in inputs]
     weights = np.where(requested_weights > 0, input_weights, 0.0)
     return weighted_mean(
-        settled_weights / np.where(requested_weights > 0, requested_weights, 1.0), weights
+        judged_weights / np.where(requested_weights > 0, requested_weights, 1.0), weights
     )
 
 
@@ -887,21 +914,23 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     if decision.rule == "strict":
         specs = decision.specs
         # The stored verdicts include failures that a majority of samples hides.
-        failed_codes = [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
+        failed_codes = [FAILED_BY_RESPONSE_CODE, FAILED_BY_INFRASTRUCTURE_CODE]
         for columns in table.columns.values():
             is_failed |= np.isin(columns.verdict_code, failed_codes).any(axis=1)
     for spec in specs:
         for spec_input in spec.inputs.values():
             verdict_code, weights = table.verdict_codes(spec_input)
             is_penalty = weights * spec.direction < 0
-            is_fatal = is_penalty & np.isin(verdict_code, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
+            is_fatal = is_penalty & np.isin(
+                verdict_code, [FAILED_BY_INFRASTRUCTURE_CODE, NO_MODEL_CODE]
+            )
             is_failed |= is_fatal.any(axis=1)
     return is_failed
 
 
 def _count_verdicts(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [verdict.status for verdict in verdicts if not verdict.superseded]
-    counts = map(statuses.count, get_args(Status))
+    counts = map(statuses.count, get_args(VerdictStatus))
     return _build_counts(*counts)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiners import Combiners, as_plan_error
-from jurygraph.errors import ConfigError, PlanError, name_part
+from jurygraph.decision.combiners import Combiners, raise_as_plan_error
+from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import (
     Audience,
@@ -28,43 +28,48 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE, Implementation, Reduction, RewardGate
+from jurygraph.schema.plan import (
+    SUBMITTED_RESPONSE_MATERIAL,
+    ImplementationReference,
+    ReductionMethod,
+    RewardGate,
+)
 
-RUBRIC_COMPONENT = "rubric"
-STAKEHOLDERS_COMPONENT = "stakeholders"
-MAX_RESIDUAL = 0.2
+RUBRIC_COMPONENT_NAME = "rubric"
+STAKEHOLDERS_COMPONENT_NAME = "stakeholders"
+MAX_RESIDUAL_SHARE = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
-ROUNDING_ERROR = 1e-9
-_MAX_LISTED = 8
+ROUNDING_TOLERANCE = 1e-9
+_MAX_LISTED_NAMES = 8
 
 
 def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
     """Return every component of the config and of the evaluators by name. Raises ConfigError if two share a name."""
     # All evaluators of criteria share a component, and so do all of stakeholders.
     allowed_audiences = ({"criterion"}, {"stakeholder"})
-    evaluator_of: dict[str, str] = {}
+    evaluator_by_component: dict[str, str] = {}
     for name, record in records.items():
-        component_name = default_component(name, record.audience)
-        first = evaluator_of.setdefault(component_name, name)
+        component_name = default_component_name(name, record.audience)
+        first = evaluator_by_component.setdefault(component_name, name)
         audiences = {records[first].audience, record.audience}
         if first != name and audiences not in allowed_audiences:
             raise ConfigError(
                 f"{first!r} and {name!r} would both give component {component_name!r}: `name` one otherwise"
             )
-    return sorted({*evaluator_of, *config.components})
+    return sorted({*evaluator_by_component, *config.components})
 
 
-def default_component(evaluator: str, audience: Audience) -> str:
+def default_component_name(evaluator: str, audience: Audience) -> str:
     """Return the component that an evaluator's verdicts enter by default."""
     if audience == "criterion":
-        return RUBRIC_COMPONENT
+        return RUBRIC_COMPONENT_NAME
     if audience == "stakeholder":
-        return STAKEHOLDERS_COMPONENT
+        return STAKEHOLDERS_COMPONENT_NAME
     last_part = evaluator.rpartition(".")[2]
     # The last part may not take the name of a default component.
     return (
         evaluator.replace(".", "-")
-        if last_part in (RUBRIC_COMPONENT, STAKEHOLDERS_COMPONENT)
+        if last_part in (RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME)
         else last_part
     )
 
@@ -73,13 +78,13 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
     """Raise ConfigError for a recipe that cannot be planned for any task; `records` of its evaluators are by name."""
     names = component_names(config, records)
     for name in config.reward:
-        _refuse_unknown(f"reward.{name}", name, names)
+        _refuse_unknown_component(f"reward.{name}", name, names)
     weights = list(component_weights(config, names).values())
     if not any(weights):
         raise ConfigError(
             "reward: every weight is 0, so nothing would count; give one component a weight"
         )
-    if _overflows(weights):
+    if _has_infinite_sum(weights):
         raise ConfigError(
             "reward: the sum of the weights is larger than any number; make them smaller"
         )
@@ -88,30 +93,30 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
         if kinds.count(gate.kind) > 1:
             raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
         for name in _components_of_gate(gate):
-            _refuse_unknown(f"gates[{index}]", name, names)
+            _refuse_unknown_component(f"gates[{index}]", name, names)
 
 
 def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> None:
     """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
     for name in sorted(names):
         if name not in criteria:
-            listed_names = sorted(criteria)[:_MAX_LISTED]
+            listed_names = sorted(criteria)[:_MAX_LISTED_NAMES]
             more = (
                 f" and {len(criteria) - len(listed_names)} more"
                 if len(criteria) > len(listed_names)
                 else ""
             )
-            listing = (
+            criteria_list_text = (
                 f"there are {', '.join(listed_names)}{more}"
                 if listed_names
                 else "no rubric is judged"
             )
-            hint = did_you_mean(name, sorted(criteria)) or listing
+            hint = did_you_mean(name, sorted(criteria)) or criteria_list_text
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
 
 @np.errstate(over="ignore")
-def _overflows(weights: Sequence[float]) -> bool:
+def _has_infinite_sum(weights: Sequence[float]) -> bool:
     return not np.isfinite(aggregation.total(np.abs(weights)))
 
 
@@ -121,12 +126,12 @@ def _components_of_gate(gate: RewardGate) -> tuple[str, ...]:
     return (gate.component,)
 
 
-def _refuse_unknown(where: str, name: str, components: Sequence[str]) -> None:
+def _refuse_unknown_component(where: str, name: str, components: Sequence[str]) -> None:
     if name not in components:
-        known_components = f"there are {', '.join(components)}"
-        if RUBRIC_COMPONENT in components and where == f"reward.{name}":
-            known_components += f"; if it is a criterion, its weight is criteria.{name}.weight"
-        hint = did_you_mean(name, components) or known_components
+        component_list_text = f"there are {', '.join(components)}"
+        if RUBRIC_COMPONENT_NAME in components and where == f"reward.{name}":
+            component_list_text += f"; if it is a criterion, its weight is criteria.{name}.weight"
+        hint = did_you_mean(name, components) or component_list_text
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
@@ -155,8 +160,8 @@ def build_decision(
     `records` of the evaluators and `combiners` are by name; `weights` and `difficulty` are those of the task's
     stakeholders. Raises PlanError, and ConfigError for an input of a component that is no question of the task.
     """
-    builder = _SpecBuilder(task, survey, config, records, combiners)
-    specs = builder.build_all(weights, difficulty)
+    builder = _ComponentSpecBuilder(task, survey, config, records, combiners)
+    specs = builder.build_component_specs(weights, difficulty)
     order = ("precision", "format", "repetition")
     gates = sorted(config.gates, key=lambda gate: order.index(gate.kind))
     failure = config.failure.model_dump(include={"rule", "min_coverage", "group_rule"})
@@ -197,7 +202,7 @@ def decision_key(
 
 
 @dataclass
-class _SpecBuilder:
+class _ComponentSpecBuilder:
     task: Task
     survey: Survey
     config: Config
@@ -210,11 +215,11 @@ class _SpecBuilder:
         # By evaluator, then by the criterion, stakeholder or reviewer that a question is about, in the survey's order.
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
         for question in self.survey.questions:
-            by_member = self.questions.setdefault(question.evaluator, {})
+            questions_by_member = self.questions.setdefault(question.evaluator, {})
             member = self.survey.views[question.view].member
-            by_member.setdefault(member, []).append(question)
+            questions_by_member.setdefault(member, []).append(question)
 
-    def build_all(
+    def build_component_specs(
         self, weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> tuple[ComponentSpec, ...]:
         """Return the components that the config defines, and the default ones of all other evaluators."""
@@ -225,10 +230,12 @@ class _SpecBuilder:
                 for key in sorted(component.inputs)
             }
             self._refuse_lost_weights(name, component.combiner, inputs)
-            specs.append(self._build_spec(name, component.combiner, inputs, component.params))
+            specs.append(
+                self._build_component_spec(name, component.combiner, inputs, component.params)
+            )
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
         for evaluator in self.questions:
-            name = default_component(evaluator, self.records[evaluator].audience)
+            name = default_component_name(evaluator, self.records[evaluator].audience)
             evaluators_by_component[name].append(evaluator)
         for name in sorted(evaluators_by_component.keys() - self.config.components.keys()):
             evaluators = evaluators_by_component[name]
@@ -239,27 +246,28 @@ class _SpecBuilder:
                 specs.append(self._stakeholder_spec(evaluators, weights, difficulty))
             else:
                 specs.append(self._evaluator_spec(name, evaluators[0]))
-        self._refuse_absent({spec.name for spec in specs})
+        self._refuse_absent_components({spec.name for spec in specs})
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def _predicts_reviewers(self, name: str) -> bool:
         """Return whether a component is the default one of an evaluator that predicts reviewers."""
         return any(
-            record.audience == "reviewer" and default_component(evaluator, "reviewer") == name
+            record.audience == "reviewer" and default_component_name(evaluator, "reviewer") == name
             for evaluator, record in self.records.items()
         )
 
-    def _refuse_absent(self, present: set[str]) -> None:
-        counted_names = [name for name, weight in self.weight.items() if weight]
+    def _refuse_absent_components(self, present: set[str]) -> None:
+        counted_component_names = [name for name, weight in self.weight.items() if weight]
         for gate in self.config.gates:
-            counted_names += _components_of_gate(gate)
-        for name in counted_names:
+            counted_component_names += _components_of_gate(gate)
+        for name in counted_component_names:
             if name not in present:
-                kind = {RUBRIC_COMPONENT: "rubric", STAKEHOLDERS_COMPONENT: "stakeholders"}.get(
-                    name, "question"
-                )
+                kind = {
+                    RUBRIC_COMPONENT_NAME: "rubric",
+                    STAKEHOLDERS_COMPONENT_NAME: "stakeholders",
+                }.get(name, "question")
                 remedy = "complete the task"
-                if name == RUBRIC_COMPONENT:
+                if name == RUBRIC_COMPONENT_NAME:
                     remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
                 if self._predicts_reviewers(name):
                     remedy = (
@@ -278,8 +286,8 @@ class _SpecBuilder:
             if_skipped = self.combiners[component.combiner].if_skipped
             settings = settings.model_copy(update={"if_skipped": if_skipped})
         if settings.verdicts_of in self.questions:
-            by_member = self.questions[settings.verdicts_of]
-            questions = list(chain.from_iterable(by_member.values()))
+            questions_by_member = self.questions[settings.verdicts_of]
+            questions = list(chain.from_iterable(questions_by_member.values()))
             # A question that counts in no utility counts here all the same.
             weights = {q.id: self._declared_weight(q) or 1.0 for q in questions}
         elif settings.verdicts_of in self.by_id:
@@ -295,8 +303,8 @@ class _SpecBuilder:
         if settings.min_confidence is None and audience == "reviewer":
             min_confidence = self.config.panel.min_confidence
             settings = settings.model_copy(update={"min_confidence": min_confidence})
-        settings = self._with_fold(questions, settings)
-        return _build_input(f"{where}.if_skipped", questions, settings, weights)
+        settings = self._set_evaluator_fold(questions, settings)
+        return _build_component_input(f"{where}.if_skipped", questions, settings, weights)
 
     def _refuse_lost_weights(
         self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
@@ -316,13 +324,13 @@ class _SpecBuilder:
                 for question in questions
                 if self.records[question.evaluator].audience == "criterion"
             }
-            is_lumped = len(criteria) > 1
+            merges_criteria = len(criteria) > 1
             has_penalty = any(weights[str(criterion)] < 0 for criterion in criteria)
             # A rubric's combiner needs the weight of every criterion. Any other does without, unless a penalty is
             # among several criteria.
-            loses_weights = is_lumped and has_penalty
+            loses_weights = merges_criteria and has_penalty
             if counts_criteria:
-                loses_weights = is_lumped or has_penalty
+                loses_weights = merges_criteria or has_penalty
             if loses_weights:
                 example = f'{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}'
                 raise PlanError(
@@ -334,7 +342,7 @@ class _SpecBuilder:
     def _declared_weight(self, question: Question) -> float:
         name = _subject_root(question)
         weight = self.records[question.evaluator].shares.get(name, 1.0)
-        if question.evaluator in self.config.criteria_evaluators:
+        if question.evaluator in self.config.evaluators_with_criteria:
             return self._criterion_weight(name, weight)
         return weight
 
@@ -354,8 +362,8 @@ class _SpecBuilder:
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         record = self.records[evaluator_name]
-        gated_components = {gate.component for gate in self.config.gates}
-        counts = self.weight[component] != 0 or component in gated_components
+        components_with_gate = {gate.component for gate in self.config.gates}
+        counts = self.weight[component] != 0 or component in components_with_gate
         # The config has to say how skipped questions count only where they can change the reward.
         if_skipped: SkippedRule | None = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
@@ -384,13 +392,13 @@ class _SpecBuilder:
         inputs = {}
         for key, group in sorted(groups.items()):
             weights = {question.id: self._declared_weight(question) for question in group}
-            folded_settings = self._with_fold(group, settings, settings.reduce)
-            inputs[key] = _build_input(where, group, folded_settings, weights)
+            settings_with_fold = self._set_evaluator_fold(group, settings, settings.reduce)
+            inputs[key] = _build_component_input(where, group, settings_with_fold, weights)
         if has_shares:
             for key, spec_input in inputs.items():
                 input_weight = float(aggregation.total(spec_input.weights))
                 inputs[key] = spec_input.model_copy(update={"input_weight": input_weight})
-        return self._build_spec(component, record.combiner, inputs, {})
+        return self._build_component_spec(component, record.combiner, inputs, {})
 
     def _rubric_spec(self, evaluator_names: Sequence[str]) -> ComponentSpec:
         rubric = self.task.rubric
@@ -407,8 +415,10 @@ class _SpecBuilder:
             "edges": [edge.model_dump() for edge in rubric.edges],
             **settings.model_dump(include={"kappa", "exact", "met_from"}),
         }
-        with name_part("rubric"):
-            return self._build_spec(RUBRIC_COMPONENT, settings.aggregation, inputs, params)
+        with add_part_to_plan_errors("rubric"):
+            return self._build_component_spec(
+                RUBRIC_COMPONENT_NAME, settings.aggregation, inputs, params
+            )
 
     def _stakeholder_spec(
         self,
@@ -435,14 +445,20 @@ class _SpecBuilder:
         positions = {
             "hard": self._constraint_positions(inputs, "hard"),
             "soft": self._constraint_positions(inputs, "soft"),
-            "collected": _uncounted_positions(inputs),
+            "collected": _zero_weight_positions(inputs),
         }
-        params |= {kind: by_member for kind, by_member in positions.items() if by_member}
+        params |= {
+            kind: questions_by_member
+            for kind, questions_by_member in positions.items()
+            if questions_by_member
+        }
         if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
         if "floor" in self.combiners[settings.welfare].Params.model_fields:
             params["floor"] = settings.floor
-        return self._build_spec(STAKEHOLDERS_COMPONENT, settings.welfare, inputs, params)
+        return self._build_component_spec(
+            STAKEHOLDERS_COMPONENT_NAME, settings.welfare, inputs, params
+        )
 
     def _constraint_positions(
         self, inputs: Mapping[str, ComponentInput], kind: str
@@ -486,30 +502,32 @@ class _SpecBuilder:
                 question.id: sign if self._declared_weight(question) else 0.0
                 for question in questions
             }
-            folded_settings = self._with_fold(questions, settings)
-            inputs[member] = _build_input(where, questions, folded_settings, signs)
+            settings_with_fold = self._set_evaluator_fold(questions, settings)
+            inputs[member] = _build_component_input(where, questions, settings_with_fold, signs)
         return inputs
 
-    def _with_fold(
+    def _set_evaluator_fold(
         self,
         questions: Iterable[Question],
         settings: InputConfig,
-        default: Reduction | None = "mean",
+        default: ReductionMethod | None = "mean",
     ) -> InputConfig:
         """Return an input's settings with the `fold` of its evaluators, unless its `reduce` is not the default.
 
         Raises PlanError if it has questions of evaluators with different folds.
         """
-        fold_of = {use.known_as: use.fold for use in self.config.evaluators}
-        folds = {fold_of[question.evaluator]: question.evaluator for question in questions}
-        configured = [fold for fold in folds if fold is not None]
-        if not configured or settings.reduce != default:
+        fold_by_evaluator = {use.known_as: use.fold for use in self.config.evaluators}
+        evaluator_by_fold = {
+            fold_by_evaluator[question.evaluator]: question.evaluator for question in questions
+        }
+        configured_folds = [fold for fold in evaluator_by_fold if fold is not None]
+        if not configured_folds or settings.reduce != default:
             return settings
-        if len(folds) > 1:
-            first, second = sorted(folds.values())[:2]
+        if len(evaluator_by_fold) > 1:
+            first, second = sorted(evaluator_by_fold.values())[:2]
             problem = f"{first!r} and {second!r} count in one input and have different folds"
             raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
-        return settings.model_copy(update={"reduce": configured[0]})
+        return settings.model_copy(update={"reduce": configured_folds[0]})
 
     def _question_weights_by_layer(
         self, member: str, spec_input: ComponentInput
@@ -524,14 +542,14 @@ class _SpecBuilder:
                     f"task {self.task.id!r}: weights.layers gives no share to layer {layer!r}, in which stakeholder "
                     f"{member!r} has questions; add one"
                 )
-        by_layer = {layer: shares[layer] / layers.count(layer) for layer in layers}
+        weight_by_layer = {layer: shares[layer] / layers.count(layer) for layer in layers}
         weights = []
         for question, weight in columns:
             layer = self.by_id[question].layer
-            weights.append(by_layer[layer] if weight else 0.0)
+            weights.append(weight_by_layer[layer] if weight else 0.0)
         return tuple(weights)
 
-    def _build_spec(
+    def _build_component_spec(
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
@@ -540,13 +558,13 @@ class _SpecBuilder:
             settings = {"reduce": None}
         configured = {}
         for key, spec_input in inputs.items():
-            calibration = self._calibration(key, spec_input)
-            turns = self._turns(combiner, spec_input)
+            calibration = self._calibration_of_input(key, spec_input)
+            turns = self._turn_reduction_fields(combiner, spec_input)
             configured[key] = spec_input.model_copy(update=settings | calibration | turns)
         inputs = configured
         self._check_inputs(name, combiner, inputs)
         try:
-            with as_plan_error(f"combiner {combiner!r}"):
+            with raise_as_plan_error(f"combiner {combiner!r}"):
                 if implementation.fuses_judges:
                     inputs = self._separate_judges(inputs)
                 reviewers = self._predicted_reviewers(inputs)
@@ -572,28 +590,28 @@ class _SpecBuilder:
             inputs=inputs,
             params=frozen_params,
         )
-        spec._implementation = Implementation(implementation)
+        spec._implementation = ImplementationReference(implementation)
         return spec
 
     def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
         separate_inputs: dict[str, ComponentInput] = {}
         for key, spec_input in inputs.items():
-            by_judge = {
+            inputs_by_judge = {
                 judge: spec_input.model_copy(update={"judge": judge})
                 for judge in self.by_id[spec_input.questions[0]].judges
             }
-            if not by_judge:
-                by_judge = {key: spec_input}
-            repeated_judges = separate_inputs.keys() & by_judge.keys()
+            if not inputs_by_judge:
+                inputs_by_judge = {key: spec_input}
+            repeated_judges = separate_inputs.keys() & inputs_by_judge.keys()
             if repeated_judges:
                 raise PlanError(
                     f"two inputs are the votes of {min(repeated_judges)!r}; leave one out, or rename it"
                 )
-            separate_inputs |= by_judge
+            separate_inputs |= inputs_by_judge
         return separate_inputs
 
-    def _calibration(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
+    def _calibration_of_input(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
         maps = {
             name: calibration
@@ -614,14 +632,16 @@ class _SpecBuilder:
                 )
         return {"calibration": maps}
 
-    def _turns(self, combiner: str, spec_input: ComponentInput) -> dict[str, Any]:
+    def _turn_reduction_fields(self, combiner: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return how an input's questions about turns are reduced. Raises PlanError where none can be reduced."""
-        reductions = {use.known_as: use.turns or "mean" for use in self.config.evaluators}
+        reduction_by_evaluator = {
+            use.known_as: use.turns or "mean" for use in self.config.evaluators
+        }
         turns = {}
         for name in spec_input.questions:
             question = self.by_id[name]
             if question.scope == "turn":
-                turns[name] = reductions.get(question.evaluator, "mean")
+                turns[name] = reduction_by_evaluator.get(question.evaluator, "mean")
         if turns and self.combiners[combiner].needs_all_columns:
             problem = (
                 f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
@@ -637,39 +657,40 @@ class _SpecBuilder:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
         reviewers: dict[str, str | None] = {}
         for question in self._questions_of(inputs):
-            predicts = self.records[question.evaluator].audience == "reviewer"
+            predicts_reviewer = self.records[question.evaluator].audience == "reviewer"
             member = self.survey.views[question.view].member
-            reviewers[question.id] = member if predicts else None
+            reviewers[question.id] = member if predicts_reviewer else None
         return reviewers
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
-        if _overflows([spec_input.input_weight for spec_input in inputs.values()]):
+        if _has_infinite_sum([spec_input.input_weight for spec_input in inputs.values()]):
             problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
             raise PlanError(f"{problem}; make them smaller")
-        if STAKEHOLDERS_COMPONENT not in (name, combiner):
+        if STAKEHOLDERS_COMPONENT_NAME not in (name, combiner):
             return
         for key, spec_input in inputs.items():
             questions = [self.by_id[question] for question in spec_input.questions]
             # a folded question counts once
             columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
             sizes = []
-            residual = []
+            residual_weights = []
             for question, weight, column_count in zip(
                 questions, spec_input.weights, columns, strict=True
             ):
                 size = abs(weight) * column_count
                 sizes.append(size)
-                residual.append(size if question.layer == "residual" else 0.0)
-            share = float(aggregation.total(residual) / aggregation.total(sizes))
-            if share > MAX_RESIDUAL + ROUNDING_ERROR:
+                residual_weights.append(size if question.layer == "residual" else 0.0)
+            share = float(aggregation.total(residual_weights) / aggregation.total(sizes))
+            if share > MAX_RESIDUAL_SHARE + ROUNDING_TOLERANCE:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
-                    f"{key!r}, and {100 * MAX_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, "
+                    f"{key!r}, and {100 * MAX_RESIDUAL_SHARE:g} % is the most; ask it more by facts, "
+                    "checks or a model, "
                     "share the weight out by weights.layers, or ask fewer residual questions"
                 )
 
 
-def _uncounted_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list[int]]:
+def _zero_weight_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list[int]]:
     """Return the positions of the questions of weight 0, by stakeholder that has any."""
     positions = {}
     for member, spec_input in inputs.items():
@@ -679,21 +700,23 @@ def _uncounted_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list
     return positions
 
 
-def _build_input(
+def _build_component_input(
     where: str, questions: Iterable[Question], settings: InputConfig, weights: Mapping[str, float]
 ) -> ComponentInput:
     sorted_questions = sorted(questions, key=lambda q: q.id)
     names = [question.id for question in sorted_questions]
-    skippable_ids = [question.id for question in sorted_questions if question.when]
-    if settings.if_skipped is None and skippable_ids:
+    skippable_question_ids = [question.id for question in sorted_questions if question.when]
+    if settings.if_skipped is None and skippable_question_ids:
         raise PlanError(
-            f"{where}: question {skippable_ids[0]!r} may be left out by its `when`: say whether "
+            f"{where}: question {skippable_question_ids[0]!r} may be left out by its `when`: say whether "
             "it is then `left-out`, or counts as `zero`"
         )
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variants = any(question.material != SUBMITTED_RESPONSE for question in sorted_questions)
+        has_variants = any(
+            question.material != SUBMITTED_RESPONSE_MATERIAL for question in sorted_questions
+        )
         if_skipped = "zero" if has_variants else "left-out"
     return ComponentInput(
         questions=tuple(names),

@@ -19,25 +19,32 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import ScoreMatrix, count_true
 from jurygraph.schema import (
-    Cause,
     ComponentInput,
     Decision,
+    FailureCause,
     Question,
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction, VoteRule
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, TurnReduction, VoteRule
 from jurygraph.schema.verdict import (
     MET_THRESHOLD,
     NO_VARIANT_GATE,
     RESPONSE_GATES,
-    Status,
-    Unsupported,
+    UnsupportedTreatment,
+    VerdictStatus,
 )
 
-ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
-NOT_APPLICABLE, STOPPED, NO_VARIANTS, JUDGED_NOT_APPLICABLE = range(6, 10)
-SCORED_OUTCOMES = (OK, STOPPED)
+(
+    ABSENT_CODE,
+    OK_CODE,
+    ABSTAINED_CODE,
+    NO_MODEL_CODE,
+    FAILED_BY_RESPONSE_CODE,
+    FAILED_BY_INFRASTRUCTURE_CODE,
+) = range(6)
+NOT_APPLICABLE_CODE, STOPPED_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE = range(6, 10)
+SCORED_VERDICT_CODES = (OK_CODE, STOPPED_CODE)
 """Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
 or where the evaluator's finding lacks the quotation that it needs.
 
@@ -55,7 +62,7 @@ Variants = Mapping[str, Mapping[str, int]]
 VerdictCells = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
 """The verdict of each cell [R,K], and whether it is mirrored for the second response of a pair."""
 
-Scenario = Literal["counted", "low", "high", "partial"]
+UnjudgedFillMode = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
 
 
@@ -97,7 +104,7 @@ class ScoreArrays(NamedTuple):
         return self._replace(verdict_code=np.where(cells, code, self.verdict_code).astype(np.int8))
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
-        self.value[cell], self.met[cell], self.verdict_code[cell] = score_entry(verdict)
+        self.value[cell], self.met[cell], self.verdict_code[cell] = encode_verdict(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
         self.binary[cell] = verdict.is_binary
         self.decided[cell] = verdict.met is not None
@@ -123,7 +130,7 @@ class VerdictTable:
         spec_input: ComponentInput,
         rule: str,
         direction: int,
-        scenario: Scenario,
+        fill_mode: UnjudgedFillMode,
         met_from: float = MET_THRESHOLD,
     ) -> ScoreMatrix:
         """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward.
@@ -134,7 +141,7 @@ class VerdictTable:
         weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             is_penalty = weight * direction < 0
-            turns = self.fill_turns(name, spec_input, is_penalty, rule, scenario, met_from)
+            turns = self.fill_turns(name, spec_input, is_penalty, rule, fill_mode, met_from)
             reduction = spec_input.turns.get(name)
             piece = turns[0]
             if reduction is not None:
@@ -156,12 +163,12 @@ class VerdictTable:
         spec_input: ComponentInput,
         is_penalty: bool,
         rule: str,
-        scenario: Scenario,
+        fill_mode: UnjudgedFillMode,
         met_from: float,
     ) -> list[FilledCells]:
         """Return the filled cells of each turn of a question; of all of it for one about whole responses."""
         return [
-            _fill_cells(columns, is_penalty, spec_input, rule, scenario)
+            _fill_cells(columns, is_penalty, spec_input, rule, fill_mode)
             for columns in self.effective_turns(name, spec_input, met_from)
         ]
 
@@ -188,14 +195,14 @@ class VerdictTable:
         Where the last turn counts, the verdicts on the turns before it are ABSENT.
         """
         turns = [
-            self._effective(columns, name, spec_input, met_from)
+            self._adjust_turn_columns(columns, name, spec_input, met_from)
             for columns in self._turns_of(name, spec_input.judge)
         ]
         if spec_input.turns.get(name) == "last":
-            return _keep_last(turns, spec_input.if_skipped == "zero")
+            return _keep_last_applicable_turn(turns, spec_input.if_skipped == "zero")
         return turns
 
-    def _effective(
+    def _adjust_turn_columns(
         self, columns: ScoreArrays, name: str, spec_input: ComponentInput, met_from: float
     ) -> ScoreArrays:
         if met_from != MET_THRESHOLD:
@@ -204,21 +211,23 @@ class VerdictTable:
         if name in spec_input.calibration:
             # The value of any other cell than a judged one follows from its code.
             calibrated = apply_calibration(columns.value, spec_input.calibration[name])
-            value = np.where(columns.verdict_code == OK, calibrated, columns.value)
+            value = np.where(columns.verdict_code == OK_CODE, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
-        if (columns.verdict_code == NO_VARIANTS).any():
-            counted_code = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+        if (columns.verdict_code == NO_VARIANTS_CODE).any():
+            counted_code = STOPPED_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
             columns = columns.replace_verdict_code(
-                columns.verdict_code == NO_VARIANTS, counted_code
+                columns.verdict_code == NO_VARIANTS_CODE, counted_code
             )
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
-            columns = columns.replace_verdict_code(_is_unsure(columns, spec_input), ABSTAINED)
+            columns = columns.replace_verdict_code(
+                _is_below_min_confidence(columns, spec_input), ABSTAINED_CODE
+            )
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
             columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
         # Only now: in a majority JUDGED_NOT_APPLICABLE is a vote.
-        if (columns.verdict_code == JUDGED_NOT_APPLICABLE).any():
+        if (columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE).any():
             columns = columns.replace_verdict_code(
-                columns.verdict_code == JUDGED_NOT_APPLICABLE, NOT_APPLICABLE
+                columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE, NOT_APPLICABLE_CODE
             )
         return columns
 
@@ -239,11 +248,11 @@ class VerdictTable:
         column_indices = list(turn)
         if judge is not None:
             # The seats repeat for each opponent or variant.
-            judge_of_seat = self.judges.get(name, ())
+            judge_by_seat = self.judges.get(name, ())
             column_indices = [
                 index
                 for index in turn
-                if judge_of_seat and judge_of_seat[index % len(judge_of_seat)] == judge
+                if judge_by_seat and judge_by_seat[index % len(judge_by_seat)] == judge
             ]
         if not column_indices:
             return ScoreArrays.absent(self.rows, 1)
@@ -257,20 +266,24 @@ class VerdictTable:
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
-        discards = []
+        discarded_verdict_counts = []
         undecided_flags = []
         for name in spec_input.questions:
             stored_turns = self._turns_of(name, spec_input.judge)
             effective_turns = self.effective_turns(name, spec_input)
             for columns, effective_columns in zip(stored_turns, effective_turns, strict=True):
-                discards.append(count_true(_is_unsure(columns, spec_input)))
-                has_vote = _is_answered(columns.verdict_code) | (columns.verdict_code == STOPPED)
+                discarded_verdict_counts.append(
+                    count_true(_is_below_min_confidence(columns, spec_input))
+                )
+                has_vote = _is_answered(columns.verdict_code) | (
+                    columns.verdict_code == STOPPED_CODE
+                )
                 is_undecided = has_vote.any(axis=1) & lacks_score(
                     effective_columns.verdict_code
                 ).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
                 undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        discarded_counts = np.asarray(aggregation.total(discards, axis=0))
+        discarded_counts = np.asarray(aggregation.total(discarded_verdict_counts, axis=0))
         undecided_counts = np.asarray(aggregation.total(undecided_flags, axis=0))
         return discarded_counts, undecided_counts
 
@@ -287,7 +300,7 @@ class VerdictTable:
         spread = np.full(self.rows, np.nan)
         for name in names:
             value = self.columns[name].value
-            is_judged = self.columns[name].verdict_code == OK
+            is_judged = self.columns[name].verdict_code == OK_CODE
             # A cell that was not judged is replaced by the score that can change no maximum, or no minimum.
             highest = np.where(is_judged, value, 0.0).max(axis=1)
             lowest = np.where(is_judged, value, 1.0).min(axis=1)
@@ -302,7 +315,7 @@ class VerdictTable:
         columns = dict(self.columns)
         for name in questions:
             old_codes = columns[name].verdict_code
-            new_codes = np.where(np.isin(old_codes, [ABSENT, *kept]), old_codes, code).astype(
+            new_codes = np.where(np.isin(old_codes, [ABSENT_CODE, *kept]), old_codes, code).astype(
                 np.int8
             )
             columns[name] = columns[name]._replace(verdict_code=new_codes)
@@ -311,20 +324,20 @@ class VerdictTable:
     def without_other_judges(self, judge: str) -> "VerdictTable":
         """Return the table as if the other judges of this judge's questions had not been asked."""
         columns = dict(self.columns)
-        for name, judge_of_seat in self.judges.items():
-            if judge in judge_of_seat:
-                is_other = np.resize(
-                    [seat != judge for seat in judge_of_seat], columns[name].value.shape[1]
+        for name, judge_by_seat in self.judges.items():
+            if judge in judge_by_seat:
+                is_other_judge = np.resize(
+                    [seat != judge for seat in judge_by_seat], columns[name].value.shape[1]
                 )
-                columns[name] = columns[name].replace_verdict_code(is_other, ABSENT)
+                columns[name] = columns[name].replace_verdict_code(is_other_judge, ABSENT_CODE)
         return replace(self, columns=columns)
 
-    def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def judged_and_requested_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled_codes = (
-            (*SCORED_OUTCOMES, NOT_APPLICABLE)
+            (*SCORED_VERDICT_CODES, NOT_APPLICABLE_CODE)
             if spec_input.if_skipped == "zero"
-            else SCORED_OUTCOMES
+            else SCORED_VERDICT_CODES
         )
         judged_weights = []
         requested_weights = []
@@ -370,27 +383,28 @@ def stack_groups(
     materials = sorted({question.material for question in questions})
     rows = 0
     for names, verdicts in groups:
-        row_of = {name: row for row, name in enumerate(names, start=rows)}
+        row_by_response = {name: row for row, name in enumerate(names, start=rows)}
         rows += len(names)
-        by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
+        verdicts_by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
         for verdict in verdicts:
-            by_question[verdict.question].append(verdict)
+            verdicts_by_question[verdict.question].append(verdict)
         # All questions about a material have the same columns of variants.
         variants = {
-            material: _variant_columns(material, questions, by_question) for material in materials
+            material: _column_by_variant(material, questions, verdicts_by_question)
+            for material in materials
         }
         for question in questions:
-            _place_verdicts(
+            _place_verdicts_in_cells(
                 question,
-                row_of,
-                by_question[question.id],
+                row_by_response,
+                verdicts_by_question[question.id],
                 variants[question.material],
                 cells[question.id],
             )
     columns = {}
     for question in questions:
-        turn_size = question.seats if question.scope == "turn" else 1
-        columns[question.id] = fill_columns(rows, cells[question.id], turn_size)
+        columns_per_turn = question.seats if question.scope == "turn" else 1
+        columns[question.id] = fill_columns(rows, cells[question.id], columns_per_turn)
     return make_table(questions, rows, columns)
 
 
@@ -399,24 +413,27 @@ def make_table(
 ) -> VerdictTable:
     """Return the table of some columns of each question."""
     turns = {question.id: question.seats for question in questions if question.scope == "turn"}
-    sampled_ids = set()
-    judges_of_seats = {}
+    sampled_question_ids = set()
+    judges_by_question = {}
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
-        is_submitted = question.scope == "response" and question.material == SUBMITTED_RESPONSE
-        if question.seats > 1 and is_submitted:
-            sampled_ids.add(question.id)
+        is_about_submitted_response = (
+            question.scope == "response" and question.material == SUBMITTED_RESPONSE_MATERIAL
+        )
+        if question.seats > 1 and is_about_submitted_response:
+            sampled_question_ids.add(question.id)
         if question.judges:
             # The samples of a judge follow each other.
             repeated_judges = [[judge] * question.samples for judge in question.judges]
-            judges_of_seats[question.id] = list(chain.from_iterable(repeated_judges))
-    return VerdictTable(rows, columns, frozenset(sampled_ids), judges_of_seats, turns)
+            judges_by_question[question.id] = list(chain.from_iterable(repeated_judges))
+    return VerdictTable(rows, columns, frozenset(sampled_question_ids), judges_by_question, turns)
 
 
-def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArrays:
-    """Return the columns of one question from its cells; others are ABSENT. Each turn has `turn_size` columns."""
+def fill_columns(rows: int, cells: VerdictCells, columns_per_turn: int = 1) -> ScoreArrays:
+    """Return the columns of one question from its cells; others are ABSENT. Each turn has `columns_per_turn`
+    columns."""
     last = max((column for _, column in cells), default=0)
-    width = turn_size * (last // turn_size + 1)
+    width = columns_per_turn * (last // columns_per_turn + 1)
     scores = ScoreArrays.absent(rows, width)
     value, met, verdict_code, *_ = scores
     for cell, (verdict, is_mirrored) in cells.items():
@@ -425,7 +442,7 @@ def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArr
             mirrored_score = 1.0 - verdict.score
             value[cell] = mirrored_score
             met[cell] = mirrored_score >= MET_THRESHOLD
-            verdict_code[cell] = OK
+            verdict_code[cell] = OK_CODE
             scores.binary[cell] = False
             scores.decided[cell] = False
     return scores
@@ -445,7 +462,9 @@ def apply_calibration(scores: Floats, calibration: ScoreCalibration) -> Floats:
     return calibrated
 
 
-def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) -> ScoreArrays:
+def _reduce_to_majority(
+    columns: ScoreArrays, vote: VoteRule, has_several_judges: bool
+) -> ScoreArrays:
     """Return the value that more than half of the seats have voted for, as one column.
 
     Under `discard-first`, a vote that abstained or was discarded leaves its seat ("Aggregate vs. Personalized Judges").
@@ -457,33 +476,41 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     the verdict is the worst case: it was judged, and gives no credit.
     """
     has_vote = _is_answered(columns.verdict_code)
-    is_stopped = columns.verdict_code == STOPPED
-    value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
-    value = np.where(columns.verdict_code == JUDGED_NOT_APPLICABLE, _NOT_APPLICABLE_VOTE, value)
-    is_requested = has_vote | is_stopped | lacks_score(columns.verdict_code)
-    is_seat = is_requested
+    is_stopped_by_gate = columns.verdict_code == STOPPED_CODE
+    value = (
+        np.where(columns.binary, columns.met, columns.value)
+        if has_several_judges
+        else columns.value
+    )
+    value = np.where(
+        columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE, _NOT_APPLICABLE_VOTE, value
+    )
+    is_requested = has_vote | is_stopped_by_gate | lacks_score(columns.verdict_code)
+    is_voting_seat = is_requested
     if vote == "discard-first":
-        is_seat = is_requested & (columns.verdict_code != ABSTAINED)
-    majority = strict_majority(value, has_vote, is_seat)
+        is_voting_seat = is_requested & (columns.verdict_code != ABSTAINED_CODE)
+    majority = strict_majority(value, has_vote, is_voting_seat)
     is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
     agrees_with_majority = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees_with_majority)
-    votes_met = count_true(agrees_with_majority & columns.met)
-    worst_code = np.where(lacks_score(columns.verdict_code), columns.verdict_code, ABSTAINED).max(
-        axis=1
+    met_vote_count = count_true(agrees_with_majority & columns.met)
+    worst_code = np.where(
+        lacks_score(columns.verdict_code), columns.verdict_code, ABSTAINED_CODE
+    ).max(axis=1)
+    is_left_out = (columns.verdict_code == NOT_APPLICABLE_CODE).any(axis=1)
+    unrequested_code = np.where(is_left_out, NOT_APPLICABLE_CODE, ABSENT_CODE)
+    undecided_verdict_code = np.where(is_requested.any(axis=1), worst_code, unrequested_code)
+    if has_several_judges:
+        is_disputed = is_voting_seat.any(axis=1) & ~(
+            is_voting_seat & lacks_score(columns.verdict_code)
+        ).any(axis=1)
+        undecided_verdict_code = np.where(is_disputed, STOPPED_CODE, undecided_verdict_code)
+    undecided_verdict_code = np.where(
+        is_stopped_by_gate.any(axis=1), STOPPED_CODE, undecided_verdict_code
     )
-    is_left_out = (columns.verdict_code == NOT_APPLICABLE).any(axis=1)
-    unrequested_code = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
-    undecided_code = np.where(is_requested.any(axis=1), worst_code, unrequested_code)
-    if has_judges:
-        is_disputed = is_seat.any(axis=1) & ~(is_seat & lacks_score(columns.verdict_code)).any(
-            axis=1
-        )
-        undecided_code = np.where(is_disputed, STOPPED, undecided_code)
-    undecided_code = np.where(is_stopped.any(axis=1), STOPPED, undecided_code)
-    decided_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
-    verdict_code = np.where(majority.decided, decided_code, undecided_code).astype(np.int8)
-    met = majority.decided & ~is_not_applicable & (votes_met * 2 >= votes)
+    decided_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE_CODE, OK_CODE)
+    verdict_code = np.where(majority.decided, decided_code, undecided_verdict_code).astype(np.int8)
+    met = majority.decided & ~is_not_applicable & (met_vote_count * 2 >= votes)
     winner = np.where(is_not_applicable, 0.0, majority.value)
     one_column = ScoreArrays.absent(len(verdict_code), 1)
     return one_column._replace(
@@ -491,27 +518,27 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     )
 
 
-def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
+def encode_verdict(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     """Return a verdict as numbers: its score, whether it is met, and how it ended (a code of this module).
 
     If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
         cause = verdict.failure.cause if verdict.failure else None
-        return 0.0, False, verdict_code_of(verdict.status, cause, verdict.gated_by)
+        return 0.0, False, code_of_missing_verdict(verdict.status, cause, verdict.gated_by)
     # Never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU.
     score = verdict.score + 0.0
     return score, verdict.counts_as_met, ok_verdict_code(verdict.gated_by, verdict.unsupported)
 
 
-def ok_verdict_code(gated_by: str | None, unsupported: Unsupported | None) -> int:
+def ok_verdict_code(gated_by: str | None, unsupported: UnsupportedTreatment | None) -> int:
     """Return the code of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
-    return STOPPED if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK
+    return STOPPED_CODE if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK_CODE
 
 
-def _place_verdicts(
+def _place_verdicts_in_cells(
     question: Question,
-    row_of: Mapping[str, int],
+    row_by_response: Mapping[str, int],
     verdicts: Sequence[RecordedVerdict],
     variants: Variants,
     cells: VerdictCells,
@@ -520,31 +547,31 @@ def _place_verdicts(
 
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
-    turn_columns = _turn_columns(verdicts) if question.scope == "turn" else {}
-    is_unordered = question.scope == "pair" and question.pairs == "unordered"
+    turn_columns = _column_by_turn(verdicts) if question.scope == "turn" else {}
+    is_unordered_pair = question.scope == "pair" and question.pairs == "unordered"
     for verdict in verdicts:
         if verdict.superseded:
             continue
-        row = row_of[verdict.about]
+        row = row_by_response[verdict.about]
         variant_columns = variants.get(verdict.about, {})
         if question.scope == "turn":
             columns: Iterable[int] = (turn_columns[verdict.about, verdict.turn],)
         elif not verdict.responses:
             columns = range(max(1, len(variant_columns)))
         elif question.scope == "pair":
-            columns = (row_of[verdict.responses[1]],)
+            columns = (row_by_response[verdict.responses[1]],)
         else:
             # A question about a whole group has no variants: 0.
             columns = (variant_columns.get(verdict.responses[0], 0),)
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
             cells[row, column * question.seats + seat] = (verdict, False)
-            if is_unordered and verdict.responses:
+            if is_unordered_pair and verdict.responses:
                 # The opponent's row has the same verdict, in the column of this response.
                 cells[column, row * question.seats + seat] = (verdict, True)
 
 
-def _turn_columns(
+def _column_by_turn(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[tuple[str, int | None], int]:
     """Return the place of each turn among those of its response, by the response's id and the index of the message."""
@@ -561,11 +588,11 @@ def _turn_columns(
     return columns
 
 
-def _variant_columns(
+def _column_by_variant(
     material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
 ) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == SUBMITTED_RESPONSE:
+    if material == SUBMITTED_RESPONSE_MATERIAL:
         return {}
     variants: dict[str, set[str]] = defaultdict(set)
     for question in questions:
@@ -578,15 +605,17 @@ def _variant_columns(
     }
 
 
-def verdict_code_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
+def code_of_missing_verdict(
+    status: VerdictStatus, cause: FailureCause | None, gated_by: str | None
+) -> int:
     """Return the code of a verdict that is not ok; `cause` is that of its failure, if any."""
     if status == "not_applicable":
         if gated_by is None:
-            return JUDGED_NOT_APPLICABLE
-        return NO_VARIANTS if gated_by == NO_VARIANT_GATE else NOT_APPLICABLE
+            return JUDGED_NOT_APPLICABLE_CODE
+        return NO_VARIANTS_CODE if gated_by == NO_VARIANT_GATE else NOT_APPLICABLE_CODE
     if status == "abstained":
-        return NO_MODEL if cause == "infrastructure" else ABSTAINED
-    return FAILED_BY_RESPONSE if cause == "response" else FAILED_BY_INFRASTRUCTURE
+        return NO_MODEL_CODE if cause == "infrastructure" else ABSTAINED_CODE
+    return FAILED_BY_RESPONSE_CODE if cause == "response" else FAILED_BY_INFRASTRUCTURE_CODE
 
 
 def _fill_cells(
@@ -594,7 +623,7 @@ def _fill_cells(
     is_penalty: bool,
     spec_input: ComponentInput,
     rule: str,
-    scenario: Scenario,
+    fill_mode: UnjudgedFillMode,
 ) -> FilledCells:
     """Return the cells of one question, or of one of its turns.
 
@@ -602,44 +631,48 @@ def _fill_cells(
     unless the rule is `gear`.
     """
     # Most tables are only of such columns, which take 5 µs instead of 10, for each question of a group.
-    if columns.value.shape[1] == 1 and (columns.verdict_code == OK).all():
+    if columns.value.shape[1] == 1 and (columns.verdict_code == OK_CODE).all():
         return FilledCells(
             value=columns.value.copy(),
             met=columns.met.copy(),
             judged=np.ones_like(columns.met),
             applicable=np.ones_like(columns.met),
         )
-    is_in_question = (columns.verdict_code != ABSENT) & (columns.verdict_code != NOT_APPLICABLE)
-    is_applicable = is_in_question
+    is_cell_requested = (columns.verdict_code != ABSENT_CODE) & (
+        columns.verdict_code != NOT_APPLICABLE_CODE
+    )
+    is_applicable = is_cell_requested
     if spec_input.if_skipped == "zero":
-        is_applicable = columns.verdict_code != ABSENT
-    is_stopped = columns.verdict_code == STOPPED
-    is_settled = ~is_in_question | has_score(columns.verdict_code)
-    if scenario == "partial":
+        is_applicable = columns.verdict_code != ABSENT_CODE
+    is_stopped_by_gate = columns.verdict_code == STOPPED_CODE
+    is_settled = ~is_cell_requested | has_score(columns.verdict_code)
+    if fill_mode == "partial":
         is_applicable = is_applicable & is_settled
     # Whether an unjudged cell is filled by 1.
-    is_one = scenario == "high"
-    if scenario == "counted":
+    is_one = fill_mode == "high"
+    if fill_mode == "counted":
         is_one = is_penalty and rule != "gear"
     # A stopped cell is the worst case: no gain, and the full penalty.
-    filled_value = np.where(is_stopped, float(is_penalty), columns.value)
-    filled_met = np.where(is_stopped, is_penalty, columns.met)
+    filled_value = np.where(is_stopped_by_gate, float(is_penalty), columns.value)
+    filled_met = np.where(is_stopped_by_gate, is_penalty, columns.met)
     value = np.where(is_settled, filled_value, float(is_one))
     met = np.where(is_settled, filled_met, is_one)
     # A stopped response supports no gain and reduces no penalty.
-    is_answered = is_settled & ~is_stopped
+    is_answered = is_settled & ~is_stopped_by_gate
     if spec_input.reduce is not None and value.shape[1] > 1:
         return _fold_columns(value, met, is_answered, is_applicable, spec_input.reduce)
     return FilledCells(value, met, is_answered, is_applicable)
 
 
-def _keep_last(turns: Sequence[ScoreArrays], counts_skipped: bool) -> list[ScoreArrays]:
+def _keep_last_applicable_turn(
+    turns: Sequence[ScoreArrays], counts_skipped_turns: bool
+) -> list[ScoreArrays]:
     """Return the turns; those before the last one to which the question applies are ABSENT."""
-    skipped_codes = (ABSENT,) if counts_skipped else (ABSENT, NOT_APPLICABLE)
+    skipped_codes = (ABSENT_CODE,) if counts_skipped_turns else (ABSENT_CODE, NOT_APPLICABLE_CODE)
     is_open = np.ones((len(turns[0].verdict_code), 1), dtype=np.bool_)
     kept = []
     for turn in reversed(turns):
-        verdict_code = np.where(is_open, turn.verdict_code, ABSENT).astype(np.int8)
+        verdict_code = np.where(is_open, turn.verdict_code, ABSENT_CODE).astype(np.int8)
         kept.append(turn._replace(verdict_code=verdict_code))
         is_open = is_open & np.isin(verdict_code, skipped_codes).all(axis=1, keepdims=True)
     return kept[::-1]
@@ -656,11 +689,11 @@ def _reduce_turn_scores(
     # Each is [T,R,K].
     value, met, judged, applicable = map(np.stack, zip(*turns, strict=True))
     count = count_true(applicable, axis=0)
-    has_turn = np.greater(count, 0.0)
-    divisor = np.where(has_turn, count, 1.0)
-    is_failure = applicable & (met == is_penalty)
+    has_applicable_turn = np.greater(count, 0.0)
+    divisor = np.where(has_applicable_turn, count, 1.0)
+    is_failed_turn = applicable & (met == is_penalty)
     if reduction == "first_failure":
-        before = applicable & ~_has_failed(is_failure)
+        before = applicable & ~_has_failed_so_far(is_failed_turn)
         share = count_true(before, axis=0) / divisor
         reduced_share = 1.0 - share if is_penalty else share
     elif reduction == "min":
@@ -668,13 +701,17 @@ def _reduce_turn_scores(
     else:
         reduced_share = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
     if reduction in ("first_failure", "min"):
-        is_met = is_failure.any(axis=0) == is_penalty
+        is_met = is_failed_turn.any(axis=0) == is_penalty
     else:
         met_count = count_true(applicable & met, axis=0)
         is_met = np.asarray(met_count * 2 >= divisor)
-    is_complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
-    value_or_zero = np.where(has_turn, reduced_share, 0.0)
-    return FilledCells(value_or_zero, is_met & has_turn, is_complete, has_turn)
+    is_complete = np.where(
+        has_applicable_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0)
+    )
+    value_or_zero = np.where(has_applicable_turn, reduced_share, 0.0)
+    return FilledCells(
+        value_or_zero, is_met & has_applicable_turn, is_complete, has_applicable_turn
+    )
 
 
 def deciding_turns(
@@ -683,15 +720,17 @@ def deciding_turns(
     """Return which turns' verdicts give a response its value, [T,R]: all of a mean, else those of the worst value, the
     last one that applies, or the turns up to the first failure."""
     value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
-    is_deciding = applicable
+    is_deciding_turn = applicable
     if reduction == "min":
-        is_deciding = applicable & (value == _worst_value(value, applicable, is_penalty))
+        is_deciding_turn = applicable & (value == _worst_value(value, applicable, is_penalty))
     elif reduction == "first_failure":
-        is_failure = applicable & (met == is_penalty)
-        has_failed = _has_failed(is_failure)
-        is_first = is_failure & ~np.concatenate([np.zeros_like(is_failure[:1]), has_failed[:-1]])
-        is_deciding = applicable & (~has_failed | is_first)
-    return np.asarray(is_deciding.any(axis=2))
+        is_failed_turn = applicable & (met == is_penalty)
+        has_failed = _has_failed_so_far(is_failed_turn)
+        is_first_failure = is_failed_turn & ~np.concatenate(
+            [np.zeros_like(is_failed_turn[:1]), has_failed[:-1]]
+        )
+        is_deciding_turn = applicable & (~has_failed | is_first_failure)
+    return np.asarray(is_deciding_turn.any(axis=2))
 
 
 def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
@@ -701,11 +740,11 @@ def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
     return np.asarray(np.where(applicable, value, 1.0).min(axis=0))
 
 
-def _has_failed(is_failure: Bools) -> Bools:
+def _has_failed_so_far(is_failed_turn: Bools) -> Bools:
     """Return for each turn whether it or one before it fails, from which turns fail, [T,R,K] each."""
-    has_failed = np.zeros_like(is_failure[0])
+    has_failed = np.zeros_like(is_failed_turn[0])
     masks = []
-    for turn in is_failure:
+    for turn in is_failed_turn:
         has_failed = has_failed | turn
         masks.append(has_failed)
     return np.stack(masks)
@@ -716,25 +755,25 @@ def _fold_columns(
 ) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
     count = count_true(applicable)
-    has_applicable = np.greater(count, 0.0)
-    divisor = np.where(has_applicable, count, 1.0)
+    has_applicable_cell = np.greater(count, 0.0)
+    divisor = np.where(has_applicable_cell, count, 1.0)
     if reduce == "mean":
-        folded_value = aggregation.total(np.where(applicable, value, 0.0)) / divisor
+        reduced_value = aggregation.total(np.where(applicable, value, 0.0)) / divisor
     elif reduce == "median":
         # Sorted behind all scores, a cell that does not apply is beyond the count.
-        folded_value = _median(np.where(applicable, value, np.inf), count)
+        reduced_value = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
         least_value = np.min(np.where(applicable, value, 1.0), axis=1)
-        folded_value = np.where(has_applicable, least_value, 0.0)
+        reduced_value = np.where(has_applicable_cell, least_value, 0.0)
     else:
-        folded_value = np.max(np.where(applicable, value, 0.0), axis=1)
+        reduced_value = np.max(np.where(applicable, value, 0.0), axis=1)
     met_count = count_true(applicable & met)
     is_met = np.asarray(met_count * 2 >= divisor)
-    complete = np.where(
-        has_applicable, (is_answered | ~applicable).all(axis=1), is_answered.all(axis=1)
+    is_complete = np.where(
+        has_applicable_cell, (is_answered | ~applicable).all(axis=1), is_answered.all(axis=1)
     )
     return FilledCells(
-        folded_value[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
+        reduced_value[:, None], is_met[:, None], is_complete[:, None], has_applicable_cell[:, None]
     )
 
 
@@ -752,31 +791,31 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    dropped_names = set()
+    dropped_question_ids = set()
     for spec in decision.counting_specs:
         for spec_input in spec.inputs.values():
             for name in spec_input.questions:
                 verdict_code = table.effective_columns(name, spec_input).verdict_code
                 if lacks_score(verdict_code).any():
-                    dropped_names.add(name)
-    return frozenset(dropped_names)
+                    dropped_question_ids.add(name)
+    return frozenset(dropped_question_ids)
 
 
-def _is_unsure(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:
+def _is_below_min_confidence(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:
     """Return which answers, [R,K], are less confident than an input requires."""
     return _is_answered(columns.verdict_code) & (columns.confidence < spec_input.min_confidence)
 
 
 def _is_answered(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells hold an answer of the evaluator: a score, or that the question does not apply."""
-    return np.asarray((verdict_code == OK) | (verdict_code == JUDGED_NOT_APPLICABLE))
+    return np.asarray((verdict_code == OK_CODE) | (verdict_code == JUDGED_NOT_APPLICABLE_CODE))
 
 
 def has_score(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells have a score: a verdict, or the one that a gate gives."""
-    return np.asarray((verdict_code == OK) | (verdict_code == STOPPED))
+    return np.asarray((verdict_code == OK_CODE) | (verdict_code == STOPPED_CODE))
 
 
 def lacks_score(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells were requested and have no score."""
-    return (verdict_code >= ABSTAINED) & (verdict_code <= FAILED_BY_INFRASTRUCTURE)
+    return (verdict_code >= ABSTAINED_CODE) & (verdict_code <= FAILED_BY_INFRASTRUCTURE_CODE)

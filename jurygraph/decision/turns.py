@@ -9,7 +9,7 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.table import VerdictTable, build_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED_RESPONSE
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -17,7 +17,7 @@ def fold_turns(
     verdicts: Sequence[RecordedVerdict],
     decision: Decision,
     questions: Iterable[Question],
-    seat_of: Callable[[RecordedVerdict], object],
+    get_seat: Callable[[RecordedVerdict], object],
 ) -> Iterator[RecordedVerdict]:
     """Yield the verdicts about a response; those on turns become one for each seat, such as a judge.
 
@@ -35,9 +35,9 @@ def fold_turns(
         if question.id not in uses:
             yield from question_verdicts
             continue
-        answered_verdicts = [verdict for verdict in question_verdicts if verdict.responses]
-        for seat in dict.fromkeys(map(seat_of, answered_verdicts or question_verdicts)):
-            seat_verdicts = [v for v in question_verdicts if not v.responses or seat_of(v) == seat]
+        verdicts_with_responses = [verdict for verdict in question_verdicts if verdict.responses]
+        for seat in dict.fromkeys(map(get_seat, verdicts_with_responses or question_verdicts)):
+            seat_verdicts = [v for v in question_verdicts if not v.responses or get_seat(v) == seat]
             is_whole = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
             yield _fold_turns(seat_verdicts, is_whole, decision.rule, question, *uses[question.id])
 
@@ -55,12 +55,14 @@ def _fold_turns(
     Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response.
     """
     weight = use.weights[use.questions.index(question.id)]
-    use_of_question = use.model_copy(
+    single_question_input = use.model_copy(
         update={"questions": (question.id,), "weights": (weight,), "judge": None}
     )
     counted_verdicts = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
     table = build_table([question], [verdicts[0].about], counted_verdicts)
-    cells = table.score_matrix(use_of_question, rule, spec.direction, "counted", spec.met_from)
+    cells = table.score_matrix(
+        single_question_input, rule, spec.direction, "counted", spec.met_from
+    )
     is_judged = is_whole and bool(cells.judged.all() and cells.applicable.all())
     applicable_verdicts = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
     typical_verdict = next(
@@ -80,10 +82,12 @@ def _fold_turns(
 
 def is_about_response(question: Question) -> bool:
     """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
-    return question.scope in ("response", "group") and question.material == SUBMITTED_RESPONSE
+    return (
+        question.scope in ("response", "group") and question.material == SUBMITTED_RESPONSE_MATERIAL
+    )
 
 
-def question_values(
+def values_by_question(
     decision: Decision,
     questions: Iterable[Question],
     responses: Sequence[str],
@@ -102,23 +106,29 @@ def question_values(
                 inputs_by_question.setdefault(name, []).append(use)
         for name, inputs in inputs_by_question.items():
             uses[name] = spec.direction, spec.met_from, inputs
-    by_id = {question.id: question for question in questions if is_about_response(question)}
+    question_by_id = {
+        question.id: question for question in questions if is_about_response(question)
+    }
     table: VerdictTable | None = None
     values = {}
-    for name, question in by_id.items():
+    for name, question in question_by_id.items():
         direction, met_from, inputs = uses.get(name, (1, MET_THRESHOLD, []))
         if question.seats == 1 and not any(name in use.calibration for use in inputs):
             continue
         if table is None:
-            verdicts = [verdict for verdict in read_verdicts() if verdict.question in by_id]
-            table = build_table(list(by_id.values()), responses, verdicts)
+            verdicts = [
+                verdict for verdict in read_verdicts() if verdict.question in question_by_id
+            ]
+            table = build_table(list(question_by_id.values()), responses, verdicts)
         columns = []
         weights = []
         for use in inputs or [ComponentInput(questions=(name,), weights=(1.0,))]:
             weight = use.weights[use.questions.index(name)]
-            use_of_question = use.model_copy(update={"questions": (name,), "weights": (weight,)})
+            single_question_input = use.model_copy(
+                update={"questions": (name,), "weights": (weight,)}
+            )
             cells = table.score_matrix(
-                use_of_question, decision.rule, direction, "partial", met_from
+                single_question_input, decision.rule, direction, "partial", met_from
             )
             columns.append(cells.value)
             weights.append(np.where(cells.applicable, use.input_weight, 0.0))

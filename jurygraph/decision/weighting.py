@@ -53,7 +53,7 @@ def weigh_stakeholders(
         total = float(aggregation.total([config.fixed[name] for name in names]))
         weights = {name: config.fixed[name] / total for name in names}
     else:
-        weights, terms = _calibrated_weights(task, people, config, find_tensions)
+        weights, terms = _weights_from_difficulty(task, people, config, find_tensions)
     for name, weight in weights.items():
         if weight == 0.0:
             raise PlanError(
@@ -72,7 +72,7 @@ def refuse_unknown_stakeholders(names: Iterable[str], stakeholders: Collection[s
             raise ConfigError(f"weights.fixed.{name}: no task has a stakeholder {name!r}; {hint}")
 
 
-def _calibrated_weights(
+def _weights_from_difficulty(
     task: Task, people: Sequence[Stakeholder], config: WeightsConfig, find_tensions: TensionFinder
 ) -> tuple[dict[str, float], dict[str, Any]]:
     for person in people:
@@ -89,23 +89,23 @@ def _calibrated_weights(
     conflict = []
     for person in people:
         # s_i: the strengths of a stakeholder's tensions, summed in the order of the partners
-        strengths = [tension["strength"] for tension in tensions[person.id].values()]
-        conflict.append(float(aggregation.total(strengths)))
+        tension_strengths = [tension["strength"] for tension in tensions[person.id].values()]
+        conflict.append(float(aggregation.total(tension_strengths)))
     d = aggregation.stakeholders.difficulty(
         hard_restrictiveness, soft_restrictiveness, conflict, config.gamma, config.beta
     )
     w = aggregation.stakeholders.weights(d, config.temperature)
     terms = {}
     for i, person in enumerate(people):
-        person_terms: dict[str, Any] = {
+        difficulty_terms: dict[str, Any] = {
             "hard": float(aggregation.total(hard_restrictiveness[i])),
             "soft": float(aggregation.total(soft_restrictiveness[i])),
             "conflict": conflict[i],
             "difficulty": float(d[i]),
         }
         if tensions[person.id]:
-            person_terms["tensions"] = tensions[person.id]
-        terms[person.id] = person_terms
+            difficulty_terms["tensions"] = tensions[person.id]
+        terms[person.id] = difficulty_terms
     return {person.id: float(w[i]) for i, person in enumerate(people)}, terms
 
 
@@ -128,19 +128,19 @@ def _tensions_by_partner(
     for tension in task.tensions:
         first_id, second_id = sorted(tension.between)
         tensions_by_pair[first_id, second_id].append(tension)
-    by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
+    tensions_by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
     for first, second in combinations(people, 2):
         declared_tensions = tensions_by_pair.get((first.id, second.id), [])
         # Sorted, so that the order in which they are declared changes no sum.
         strengths = sorted(tension.strength for tension in declared_tensions)
-        read_tensions = [t for t in declared_tensions if isinstance(t, ReadTension)]
-        why = sorted(tension.reason for tension in read_tensions if tension.reason)
+        tensions_read_by_model = [t for t in declared_tensions if isinstance(t, ReadTension)]
+        why = sorted(tension.reason for tension in tensions_read_by_model if tension.reason)
         if not declared_tensions:
             found = find_tensions(first, second)
             strengths = [tension.strength for tension in found]
             why = [f"{tension.first} and {tension.second}: {tension.why}" for tension in found]
         if strengths:
             total = float(aggregation.total(strengths))
-            by_partner[first.id][second.id] = {"strength": total, "why": why}
-            by_partner[second.id][first.id] = {"strength": total, "why": list(why)}
-    return by_partner
+            tensions_by_partner[first.id][second.id] = {"strength": total, "why": why}
+            tensions_by_partner[second.id][first.id] = {"strength": total, "why": list(why)}
+    return tensions_by_partner

@@ -6,19 +6,19 @@ from typing import Any
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
-from jurygraph.display import ShortRepr, draw_as_pages_do
+from jurygraph.display import ShortRepr, draw_notebook_html
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import (
     Change,
     PointsLine,
-    by_cost,
+    build_term_line,
     change_sentences,
-    find_changes,
-    term_line,
-    to_sentences,
+    find_what_if_changes,
+    points_line_sort_key,
+    reward_sentences,
 )
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.messages import escape_hidden
+from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
 from jurygraph.schema.frozen_model import require_type
 
@@ -63,8 +63,8 @@ class Explanation(ShortRepr):
         lines = []
         for component in self.explained.terms:
             if component.term.contribution is not None and component.term.weight:
-                lines.append(term_line(component))
-        return tuple(sorted(lines, key=by_cost))
+                lines.append(build_term_line(component))
+        return tuple(sorted(lines, key=points_line_sort_key))
 
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
@@ -76,14 +76,14 @@ class Explanation(ShortRepr):
 
     @cached_property
     def _changes(self) -> Sequence[Change]:
-        return find_changes(self.explained, self._questions, self._group, self._combiners())
+        return find_what_if_changes(self.explained, self._questions, self._group, self._combiners())
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, and on request the changes that would raise or lower the reward."""
         changes = (
             change_sentences(self._changes, self.trace.reward.value is not None) if what_if else ()
         )
-        return [*to_sentences(self.explained, self.lines), *changes]
+        return [*reward_sentences(self.explained, self.lines), *changes]
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
@@ -101,10 +101,10 @@ class Explanation(ShortRepr):
         return content
 
     def __str__(self) -> str:
-        return "\n".join(map(escape_hidden, self.sentences()))
+        return "\n".join(map(escape_hidden_characters, self.sentences()))
 
     def _repr_html_(self) -> str:
-        return draw_as_pages_do("draw_explanation", self)
+        return draw_notebook_html("draw_explanation", self)
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         reward = self.trace.reward
@@ -130,7 +130,7 @@ def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
     return combiners
 
 
-_GROUP_HINT = "give all traces of jury.score(task, responses)"
+_WHOLE_GROUP_HINT = "give all traces of jury.score(task, responses)"
 
 
 def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = ()) -> Explanation:
@@ -147,12 +147,12 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
     """
     require_type("trace", trace, Trace, "give one of jury.score(task, responses)")
     require_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
-    require_type("group", group, Sequence, _GROUP_HINT)
+    require_type("group", group, Sequence, _WHOLE_GROUP_HINT)
     for index, member in enumerate(group):
-        require_type(f"group[{index}]", member, Trace, _GROUP_HINT)
+        require_type(f"group[{index}]", member, Trace, _WHOLE_GROUP_HINT)
         if member.group != trace.group:
             raise InputError(
-                f"group[{index}]: belongs to another group of responses; {_GROUP_HINT}"
+                f"group[{index}]: belongs to another group of responses; {_WHOLE_GROUP_HINT}"
             )
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import (
-    ROUNDING_ERROR,
+    ROUNDING_TOLERANCE,
+    add_setting_to_note,
     compute_rewards,
-    explain_note,
     has_independent_rows,
 )
 from jurygraph.errors import InputError, TraceMismatch
@@ -23,17 +23,22 @@ from jurygraph.explanation.terms import (
     ExplainedTrace,
     ExplainedVerdict,
 )
-from jurygraph.messages import format_factor, format_plain, join_names, shorten
+from jurygraph.messages import (
+    format_factor_for_sentence,
+    format_number_for_sentence,
+    join_names,
+    shorten,
+)
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.lookup import TOOL_SOURCE
-from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction
+from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _MIN_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
-_MAX_REASON = 300
-_MAX_QUOTE = 120
+_MAX_REASON_LENGTH = 300
+_MAX_QUOTE_LENGTH = 120
 _MAX_REASONS_LISTED = 3
 _OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
@@ -73,13 +78,13 @@ class PointsLine(FrozenModel):
         """Describe the line so that its points follow from the numbers in it, with the words of these criteria."""
         is_penalty = self.weight < 0
         is_gain = not self.has_loss and (self.points > 0 or not is_penalty)
-        points = f"Lost {format_plain(self.lost)}"
+        points = f"Lost {format_number_for_sentence(self.lost)}"
         if is_gain:
-            points = f"Gained {format_plain(self.points)}"
+            points = f"Gained {format_number_for_sentence(self.points)}"
         names = join_names([criteria.get((self.component, name), name) for name in self.names])
         if is_penalty:
             names = f"penalty {names}"
-        value = format_plain(self.value)
+        value = format_number_for_sentence(self.value)
         answer = value
         if self.answer:
             answer = f"{self.answer} ({value})"
@@ -89,7 +94,9 @@ class PointsLine(FrozenModel):
         if len(self.names) > 1:
             names += ", each"
             times = f" × {len(self.names)}"
-        text = f"{points}: {names} {answer}, weight {format_factor(self.weight)}{times}"
+        text = (
+            f"{points}: {names} {answer}, weight {format_factor_for_sentence(self.weight)}{times}"
+        )
         if self.note:
             text += f"; {self.note}"
         if self.reason:
@@ -97,7 +104,7 @@ class PointsLine(FrozenModel):
         return text
 
 
-class _Part(NamedTuple):
+class _ComponentPart(NamedTuple):
     """A summand of a component, a question or an input: its value in [0, 1] times its signed share."""
 
     name: str
@@ -107,7 +114,7 @@ class _Part(NamedTuple):
     note: str = ""
 
 
-def term_line(component: ExplainedTerm) -> PointsLine:
+def build_term_line(component: ExplainedTerm) -> PointsLine:
     term = component.term
     parts = _summands(component)
     only_part = parts[0] if len(parts) == 1 else None
@@ -117,26 +124,28 @@ def term_line(component: ExplainedTerm) -> PointsLine:
         notes.append(only_part.note)
         verdicts = only_part.verdicts
     elif not parts:
-        notes += _rule_notes(component)
+        notes += _describe_component_rule(component)
         verdicts = component.verdicts
     if component.combiner.counts_criteria:
         notes.append(component.combiner.describe_rule(component.params))
     if not component.is_judged:
         verdicts = ()
     note = "; ".join(filter(None, notes))
-    summand = _Part(term.name, term.value or 0.0, 1.0, verdicts, note)
+    summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, summand, (term.name,))
     if only_part:
         return line
     return line.model_copy(update={"parts": _part_lines(component, parts)})
 
 
-def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
+def points_line_sort_key(line: PointsLine) -> tuple[float, float, Sequence[str]]:
     """Return the sort key of a line; what is printed alike is ordered by name."""
     return -round(line.lost, 4), -round(line.points, 4), line.names
 
 
-def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
+def _points_line(
+    component: ExplainedTerm, part: _ComponentPart, names: tuple[str, ...]
+) -> PointsLine:
     weight = component.term.weight * part.share
     points = weight * part.value
     lost_points = max(weight, 0.0, points) - points
@@ -157,41 +166,47 @@ def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) 
         value=part.value,
         weight=weight,
         answer=answer,
-        note="; ".join(filter(None, (part.note, _describe_split(component, part.verdicts)))),
+        note="; ".join(
+            filter(None, (part.note, _describe_judge_disagreement(component, part.verdicts)))
+        ),
         reason=reason,
     )
 
 
-def _describe_split(component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict]) -> str:
+def _describe_judge_disagreement(
+    component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict]
+) -> str:
     """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
     folds = {use.reduce for use in component.inputs.values()}
     rule = ", and their majority counts" if folds == {"majority"} else ""
-    by_label: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    scores_by_label: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.counted is not None:
-            by_label[verdict.label].append((_judge_of(verdict), verdict.counted))
-    splits = []
-    for label, votes in by_label.items():
+            scores_by_label[verdict.label].append((_judge_name(verdict), verdict.counted))
+    disagreement_texts = []
+    for label, votes in scores_by_label.items():
         judges, scores = map(set, zip(*votes, strict=True))
         if len(judges) > 1 and len(scores) > 1:
-            lead = f"{label}: " if len(by_label) > 1 else ""
-            votes_text = ", ".join(f"{judge} {format_plain(score)}" for judge, score in votes)
-            splits.append(f"{lead}{votes_text}")
-    if not splits:
+            label_prefix = f"{label}: " if len(scores_by_label) > 1 else ""
+            scores_text = ", ".join(
+                f"{judge} {format_number_for_sentence(score)}" for judge, score in votes
+            )
+            disagreement_texts.append(f"{label_prefix}{scores_text}")
+    if not disagreement_texts:
         return ""
     more = (
-        f"; and {len(splits) - _MAX_REASONS_LISTED} more"
-        if len(splits) > _MAX_REASONS_LISTED
+        f"; and {len(disagreement_texts) - _MAX_REASONS_LISTED} more"
+        if len(disagreement_texts) > _MAX_REASONS_LISTED
         else ""
     )
-    return f"judges differ{rule}: {'; '.join(splits[:_MAX_REASONS_LISTED])}{more}"
+    return f"judges differ{rule}: {'; '.join(disagreement_texts[:_MAX_REASONS_LISTED])}{more}"
 
 
-def _judge_of(verdict: ExplainedVerdict) -> str:
+def _judge_name(verdict: ExplainedVerdict) -> str:
     return verdict.verdict.judge or "the model"
 
 
-def _describe_answer(part: _Part) -> str:
+def _describe_answer(part: _ComponentPart) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
     answers = set()
     for verdict in part.verdicts:
@@ -200,21 +215,23 @@ def _describe_answer(part: _Part) -> str:
     return (answers.pop() or "") if len(answers) == 1 else ""
 
 
-def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[PointsLine, ...]:
+def _part_lines(
+    component: ExplainedTerm, parts: Sequence[_ComponentPart]
+) -> tuple[PointsLine, ...]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     names = []
     for part in parts:
         labels = {verdict.name for verdict in part.verdicts}
         names.append(min(labels) if len(labels) == 1 else part.name)
     counts = Counter(names)
-    own_counts = Counter(part.name for part in parts)
+    part_counts = Counter(part.name for part in parts)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
         line = _points_line(component, part, ())
         # Parts whose verdicts have the same name are told apart by their own, and those of a panel by their judge.
         unique_name = name if counts[name] == 1 else part.name
-        judges = sorted(set(map(_judge_of, part.verdicts)))
-        if own_counts[part.name] > 1 and judges:
+        judges = sorted(set(map(_judge_name, part.verdicts)))
+        if part_counts[part.name] > 1 and judges:
             unique_name = f"{name} by {join_names(judges)}"
         groups.setdefault(line, []).append(unique_name)
     lines = []
@@ -225,10 +242,10 @@ def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[Point
             "lost": line.lost * len(equal_names),
         }
         lines.append(line.model_copy(update=update))
-    return tuple(sorted(lines, key=by_cost))
+    return tuple(sorted(lines, key=points_line_sort_key))
 
 
-def _summands(component: ExplainedTerm) -> list[_Part]:
+def _summands(component: ExplainedTerm) -> list[_ComponentPart]:
     """Return the summands of a component; empty if it is not a sum of its inputs."""
     term = component.term
     is_sum = component.combiner.is_sum or len(component.inputs) == 1
@@ -239,29 +256,33 @@ def _summands(component: ExplainedTerm) -> list[_Part]:
         applicable_inputs = component.inputs.keys() - component.inapplicable
         values = dict.fromkeys(applicable_inputs, term.value)
     # elsewhere the mean of a penalty alone has its weight without the sign
-    has_signs = component.combiner.counts_criteria
+    has_signed_weights = component.combiner.counts_criteria
     weights = {}
     for name, use in component.inputs.items():
         if name in values:
-            weights[name] = use.signed_weight if has_signs else use.input_weight
+            weights[name] = use.signed_weight if has_signed_weights else use.input_weight
     total = sum(weight for weight in weights.values() if weight > 0)
     if total <= 0:
         return []
     # Nothing may lower a penalty.
     if term.weight < 0 and min(weights.values()) < 0:
         return []
-    parts: list[_Part] = []
+    parts: list[_ComponentPart] = []
     for name, weight in weights.items():
-        parts += _split_input(component, name, values[name], weight / total)
+        parts += _input_parts(component, name, values[name], weight / total)
     value = sum(part.share * part.value for part in parts)
-    best = sum(part.share for part in parts if part.share > 0)
-    is_sum_exact = isclose(value, term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
+    best_total = sum(part.share for part in parts if part.share > 0)
+    is_sum_exact = isclose(value, term.value, abs_tol=1e-9) and isclose(
+        best_total, 1.0, abs_tol=1e-9
+    )
     return parts if is_sum_exact else []
 
 
-def _split_input(component: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
+def _input_parts(
+    component: ExplainedTerm, name: str, value: float, share: float
+) -> list[_ComponentPart]:
     """Return the questions of an input if their mean is its value, else the whole input."""
-    questions = list(component.questions_of(name))
+    questions = list(component.question_means_of_input(name))
     verdicts = component.verdicts_of(name)
     total = sum(weight for _, weight, _ in questions)
     unreduced_mean = value
@@ -269,18 +290,22 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
         unreduced_mean = sum(weight * mean for _, weight, mean in questions) / total
     if not isclose(unreduced_mean, value, abs_tol=1e-9):
         note = _describe_reduction(component, name, unreduced_mean, value)
-        return [_Part(name, value, share, verdicts, note)]
+        return [_ComponentPart(name, value, share, verdicts, note)]
     if len(questions) < 2:
-        return [_Part(name, value, share, verdicts, _describe_turns(component, name))]
+        return [
+            _ComponentPart(name, value, share, verdicts, _describe_turn_reduction(component, name))
+        ]
     parts = []
     for question, weight, mean in questions:
-        note = _describe_turns(component, name, question)
+        note = _describe_turn_reduction(component, name, question)
         question_verdicts = component.verdicts_of(name, question)
-        parts.append(_Part(question, mean, share * weight / total, question_verdicts, note))
+        parts.append(
+            _ComponentPart(question, mean, share * weight / total, question_verdicts, note)
+        )
     return parts
 
 
-_TURN_RULE_WORDS: Mapping[TurnReduction, str] = {
+_TURN_REDUCTION_PHRASES: Mapping[TurnReduction, str] = {
     "mean": "the mean of its turns",
     "min": "the worst of its turns",
     "last": "its last turn",
@@ -288,11 +313,13 @@ _TURN_RULE_WORDS: Mapping[TurnReduction, str] = {
 }
 
 
-def _describe_turns(component: ExplainedTerm, name: str, question: str | None = None) -> str:
+def _describe_turn_reduction(
+    component: ExplainedTerm, name: str, question: str | None = None
+) -> str:
     """Return how the turns of a conversation gave an input, or one of its questions, its value."""
     turns = component.inputs[name].turns
     reductions = {reduction for judged, reduction in turns.items() if question in (None, judged)}
-    return _TURN_RULE_WORDS[reductions.pop()] if len(reductions) == 1 else ""
+    return _TURN_REDUCTION_PHRASES[reductions.pop()] if len(reductions) == 1 else ""
 
 
 def _describe_reduction(
@@ -302,34 +329,38 @@ def _describe_reduction(
     names = list(component.inputs)
     edges = component.combiner.prerequisites(component.params)
     parents = [
-        _describe_parent(component, names[parent], retention)
+        _describe_prerequisite(component, names[parent], retention)
         for parent, child, retention in sorted(edges, key=lambda edge: edge[:2])
         if names[child] == name
     ]
     if parents:
-        factor = format_plain(value / unreduced_mean if unreduced_mean else 1.0)
+        factor = format_number_for_sentence(value / unreduced_mean if unreduced_mean else 1.0)
         verdicts = component.verdicts_of(name)
         native = ""
         if len(verdicts) == 1 and verdicts[0].native:
             native = f" ({verdicts[0].native})"
-        product = f"{format_plain(unreduced_mean)}{native} × {factor}"
-        return f"{format_plain(value)} = {product}, by {'; '.join(parents)}"
+        product = f"{format_number_for_sentence(unreduced_mean)}{native} × {factor}"
+        return f"{format_number_for_sentence(value)} = {product}, by {'; '.join(parents)}"
     is_capped = component.params.get("cap") and value < unreduced_mean
-    return f"{format_plain(unreduced_mean)}, capped by its hard constraints" if is_capped else ""
+    return (
+        f"{format_number_for_sentence(unreduced_mean)}, capped by its hard constraints"
+        if is_capped
+        else ""
+    )
 
 
-def _describe_parent(component: ExplainedTerm, name: str, retention: float | None) -> str:
+def _describe_prerequisite(component: ExplainedTerm, name: str, retention: float | None) -> str:
     """Describe a prerequisite: its value, and how much of a child it leaves where it is not met."""
     value = component.parts.get(name)
-    state = "without a value" if value is None else f"at {format_plain(value)}"
+    state = "without a value" if value is None else f"at {format_number_for_sentence(value)}"
     if name in component.unjudged:
         state = "not judged"
     if retention is not None:
-        state += f", λ {format_plain(retention)}"
+        state += f", λ {format_number_for_sentence(retention)}"
     return f"{name} {state}"
 
 
-def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
+def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
     """Describe how a component that is no weighted mean follows from its parts."""
     if not component.parts:
         return
@@ -343,10 +374,10 @@ def _rule_notes(component: ExplainedTerm) -> Iterator[str]:
         weight = component.diagnostics.get(f"weight of {name}")
         if is_weighted:
             weight = component.inputs[name].input_weight / total
-        remarks = [] if weight is None else [f"weight {format_plain(weight)}"]
+        remarks = [] if weight is None else [f"weight {format_number_for_sentence(weight)}"]
         remarks += ["not judged"] if component.is_unjudged_part(name) else []
         suffix = f" ({', '.join(remarks)})" if remarks else ""
-        values.append(f"{name} {format_plain(value)}{suffix}")
+        values.append(f"{name} {format_number_for_sentence(value)}{suffix}")
     separator = " × " if combiner.is_product else ", "
     yield separator.join(values)
     if component.inapplicable:
@@ -367,28 +398,30 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     has_several_labels = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels: dict[str, list[str]] = {}
-    costs: dict[str, float] = {}
+    loss_by_text: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
             names = [verdict.label] if has_several_labels else []
-            names += [_judge_of(verdict)] if has_judges else []
+            names += [_judge_name(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
-            costs[text] = costs.get(text, 0.0) + verdict.shortfall
+            loss_by_text[text] = loss_by_text.get(text, 0.0) + verdict.shortfall
     if len(labels) > _MAX_REASONS_LISTED:
-        labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
-    losses = []
+        labels = {
+            text: labels[text] for text in sorted(labels, key=lambda text: -loss_by_text[text])
+        }
+    loss_texts = []
     for text, subjects in labels.items():
         names = list(dict.fromkeys(subjects))
-        loss = text
+        loss_text = text
         if has_several_labels or has_judges:
-            loss = f"{join_names(names)}: {text}"
+            loss_text = f"{join_names(names)}: {text}"
         if len(subjects) > len(names):
-            loss += f", {len(subjects)} times"
-        losses.append(loss)
-    if len(losses) > _MAX_REASONS_LISTED:
-        losses[_MAX_REASONS_LISTED:] = [f"and {len(losses) - _MAX_REASONS_LISTED} more"]
-    return "; ".join(losses)
+            loss_text += f", {len(subjects)} times"
+        loss_texts.append(loss_text)
+    if len(loss_texts) > _MAX_REASONS_LISTED:
+        loss_texts[_MAX_REASONS_LISTED:] = [f"and {len(loss_texts) - _MAX_REASONS_LISTED} more"]
+    return "; ".join(loss_texts)
 
 
 def _describe_loss(verdict: ExplainedVerdict) -> str:
@@ -398,37 +431,40 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
         return "discarded"
     if verdict.effect == "gated":
         gate = str(verdict.verdict.gated_by)
-        stopped = "an empty answer" if gate == "empty-response" else f"stopped by {gate}"
-        return f"{stopped}, the worst score"
+        stop_reason = "an empty answer" if gate == "empty-response" else f"stopped by {gate}"
+        return f"{stop_reason}, the worst score"
     if verdict.effect != "deduction":
         return ""
     loss = describe_reason(verdict)
     if verdict.counted == verdict.score:
         return loss
-    calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
+    calibrated = (
+        f"{format_number_for_sentence(verdict.score)}, calibrated to "
+        f"{format_number_for_sentence(verdict.counted)}"
+    )
     return ": ".join(filter(None, (calibrated, loss)))
 
 
 def describe_reason(verdict: ExplainedVerdict) -> str:
     """Return the reason of a verdict and the quotations that support it, shortened."""
-    reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
+    reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON_LENGTH)
     # Quotations of the response that were not found in it are left out.
     evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
     quotes = []
     for found in evidence[:3]:
-        quote = shorten(found.quote, _MAX_QUOTE)
+        quote = shorten(found.quote, _MAX_QUOTE_LENGTH)
         if quote not in reason:
             # Words that a tool found are not those of the response.
-            origin = f" ({found.source})" if found.source.startswith(TOOL_SOURCE) else ""
+            origin = f" ({found.source})" if found.source.startswith(TOOL_SOURCE_PREFIX) else ""
             quotes.append(f"“{quote}”{origin}")
     return ", as in ".join(filter(None, (reason, ", ".join(quotes))))
 
 
-def to_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
+def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
     """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
     reward = explained_trace.trace.reward
     yield _reward_sentence(explained_trace.trace)
-    yield from (f"Why: {explain_note(note)}." for note in reward.notes)
+    yield from (f"Why: {add_setting_to_note(note)}." for note in reward.notes)
     yield from _point_sentences(explained_trace, lines)
     yield from _adjustment_sentences(explained_trace)
     yield from _verdict_sentences(explained_trace.verdicts)
@@ -438,9 +474,9 @@ def to_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -
     judged = f"{counts.judged} judged"
     if counts.discarded:
         judged += f" ({counts.discarded} of them discarded)"
-    set_by_gates = "".join(f"{count} set by {name}, " for name, count in counts.gated.items())
+    gated_counts_text = "".join(f"{count} set by {name}, " for name, count in counts.gated.items())
     yield (
-        f"Verdicts: {counts.total} requested; {judged}, {set_by_gates}{counts.abstained} abstained, "
+        f"Verdicts: {counts.total} requested; {judged}, {gated_counts_text}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     effects = {verdict.effect for verdict in explained_trace.verdicts}
@@ -448,7 +484,10 @@ def to_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -
         return
     low, high = reward.range
     if low != high:
-        yield f"With the missing verdicts the reward would be between {format_plain(low)} and {format_plain(high)}."
+        yield (
+            "With the missing verdicts the reward would be between "
+            f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
+        )
     elif effects & {"unjudged", "discarded"}:
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in effects:
@@ -457,7 +496,7 @@ def to_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -
 
 def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Yield what judges looked up, step by step; verdicts of one investigation share a sentence."""
-    by_id = {lookup.id: lookup for lookup in explained_trace.trace.lookups}
+    lookup_by_id = {lookup.id: lookup for lookup in explained_trace.trace.lookups}
     labels: dict[tuple[str, ...], list[str]] = {}
     for verdict in explained_trace.verdicts:
         if verdict.verdict.lookups:
@@ -465,7 +504,7 @@ def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     for names, subjects in labels.items():
         steps: list[str] = []
         for name in names:
-            lookup = by_id[name]
+            lookup = lookup_by_id[name]
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
         yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
@@ -482,10 +521,10 @@ def _reward_sentence(trace: Trace) -> str:
     subject = f"Response {trace.response_id}{agent} to task {trace.task_id}"
     if reward.value is not None:
         status = "" if reward.status == "ok" else ", a degraded reward"
-        return f"{subject} gets {format_plain(reward.value)}{status}."
+        return f"{subject} gets {format_number_for_sentence(reward.value)}{status}."
     partial = ""
     if reward.partial is not None:
-        partial = f"; the judged part alone would give {format_plain(reward.partial)}"
+        partial = f"; the judged part alone would give {format_number_for_sentence(reward.partial)}"
     return f"{subject} gets no reward: it failed{partial}."
 
 
@@ -503,7 +542,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
                 start = (
                     f"With the missing verdicts as the {rule} rule counts them, the sum would be"
                 )
-        yield f"{start} {describe_sum(lines)}."
+        yield f"{start} {describe_points_sum(lines)}."
     absent_components = []
     weightless_components = []
     for component in explained_trace.terms:
@@ -511,7 +550,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         if term.contribution is None:
             absent_components.append(term.name)
         elif term.weight == 0 and not component.counts_elsewhere:
-            value = format_plain(term.value) if component.is_judged else "not judged"
+            value = format_number_for_sentence(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")
     if absent_components:
         yield f"Not applicable, no effect: {', '.join(absent_components)}."
@@ -519,10 +558,12 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         yield f"Weight 0, no points: {', '.join(weightless_components)}."
 
 
-def describe_sum(lines: Sequence[PointsLine]) -> str:
-    best = format_plain(sum(line.points + line.lost for line in lines))
-    losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
-    return f"{best} at best{losses} = {format_plain(sum(line.points for line in lines))}"
+def describe_points_sum(lines: Sequence[PointsLine]) -> str:
+    best = format_number_for_sentence(sum(line.points + line.lost for line in lines))
+    losses_text = "".join(
+        f" - {format_number_for_sentence(line.lost)}" for line in lines if line.has_loss
+    )
+    return f"{best} at best{losses_text} = {format_number_for_sentence(sum(line.points for line in lines))}"
 
 
 def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
@@ -530,21 +571,21 @@ def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     terms = {component.term.name: component for component in explained_trace.terms}
     for gate in reward.gates:
         yield _describe_gate(gate, terms)
-    yield from (f"{step}." for step in describe_last_steps(explained_trace))
+    yield from (f"{step}." for step in describe_scale_and_clip(explained_trace))
     if not reward.weights_fixed:
         yield "The weights were not fixed before the response was seen."
 
 
-def describe_last_steps(explained_trace: ExplainedTrace) -> Iterator[str]:
+def describe_scale_and_clip(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Yield how scale and clip changed the reward, if they did."""
     decision = explained_trace.decision
     for change in explained_trace.trace.reward.adjustments:
-        before = format_plain(change.before)
-        after = format_plain(change.after)
+        before = format_number_for_sentence(change.before)
+        after = format_number_for_sentence(change.after)
         if change.name == "scale":
-            yield f"Scale: {before} × {format_factor(decision.scale)} = {after}"
+            yield f"Scale: {before} × {format_factor_for_sentence(decision.scale)} = {after}"
         if change.name == "clip" and decision.clip is not None:
-            low, high = map(format_plain, decision.clip)
+            low, high = map(format_number_for_sentence, decision.clip)
             yield f"Clip to {low} to {high}: {before} → {after}"
 
 
@@ -552,14 +593,16 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
     name = f"{gate.kind.capitalize()} gate: {gate.component}"
     if gate.value is None:
         return f"{name} not applicable: no effect."
-    state = f"{name} {format_plain(gate.value)}"
+    state = f"{name} {format_number_for_sentence(gate.value)}"
     if gate.is_worst_case:
         state += " at worst (verdicts are missing)"
-    threshold = format_factor(gate.threshold)
-    is_reached = gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
-    if not is_reached:
+    threshold = format_factor_for_sentence(gate.threshold)
+    is_threshold_crossed = (
+        gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
+    )
+    if not is_threshold_crossed:
         return f"{state} {_OPPOSITE_OPERATOR[gate.op]} {threshold}: no effect."
-    effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"
+    effect = f"reward {format_number_for_sentence(gate.after)} (before: {format_number_for_sentence(gate.before)})"
     reason = describe_losses(terms[gate.component].verdicts)
     if reason:
         effect += f" ({reason})"
@@ -571,7 +614,7 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
     groups: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         for heading, detail in _describe_effects(verdict):
-            reason = shorten(detail.rstrip(" ."), _MAX_REASON)
+            reason = shorten(detail.rstrip(" ."), _MAX_REASON_LENGTH)
             names = groups.setdefault((heading, reason), [])
             names.append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, reason), names in groups.items():
@@ -587,14 +630,16 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
 def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Return a sentence on the questions of which no majority could be made, by what their votes lack."""
     labels: dict[str, list[str]] = {}
-    for ballot in chain.from_iterable(map(explained_trace.list_ballots, explained_trace.terms)):
-        if ballot.is_undecided:
+    for majority_vote in chain.from_iterable(
+        map(explained_trace.list_majority_votes, explained_trace.terms)
+    ):
+        if majority_vote.is_undecided:
             lack = sum(
                 vote.verdict.is_worst_case or vote.effect in ("unjudged", "discarded")
-                for vote in ballot.voting
+                for vote in majority_vote.voting
             )
-            reason = f"{lack} of {len(ballot.voting)} votes are missing or unsupported"
-            labels.setdefault(reason, []).append(ballot.voting[0].label)
+            reason = f"{lack} of {len(majority_vote.voting)} votes are missing or unsupported"
+            labels.setdefault(reason, []).append(majority_vote.voting[0].label)
     for reason, names in labels.items():
         yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
 
@@ -623,7 +668,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
             # the message of an exception may say little without its type, as that of a KeyError
             kind = f", {failure.kind}" if failure.cause == "evaluator" else ""
             heading += (
-                f" ({failure.name_cause(bool(verdict.calls)).removesuffix(' failure')}{kind})"
+                f" ({failure.describe_cause(bool(verdict.calls)).removesuffix(' failure')}{kind})"
             )
             # a reason given before the failure may say something else than the failure
             reason = failure.message or reason
@@ -632,7 +677,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
 
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
 _MAX_CHANGES_LISTED = 10
-_Key = tuple[str, ...]
+_VerdictGroupKey = tuple[str, ...]
 _ScoresToTry = Mapping[str, float]
 """Scores to try, by question."""
 
@@ -655,10 +700,10 @@ class Change(FrozenModel):
     @property
     def raises_reward(self) -> bool:
         """Return True if the change leads to a higher reward, or to a reward where there is none."""
-        return self.value is not None if self.gain is None else self.gain > ROUNDING_ERROR
+        return self.value is not None if self.gain is None else self.gain > ROUNDING_TOLERANCE
 
 
-def find_changes(
+def find_what_if_changes(
     explained_trace: ExplainedTrace,
     questions: Sequence[Question],
     read_group: Callable[[], Sequence[Trace]],
@@ -675,10 +720,10 @@ def find_changes(
         group = read_group()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    recorded_verdicts = _verdicts_of(group)
+    recorded_verdicts = _distinct_verdicts(group)
 
     def decide(
-        decision: Decision, key: _Key = (), scores: _ScoresToTry | None = None
+        decision: Decision, key: _VerdictGroupKey = (), scores: _ScoresToTry | None = None
     ) -> float | None:
         verdicts = recorded_verdicts
         if scores is not None:
@@ -689,9 +734,12 @@ def find_changes(
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
         return rewards[names.index(trace.response_id)].value
 
-    reward_now = decide(explained_trace.decision)
-    if reward_now != trace.reward.value:
-        expected = f"has reward {format_plain(trace.reward.value)}, and its verdicts give {format_plain(reward_now)}"
+    current_reward = decide(explained_trace.decision)
+    if current_reward != trace.reward.value:
+        expected = (
+            f"has reward {format_number_for_sentence(trace.reward.value)}, and its verdicts "
+            f"give {format_number_for_sentence(current_reward)}"
+        )
         problem = f"the trace of response {trace.response_id!r} {expected}"
         raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
     changes: list[Change] = []
@@ -699,7 +747,7 @@ def find_changes(
     def add(
         kind: ChangeKind, name: str, condition: str, value: float | None, question: str = ""
     ) -> None:
-        gain = None if value is None or reward_now is None else value - reward_now
+        gain = None if value is None or current_reward is None else value - current_reward
         changes.append(
             Change(
                 kind=kind, name=name, question=question, condition=condition, value=value, gain=gain
@@ -725,21 +773,21 @@ def find_changes(
             continue
         question = first.verdict.question
         label = _unique_label(first, labels)
-        common_decision = _common_decision(verdicts)
-        is_best = common_decision is (tried_options[0][1][question] == 1.0)
+        common_answer = _common_answer(verdicts)
+        is_best = common_answer is (tried_options[0][1][question] == 1.0)
         # of verdicts that differ, what counts may be at its best
-        is_best |= _are_judged_differently(verdicts) and tried_options[0][0] == reward_now
+        is_best |= _are_judged_differently(verdicts) and tried_options[0][0] == current_reward
         for value, scores in tried_options[
             : 1 + is_best
         ]:  # the other score if the better one was decided
             condition = (
-                f"{label} were {_describe_option(verdicts, scores[question], common_decision)}"
+                f"{label} were {_describe_score_option(verdicts, scores[question], common_answer)}"
             )
             add("verdict", first.label, condition, value, question)
     for gate, result in zip(explained_trace.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained_trace.decision.gates if other is not gate)
         value = decide(explained_trace.decision.model_copy(update={"gates": rest}))
-        limit = f"{_OPPOSITE_OPERATOR[result.op]} {format_plain(result.threshold)}"
+        limit = f"{_OPPOSITE_OPERATOR[result.op]} {format_number_for_sentence(result.threshold)}"
         condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", condition, value)
     return sorted(
@@ -748,7 +796,7 @@ def find_changes(
     )
 
 
-def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
+def _distinct_verdicts(group: Sequence[Trace]) -> list[RecordedVerdict]:
     """Return each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
     recorded_verdicts: list[RecordedVerdict] = []
     for member in group:
@@ -760,12 +808,12 @@ def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
 
 def group_verdicts_to_try(
     verdicts: Sequence[ExplainedVerdict],
-) -> dict[_Key, list[ExplainedVerdict]]:
+) -> dict[_VerdictGroupKey, list[ExplainedVerdict]]:
     """Return the verdicts that one change changes, by their key; those that do not apply are left out.
 
     The page tries the scores of the same ones.
     """
-    groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
+    groups: dict[_VerdictGroupKey, list[ExplainedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.verdict.status != "not_applicable":
             groups[_verdict_key_without_sample(verdict.verdict)].append(verdict)
@@ -786,12 +834,16 @@ def _unique_label(explained_verdict: ExplainedVerdict, labels: Mapping[str, int]
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful_changes = [change for change in changes if change.raises_reward]
     harmful_changes = [
-        change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
+        change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_TOLERANCE
     ]
     for sign, changes_of_sign in (("+", useful_changes), ("-", harmful_changes)):
         for change in changes_of_sign[:_MAX_CHANGES_LISTED]:
-            gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
-            yield f"If {change.condition}: {format_plain(change.value)}{gain}."
+            gain = (
+                ""
+                if change.gain is None
+                else f" ({sign}{format_factor_for_sentence(abs(change.gain))})"
+            )
+            yield f"If {change.condition}: {format_number_for_sentence(change.value)}{gain}."
         if len(changes_of_sign) > _MAX_CHANGES_LISTED:
             yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
     effect = "raise it" if has_reward else "give it a reward"
@@ -807,7 +859,7 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
     # Verdicts on variants compare no responses of the group.
     submitted_questions = {
-        question.id for question in questions if question.material == SUBMITTED_RESPONSE
+        question.id for question in questions if question.material == SUBMITTED_RESPONSE_MATERIAL
     }
     needed_ids = {trace.response_id}
     for verdict in trace.verdicts:
@@ -820,7 +872,7 @@ def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Que
         )
 
 
-def _verdict_key_without_sample(verdict: RecordedVerdict) -> _Key:
+def _verdict_key_without_sample(verdict: RecordedVerdict) -> _VerdictGroupKey:
     """Return the identity of a verdict without its sample; all verdicts that one gate settled share theirs."""
     if verdict.gated_by in RESPONSE_GATES:
         return verdict.about, verdict.gated_by or ""
@@ -851,36 +903,39 @@ def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
     )
 
 
-def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
+def _common_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     """Return what all verdicts on a question decided; None where they differ, are graded or do not count."""
-    decisions = set()
+    met_answers = set()
     for explained_verdict in verdicts:
         counts = not explained_verdict.is_mirrored and explained_verdict.effect != "discarded"
-        decisions.add(
+        met_answers.add(
             explained_verdict.verdict.met
             if counts and explained_verdict.verdict.is_binary
             else None
         )
-    return decisions.pop() if len(decisions) == 1 else None
+    return met_answers.pop() if len(met_answers) == 1 else None
 
 
 def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
     return len({explained_verdict.verdict.met for explained_verdict in verdicts}) > 1
 
 
-def _describe_option(
-    verdicts: Sequence[ExplainedVerdict], score: float, common_decision: bool | None
+def _describe_score_option(
+    verdicts: Sequence[ExplainedVerdict], score: float, common_answer: bool | None
 ) -> str:
     """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
     description = _describe_score(verdicts[0], score)
     recorded_scores = sorted(
-        {format_plain(explained_verdict.verdict.score) for explained_verdict in verdicts}
+        {
+            format_number_for_sentence(explained_verdict.verdict.score)
+            for explained_verdict in verdicts
+        }
     )
-    if common_decision is not (score == 1.0) or recorded_scores == [format_plain(score)]:
+    if common_answer is not (score == 1.0) or recorded_scores == [
+        format_number_for_sentence(score)
+    ]:
         return description
-    return (
-        f"certainly {description} ({format_plain(score)} instead of {join_names(recorded_scores)})"
-    )
+    return f"certainly {description} ({format_number_for_sentence(score)} instead of {join_names(recorded_scores)})"
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.decision.table import NOT_APPLICABLE, OK, ScoreArrays
+from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, ScoreArrays
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.schema import RecordedVerdict
 
@@ -28,24 +28,26 @@ def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
     for spec in explained_trace.decision.specs:
         for use in spec.inputs.values():
             for question in use.questions:
-                for voting, columns in explained_trace.ballots(question, use):
-                    votes = [vote.verdict for vote in voting if vote.verdict.scale is not None]
+                for voting_verdicts, columns in explained_trace.ballots(question, use):
+                    votes = [
+                        vote.verdict for vote in voting_verdicts if vote.verdict.scale is not None
+                    ]
                     if votes and votes[0].reviewer is not None:
                         first_votes[question] = votes[0]
-                        values.setdefault(question, []).extend(_read_result(votes, columns))
+                        values.setdefault(question, []).extend(_read_counted_scores(votes, columns))
     return [
         PredictedScore(vote, fmean(values[question]) if values[question] else None)
         for question, vote in first_votes.items()
     ]
 
 
-def _read_result(votes: Sequence[RecordedVerdict], columns: ScoreArrays) -> list[Any]:
+def _read_counted_scores(votes: Sequence[RecordedVerdict], columns: ScoreArrays) -> list[Any]:
     """Return the scores that count, on the reviewer's scale, or those that say that the dimension does not apply."""
     low, high = votes[0].scale or (0.0, 1.0)
     verdict_codes = columns.verdict_code[0]
-    scores = low + columns.value[0, verdict_codes == OK] * (high - low)
-    abstaining_voters = [vote.native for vote in votes if vote.status == "not_applicable"]
+    scores = low + columns.value[0, verdict_codes == OK_CODE] * (high - low)
+    not_applicable_votes = [vote.native for vote in votes if vote.status == "not_applicable"]
     return [
         *scores.round(9).tolist(),
-        *abstaining_voters[: np.count_nonzero(verdict_codes == NOT_APPLICABLE)],
+        *not_applicable_votes[: np.count_nonzero(verdict_codes == NOT_APPLICABLE_CODE)],
     ]

@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
-from jurygraph.decision.combiners import Combiner, Component, Matrices
+from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS, find_plugin_paths, load_combiner
+from jurygraph.decision.combiners import Combiner, Component, InputMatrices
 from jurygraph.decision.table import (
-    ABSENT,
-    NOT_APPLICABLE,
-    OK,
-    Scenario,
+    ABSENT_CODE,
+    NOT_APPLICABLE_CODE,
+    OK_CODE,
     ScoreArrays,
+    UnjudgedFillMode,
     VerdictTable,
     apply_calibration,
     build_table,
@@ -34,12 +34,12 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.frozen_model import PlainParams
-from jurygraph.schema.verdict import RESPONSE_GATES, Unsupported
+from jurygraph.schema.verdict import RESPONSE_GATES, UnsupportedTreatment
 
-Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
+VerdictEffect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-UNSUPPORTED_RULE_WORDS: Mapping[Unsupported | None, str] = {
+UNSUPPORTED_RULE_WORDS: Mapping[UnsupportedTreatment | None, str] = {
     "worst-case": "the worst case counts, because no quotation from the response supports it",
     "tie": "it counts as a tie, because no quotation from a response supports it",
     "stands": "it stands, although no quotation from the response supports it",
@@ -52,11 +52,11 @@ class UnknownCombiner(Combiner):
 
     name = "unknown"
 
-    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
         raise NotImplementedError
 
 
-def combiner_of(spec: ComponentSpec) -> Combiner:
+def find_combiner(spec: ComponentSpec) -> Combiner:
     """Return the combiner of a component; an unknown one if it is not installed.
 
     A stored run is read without running code that it names by a dotted path.
@@ -65,7 +65,7 @@ def combiner_of(spec: ComponentSpec) -> Combiner:
     if combiner is not None:
         return combiner
     # The plugins are looked up only for a name that is not built in.
-    if spec.combiner in BUILTIN_COMBINERS or spec.combiner in installed_plugins("combiner"):
+    if spec.combiner in BUILTIN_COMBINER_PATHS or spec.combiner in find_plugin_paths("combiner"):
         return load_combiner(spec.combiner)
     return UnknownCombiner()
 
@@ -93,7 +93,7 @@ class ExplainedVerdict:
         return self.has_tools and bool(self.verdict.calls) and not self.verdict.lookups
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> VerdictEffect:
         """Return the effect of the verdict on the reward; one of a gate counts at any confidence."""
         verdict = self.verdict
         is_gated = verdict.gated_by in RESPONSE_GATES
@@ -179,7 +179,7 @@ class Ballot(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        return self.columns.verdict_code[0, 0] not in (OK, NOT_APPLICABLE)
+        return self.columns.verdict_code[0, 0] not in (OK_CODE, NOT_APPLICABLE_CODE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,8 +210,8 @@ class ExplainedTrace:
         self.decision = decision
         self._with_tools = {question.id for question in questions if question.tools}
         recorded_verdicts = [verdict for verdict in trace.verdicts if not verdict.superseded]
-        self._turns = _list_turns(recorded_verdicts)
-        self.table = _build_table(trace, questions, recorded_verdicts)
+        self._turns = _count_verdicts_by_turn(recorded_verdicts)
+        self.table = _build_verdict_table(trace, questions, recorded_verdicts)
         self.verdicts = list(self._to_explained_verdicts(recorded_verdicts))
         self._by_question: dict[str, list[ExplainedVerdict]] = {}
         for verdict in self.verdicts:
@@ -233,7 +233,7 @@ class ExplainedTrace:
             discarded=sum(verdict.effect == "discarded" for verdict in self.verdicts),
         )
 
-    def of_questions(
+    def verdicts_of_questions(
         self, questions: Iterable[str], judge: str | None = None
     ) -> list[ExplainedVerdict]:
         """Return the verdicts on these questions, in their order; with a `judge` only those of that one."""
@@ -248,45 +248,48 @@ class ExplainedTrace:
         self, question: str, use: ComponentInput
     ) -> Iterator[tuple[list[ExplainedVerdict], ScoreArrays]]:
         """Yield the verdicts that vote with each other, and what the input makes of them: those on one turn."""
-        voting = self.of_questions([question], use.judge)
+        voting_verdicts = self.verdicts_of_questions([question], use.judge)
         turns = self._turns.get(question, {None: 0})
         results = self.table.effective_turns(question, use)
         for turn, columns in zip(turns, results, strict=True):
-            if (columns.verdict_code == ABSENT).all():  # another turn counts alone
+            if (columns.verdict_code == ABSENT_CODE).all():  # another turn counts alone
                 continue
             if question in self._turns:
-                yield [verdict for verdict in voting if verdict.verdict.turn == turn], columns
+                yield (
+                    [verdict for verdict in voting_verdicts if verdict.verdict.turn == turn],
+                    columns,
+                )
             else:
-                yield voting, columns
+                yield voting_verdicts, columns
 
-    def list_ballots(self, term: "ExplainedTerm") -> Iterator[Ballot]:
+    def list_majority_votes(self, term: "ExplainedTerm") -> Iterator[Ballot]:
         """Yield the votes of a term; gates leave nothing to vote on."""
         for use in term.inputs.values():
             for question in use.questions if use.reduce == "majority" else ():
-                for voting, columns in self.ballots(question, use):
-                    is_gated = any(verdict.verdict.gated_by for verdict in voting)
-                    if len(voting) > 1 and not is_gated:
-                        yield Ballot(voting, columns, use.has_judges)
+                for voting_verdicts, columns in self.ballots(question, use):
+                    is_gated = any(verdict.verdict.gated_by for verdict in voting_verdicts)
+                    if len(voting_verdicts) > 1 and not is_gated:
+                        yield Ballot(voting_verdicts, columns, use.has_judges)
 
     def _to_explained_verdicts(
         self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:
-        confidences, directions = _read_inputs(self.decision)
+        required_confidences, directions = _confidences_and_directions(self.decision)
         maps: dict[str, ScoreCalibration] = {}
         for spec in self.decision.specs:
             for use in spec.inputs.values():
                 maps.update(use.calibration)
         irrelevant_turns = self._irrelevant_turns()
         for verdict in recorded_verdicts:
-            is_own = verdict.about == self.trace.response_id
+            is_about_this_response = verdict.about == self.trace.response_id
             score = verdict.score
-            if score is not None and not is_own:
+            if score is not None and not is_about_this_response:
                 score = 1.0 - score
             opponent = None
             if len(verdict.responses) == 2 and verdict.about == verdict.responses[0]:
                 first, second = verdict.responses
-                opponent = second if is_own else first
-            confidence = confidences.get(verdict.question, 0.0)
+                opponent = second if is_about_this_response else first
+            confidence = required_confidences.get(verdict.question, 0.0)
             counted_score = _calibrate(verdict, score, maps.get(verdict.question))
             direction = directions.get(verdict.question, 0)
             if (verdict.question, verdict.turn) in irrelevant_turns:
@@ -311,8 +314,8 @@ class ExplainedTrace:
                         )
                         # [T]: the table has one row, that of this response.
                         mask = deciding_turns(filled_turns, use.turns[question], is_penalty)[:, 0]
-                        for turn, is_deciding in zip(self._turns[question], mask, strict=True):
-                            if is_deciding:
+                        for turn, is_deciding_turn in zip(self._turns[question], mask, strict=True):
+                            if is_deciding_turn:
                                 irrelevant_turns.discard((question, turn))
         return irrelevant_turns
 
@@ -331,14 +334,14 @@ class ExplainedTerm:
         self.spec = spec
         self.inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
         self.params: Mapping[str, Any] = {} if spec is None else spec.params
-        self.combiner = UnknownCombiner() if spec is None else combiner_of(spec)
+        self.combiner = UnknownCombiner() if spec is None else find_combiner(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace
         counted_means = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
         judged_means = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
         self.inapplicable = [name for name, mean in counted_means.items() if mean is None]
-        without_judgement = {name for name, mean in judged_means.items() if mean is None}
-        self.unjudged = without_judgement.difference(self.inapplicable)
+        unjudged_inputs = {name for name, mean in judged_means.items() if mean is None}
+        self.unjudged = unjudged_inputs.difference(self.inapplicable)
         self.is_filled_in = counted_means != judged_means
         parts = explained_trace.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
@@ -350,7 +353,7 @@ class ExplainedTerm:
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
         names = chain.from_iterable(use.questions for use in self.inputs.values())
-        return self._explained_trace.of_questions(dict.fromkeys(names))
+        return self._explained_trace.verdicts_of_questions(dict.fromkeys(names))
 
     @property
     def counts_elsewhere(self) -> bool:
@@ -371,30 +374,30 @@ class ExplainedTerm:
         """Return the verdicts of an input, or on one of its questions."""
         use = self.inputs[name]
         questions = use.questions if question is None else (question,)
-        return self._explained_trace.of_questions(questions, use.judge)
+        return self._explained_trace.verdicts_of_questions(questions, use.judge)
 
-    def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:
+    def question_means_of_input(self, name: str) -> Iterator[tuple[str, float, float]]:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
         use = self.inputs[name]
         for question, weight in zip(use.questions, use.weights, strict=True):
-            use_of_question = use.model_copy(
+            single_question_input = use.model_copy(
                 update={"questions": (question,), "weights": (weight,)}
             )
-            mean_and_cells = self._mean(use_of_question, "counted")
+            mean_and_cells = self._mean(single_question_input, "counted")
             if mean_and_cells is not None:
                 mean, cells = mean_and_cells
                 yield question, abs(weight) * cells, mean
 
-    def _mean(self, use: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
+    def _mean(self, use: ComponentInput, fill_mode: UnjudgedFillMode) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
         direction = 1 if self.spec is None else self.spec.direction
         rule = self._explained_trace.decision.rule
-        matrix = self._explained_trace.table.score_matrix(use, rule, direction, scenario)
+        matrix = self._explained_trace.table.score_matrix(use, rule, direction, fill_mode)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
 
 
-def _build_table(
+def _build_verdict_table(
     trace: Trace, questions: Sequence[Question], recorded_verdicts: Sequence[RecordedVerdict]
 ) -> VerdictTable:
     """Return the row of a response in the table from which its reward was decided."""
@@ -409,11 +412,13 @@ def _build_table(
     return replace(table, rows=1, columns=columns)
 
 
-def _list_turns(recorded_verdicts: Iterable[RecordedVerdict]) -> dict[str, Counter[int | None]]:
+def _count_verdicts_by_turn(
+    recorded_verdicts: Iterable[RecordedVerdict],
+) -> dict[str, Counter[int | None]]:
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
     turns: dict[str, Counter[int | None]] = {}
-    about_turns = [verdict for verdict in recorded_verdicts if verdict.turn is not None]
-    for verdict in sorted(about_turns, key=_turn_number):
+    turn_verdicts = [verdict for verdict in recorded_verdicts if verdict.turn is not None]
+    for verdict in sorted(turn_verdicts, key=_turn_number):
         turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
     return turns
 
@@ -428,25 +433,27 @@ def _calibrate(
     """Return the score as it counts. What a gate or a missing quotation has decided is not calibrated."""
     if calibration is None or score is None:
         return score
-    if ok_verdict_code(verdict.gated_by, verdict.unsupported) != OK:
+    if ok_verdict_code(verdict.gated_by, verdict.unsupported) != OK_CODE:
         return score
     return float(apply_calibration(np.array(score), calibration))
 
 
-def _read_inputs(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:
+def _confidences_and_directions(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:
     """Return the lowest confidence that an input requires of each question that counts, and each question's direction.
 
     Questions of weight 0 have no direction, nor those of an input that has none by its combiner.
     """
-    confidences: dict[str, float] = {}
+    required_confidences: dict[str, float] = {}
     directions: dict[str, int] = {}
     for spec in decision.counting_specs:
-        combiner = combiner_of(spec)
+        combiner = find_combiner(spec)
         for name, use in spec.inputs.items():
             for question, weight in zip(use.questions, use.weights, strict=True):
-                confidences[question] = min(confidences.get(question, 1.0), use.min_confidence)
+                required_confidences[question] = min(
+                    required_confidences.get(question, 1.0), use.min_confidence
+                )
                 if weight and combiner.has_direction(name):
                     direction = spec.direction if weight > 0 else -spec.direction
                     # A question that raises the reward anywhere is at its best at 1.
                     directions[question] = max(directions.get(question, -1), direction)
-    return confidences, directions
+    return required_confidences, directions

@@ -13,29 +13,29 @@ from langgraph.runtime import Runtime
 
 from jurygraph.agents.graph_annotator import (
     CheckedRoles,
-    Election,
+    EdgeVoteResult,
     GraphAnnotator,
+    build_known_graph,
+    build_projection_rejections,
     candidate_pairs,
+    drop_cycle_edges,
     elect_edges,
     freeze_graph,
-    known_graph,
     load_domain,
-    project,
-    projection_rejections,
 )
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric
 
-AnnotationUpdate = dict[str, Any]
+AnnotateStateUpdate = dict[str, Any]
 
 
-async def _roles(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
+async def _roles(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotateStateUpdate:
     task = state["task"]
-    rubric = _rubric(state)
+    rubric = _rubric_of_state(state)
     try:
-        graph = known_graph(task, rubric, state.get("reviewed"))
+        graph = build_known_graph(task, rubric, state.get("reviewed"))
     except GraphCycleError as error:
         error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
         raise
@@ -44,42 +44,47 @@ async def _roles(state: AnnotateState, runtime: Runtime[GraphContext]) -> Annota
     ]
     assigned_roles = CheckedRoles()
     if ids_without_role:
-        assigned_roles = await _annotator(state, runtime.context).roles(ids_without_role)
+        assigned_roles = await _make_annotator(state, runtime.context).roles(ids_without_role)
     roles = dict(sorted({**graph.roles, **assigned_roles.roles}.items()))
     return {"known_graph": graph, "assigned_roles": assigned_roles, "roles": roles}
 
 
-async def _candidates(state: AnnotateState) -> AnnotationUpdate:
+async def _candidates(state: AnnotateState) -> AnnotateStateUpdate:
     pairs = candidate_pairs(state["roles"])
-    return {"candidates": len(pairs), "requested_pairs": state["known_graph"].open_pairs(pairs)}
+    return {
+        "candidates": len(pairs),
+        "requested_pairs": state["known_graph"].find_pairs_to_ask(pairs),
+    }
 
 
-async def _edges(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
+async def _edges(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotateStateUpdate:
     if not state["requested_pairs"]:
         return {"batches": [], "source": None}
-    annotator = _annotator(state, runtime.context)
-    config = _settings(runtime.context)
+    annotator = _make_annotator(state, runtime.context)
+    config = _annotation_config(runtime.context)
     batches = await annotator.edges(
         state["requested_pairs"], state["roles"], config.batch, config.votes
     )
     return {"batches": batches, "source": annotator.source}
 
 
-async def _validate(state: AnnotateState) -> AnnotationUpdate:
+async def _validate(state: AnnotateState) -> AnnotateStateUpdate:
     source = state["source"]
-    election = Election([], [], []) if source is None else elect_edges(state["batches"], source)
+    election = (
+        EdgeVoteResult([], [], []) if source is None else elect_edges(state["batches"], source)
+    )
     return election._asdict()
 
 
-async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
-    rubric = _rubric(state)
+async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotateStateUpdate:
+    rubric = _rubric_of_state(state)
     graph = state["known_graph"]
     assigned_roles = state["assigned_roles"]
     requested_pairs = state["requested_pairs"]
     edges = [*state["proposed"], *graph.annotated_edges, *graph.projected_out_edges]
-    kept_edges, dropped_edges = project(edges, graph.hand_written_edges)
+    kept_edges, dropped_edges = drop_cycle_edges(edges, graph.hand_written_edges)
     if graph.record is None or requested_pairs or assigned_roles.roles or assigned_roles.unassigned:
-        domain = load_domain(_settings(runtime.context).domain).name
+        domain = load_domain(_annotation_config(runtime.context).domain).name
     else:  # nothing new was requested
         domain = graph.record.domain
     record = Annotation(
@@ -88,7 +93,7 @@ async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> Anno
         roles=assigned_roles.roles,
         unassigned=assigned_roles.unassigned,
         seen={},
-        rejected=(*state["rejected"], *projection_rejections(dropped_edges)),
+        rejected=(*state["rejected"], *build_projection_rejections(dropped_edges)),
         unanswered=tuple(state["unanswered"]),
     )
     return {
@@ -96,7 +101,7 @@ async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> Anno
     }
 
 
-def _rubric(state: AnnotateState) -> Rubric:
+def _rubric_of_state(state: AnnotateState) -> Rubric:
     rubric = state["task"].rubric
     if rubric is None:
         raise PlanError(
@@ -105,18 +110,21 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _settings(context: GraphContext) -> AnnotationConfig:
+def _annotation_config(context: GraphContext) -> AnnotationConfig:
     return context.config.annotation or AnnotationConfig()
 
 
-def _annotator(state: AnnotateState, context: GraphContext) -> GraphAnnotator:
+def _make_annotator(state: AnnotateState, context: GraphContext) -> GraphAnnotator:
     if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(
             f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out"
         )
     return GraphAnnotator(
-        state["task"], _rubric(state), load_domain(_settings(context).domain), context.judge_client
+        state["task"],
+        _rubric_of_state(state),
+        load_domain(_annotation_config(context).domain),
+        context.judge_client,
     )
 
 

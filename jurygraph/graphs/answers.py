@@ -26,31 +26,31 @@ from jurygraph.graphs.routing import (
     DueJudgement,
     VerdictStamp,
 )
-from jurygraph.messages import first_validation_error
+from jurygraph.messages import first_validation_message
 from jurygraph.models.request import Fault
-from jurygraph.safety.evidence import read_text
+from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
-    Cause,
     Evidence,
     Failure,
+    FailureCause,
     Material,
     RecordedVerdict,
     Verdict,
 )
 from jurygraph.schema.conversation import RenderedText
-from jurygraph.schema.verdict import TIME_LIMIT_FAILURE
+from jurygraph.schema.verdict import TIME_LIMIT_FAILURE_KIND
 
 VerdictOrMaterial = TypeVar("VerdictOrMaterial", Verdict, Material)
-MAX_MESSAGE_LENGTH = 500
-MAX_KIND_CHARACTERS = 100
+MAX_FAILURE_MESSAGE_CHARACTERS = 500
+MAX_FAILURE_KIND_CHARACTERS = 100
 MAX_QUOTES_SEARCHED = 100
-MAX_SEARCHED_CHARACTERS = 10_000
+MAX_SEARCHED_QUOTE_CHARACTERS = 10_000
 """Maximum number of quotations without offsets searched for per verdict, and of characters in each.
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
 """
-_CODE_ERRORS = (
+_USER_CODE_ERRORS = (
     WorkFailed,
     InputError,
     PlanError,
@@ -59,12 +59,12 @@ _CODE_ERRORS = (
     NotADirectoryError,
 )
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
-_MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
+_MAX_MESSAGE_CHARACTERS_READ = 1 << 16  # characters of a message that are read
 _LIBRARY_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
-FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
+RESULT_FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
-class _MalformedResult(ValueError):
+class _MalformedResultError(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
@@ -94,7 +94,7 @@ def to_recorded_verdicts(
     texts = tuple(response.text for response in judgement.responses)
     items: Any = [answer] * len(about)
     if judgement.question.scope == "group":
-        items = result_or_error(partial(_split_answer, answer, len(about)))
+        items = result_or_error(partial(_split_group_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
@@ -120,7 +120,7 @@ def _read_verdict_once(
 
 def _read_verdict(item: Any, text: str, shown_texts: Sequence[str], redactor: Redactor) -> Verdict:
     """Return the verdict of an answer about the response with this text; a failed one for an exception."""
-    verdict = result_or_error(partial(_parse, item, text, shown_texts, redactor))
+    verdict = result_or_error(partial(_parse_verdict, item, text, shown_texts, redactor))
     if isinstance(verdict, Verdict):
         return verdict
     failure = to_failure(verdict, redactor)
@@ -152,15 +152,15 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     """
     if isinstance(error, Fault):
         return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
-    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(
-        error, _CODE_ERRORS
+    is_infrastructure_error = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(
+        error, _USER_CODE_ERRORS
     )
-    cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
-    kind = redactor.redact_text(type(error).__name__)[:MAX_KIND_CHARACTERS] or "error"
+    cause: FailureCause = "infrastructure" if is_infrastructure_error else "evaluator"
+    kind = redactor.redact_text(type(error).__name__)[:MAX_FAILURE_KIND_CHARACTERS] or "error"
     if isinstance(error, TimeLimitExceeded):
         cause = "response"
-        kind = TIME_LIMIT_FAILURE
-    elif isinstance(error, _MalformedResult):
+        kind = TIME_LIMIT_FAILURE_KIND
+    elif isinstance(error, _MalformedResultError):
         kind = "malformed"
     description = result_or_error(partial(_error_message, error, redactor))
     message = (
@@ -176,13 +176,13 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
-    text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
-    clean = (
-        redactor.redact_text(text[:_MAX_MESSAGE_READ])
+    text = first_validation_message(error) if isinstance(error, ValidationError) else str(error)
+    redacted_text = (
+        redactor.redact_text(text[:_MAX_MESSAGE_CHARACTERS_READ])
         .encode("utf-8", "backslashreplace")
         .decode("utf-8")
     )
-    return clean[:MAX_MESSAGE_LENGTH]
+    return redacted_text[:MAX_FAILURE_MESSAGE_CHARACTERS]
 
 
 def _user_code_location(error: BaseException) -> str:
@@ -207,18 +207,18 @@ def result_or_error(read: Callable[[], Any]) -> Any:
         return error
 
 
-def _split_answer(answer: Any, count: int) -> Sequence[Any]:
+def _split_group_answer(answer: Any, count: int) -> Sequence[Any]:
     """Return an answer for each of this number of responses, from one about a whole group."""
     if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
         return [answer] * count
     if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
-        raise _MalformedResult(
+        raise _MalformedResultError(
             f"expected a sequence of {count} verdicts, one for each response of the group"
         )
     return list(answer)
 
 
-def _parse(
+def _parse_verdict(
     answer: Any, text: str, shown_texts: Sequence[str], redactor: Redactor
 ) -> Verdict | BaseException:
     """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
@@ -231,20 +231,20 @@ def _parse(
         return Verdict(score=float(answer), met=bool(answer))
     if isinstance(answer, int | float | np.integer | np.floating):
         if not 0.0 <= answer <= 1.0:
-            raise _MalformedResult(f"a score lies in [0, 1], not at {answer}")
+            raise _MalformedResultError(f"a score lies in [0, 1], not at {answer}")
         return Verdict(score=float(answer))
     if isinstance(answer, RecordedVerdict):
-        raise _MalformedResult(
+        raise _MalformedResultError(
             "jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict"
         )
     if not isinstance(answer, Verdict):
-        raise _MalformedResult(
+        raise _MalformedResultError(
             f"expected a Verdict, a number or a boolean, got {type(answer).__name__}"
         )
     verdict, answer_json = _revalidate(answer)
     if verdict.status in ("ok", "not_applicable") and verdict.failure is not None:
-        raise _MalformedResult(f"a verdict that is {verdict.status} has no failure")
-    return _redact(_verify_quotes(verdict, text), answer_json, shown_texts, redactor)
+        raise _MalformedResultError(f"a verdict that is {verdict.status} has no failure")
+    return _redact_item(_verify_quotes(verdict, text), answer_json, shown_texts, redactor)
 
 
 def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
@@ -253,18 +253,18 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
     if not isinstance(result, Material):
         type_name = type(result).__name__
         name = due_derivation.derivation.gives
-        raise _MalformedResult(
+        raise _MalformedResultError(
             f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
         )
     material, answer_json = _revalidate(result)
     text = due_derivation.response.text
-    material = _redact(_verify_quotes(material, text), answer_json, [text], redactor)
+    material = _redact_item(_verify_quotes(material, text), answer_json, [text], redactor)
     if material.name != due_derivation.derivation.gives:
-        raise _MalformedResult(
+        raise _MalformedResultError(
             f"expected material {due_derivation.derivation.gives!r}, got {material.name!r}"
         )
     if len({variant.response.id for variant in material.variants}) < len(material.variants):
-        raise _MalformedResult(f"two variants in material {material.name!r} have the same id")
+        raise _MalformedResultError(f"two variants in material {material.name!r} have the same id")
     return material
 
 
@@ -273,18 +273,18 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
     # it has a digest, or is of a user's class with more fields
-    if fields.keys() != FIELD_NAMES[kind]:
-        fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
+    if fields.keys() != RESULT_FIELD_NAMES[kind]:
+        fields = {name: value for name, value in fields.items() if name in RESULT_FIELD_NAMES[kind]}
     try:
         valid_item: VerdictOrMaterial = kind.model_validate(fields)
         return valid_item, kind.__pydantic_serializer__.to_json(valid_item)
     except ValidationError as error:
-        raise _MalformedResult(first_validation_error(error)) from error
+        raise _MalformedResultError(first_validation_message(error)) from error
     except ValueError as error:
-        raise _MalformedResult(f"it cannot be written as JSON: {error}") from error
+        raise _MalformedResultError(f"it cannot be written as JSON: {error}") from error
 
 
-def _redact(
+def _redact_item(
     item: VerdictOrMaterial, answer_json: bytes, shown_texts: Sequence[str], redactor: Redactor
 ) -> VerdictOrMaterial:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
@@ -293,15 +293,15 @@ def _redact(
     """
     if not redactor.has_secret_in(answer_json.decode()):
         return item
-    clean_json: Any = redactor.redact_json(item.model_dump(mode="json"))
-    for evidence, clean_evidence in zip(item.evidence, clean_json["evidence"], strict=True):
+    redacted_json: Any = redactor.redact_json(item.model_dump(mode="json"))
+    for evidence, redacted_evidence in zip(item.evidence, redacted_json["evidence"], strict=True):
         if any(evidence.quote in text for text in shown_texts):
-            clean_evidence["quote"] = evidence.quote
+            redacted_evidence["quote"] = evidence.quote
     try:
-        return type(item).model_validate_json(json.dumps(clean_json))
+        return type(item).model_validate_json(json.dumps(redacted_json))
     except ValidationError as error:
-        raise _MalformedResult(
-            f"it holds a secret where none can be struck out: {first_validation_error(error)}"
+        raise _MalformedResultError(
+            f"it holds a secret where none can be struck out: {first_validation_message(error)}"
         ) from None
 
 
@@ -309,7 +309,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
     checked_evidence = []
-    searched_count = 0
+    searched_quote_count = 0
     for evidence in item.evidence:
         update: dict[str, Any] = {}
         if (
@@ -319,17 +319,17 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
         ):
             update = {"verified": _has_quotation(text, evidence)}
         elif evidence.source == "response":
-            searched_count += 1
+            searched_quote_count += 1
             is_searched = (
-                searched_count <= MAX_QUOTES_SEARCHED
-                and len(evidence.quote) <= MAX_SEARCHED_CHARACTERS
+                searched_quote_count <= MAX_QUOTES_SEARCHED
+                and len(evidence.quote) <= MAX_SEARCHED_QUOTE_CHARACTERS
             )
-            found = read_text(text).find(evidence.quote) if is_searched else None
+            found = to_searchable_text(text).find(evidence.quote) if is_searched else None
             update = {"verified": found is not None}
             if found is not None:
                 update |= {"quote": found.text, "start": found.start, "end": found.end}
         if isinstance(text, RenderedText):
-            update = _locate_in_conversation(text, evidence.model_copy(update=update), update)
+            update = _locate_quote_in_conversation(text, evidence.model_copy(update=update), update)
         is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
         checked_evidence.append(evidence if is_unchanged else evidence.model_copy(update=update))
     return (
@@ -344,18 +344,18 @@ def _has_quotation(text: str, evidence: Evidence) -> bool:
     start, end = evidence.start, evidence.end
     assert start is not None
     assert end is not None
-    is_split = isinstance(text, RenderedText) and text.turn_at(start, end) is None
-    return not is_split and text[start:end] == evidence.quote
+    spans_turns = isinstance(text, RenderedText) and text.find_turn_at(start, end) is None
+    return not spans_turns and text[start:end] == evidence.quote
 
 
-def _locate_in_conversation(
+def _locate_quote_in_conversation(
     text: RenderedText, evidence: Evidence, update: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the update with the message of verified evidence, and offsets in the text of the whole conversation."""
     start, end = evidence.start, evidence.end
     if evidence.source != "response" or not evidence.verified or start is None or end is None:
         return update
-    turn = text.turn_at(start, end)
+    turn = text.find_turn_at(start, end)
     assert turn is not None  # else it is not verified
     shift = turn.origin - turn.start
     return {**update, "message": turn.message, "start": start + shift, "end": end + shift}

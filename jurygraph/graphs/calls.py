@@ -24,9 +24,9 @@ from jurygraph.graphs.routing import (
     VerdictStamp,
     make_stamp,
 )
-from jurygraph.graphs.time_limits import CallLimits, fresh_context, time_limit
+from jurygraph.graphs.time_limits import CallTimeLimits, new_contextvars_context, time_limit
 from jurygraph.graphs.user_calls import UserCalls
-from jurygraph.models.request import DERIVE_PURPOSE, CallLog
+from jurygraph.models.request import DERIVE_CALL_PURPOSE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Failure,
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 MakeVerdicts = Callable[[Redactor], list[RecordedVerdict]]
 """Returns the verdicts of an answer that has arrived."""
-NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Evaluator.without_model)
+NO_MODEL_FAILURE = Failure(
+    cause="infrastructure", kind="no-model", message=Evaluator.no_model_message
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class NodeCalls:
     def start(self, langsmith: bool) -> "list[asyncio.Task[Any]]":
         """Start the calls, and return their tasks; those of two groups, or of two evaluators, share no context."""
         for calls in self.user_calls:
-            fresh_context(langsmith).run(calls.start)
+            new_contextvars_context(langsmith).run(calls.start)
         return self.tasks
 
     @property
@@ -89,12 +91,12 @@ def evaluator_calls(
     gets each answer as it arrives, if the context has a listener: to make verdicts of them one by one costs more.
     """
     judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
-    stamps: dict[str, VerdictStamp] = {}
+    stamp_by_question: dict[str, VerdictStamp] = {}
     for judgement in judgements:
         question = judgement.question
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
-        if question.id not in stamps:
-            stamps[question.id] = make_stamp(question, survey.views[question.view])
+        if question.id not in stamp_by_question:
+            stamp_by_question[question.id] = make_stamp(question, survey.views[question.view])
     sent_calls = context.sent_calls
     verdicts_by_answer: VerdictsByAnswer = {}
 
@@ -102,43 +104,47 @@ def evaluator_calls(
         judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
     ) -> list[RecordedVerdict]:
         recorded_verdicts = to_recorded_verdicts(
-            judgement, answer, stamps[judgement.question.id], redactor, verdicts_by_answer
+            judgement,
+            answer,
+            stamp_by_question[judgement.question.id],
+            redactor,
+            verdicts_by_answer,
         )
         call_log = judgement_input.call_log
         return [
-            call_log.add_to(verdict, sent_calls, judgement_input.steps)
+            call_log.add_calls_to(verdict, sent_calls, judgement_input.steps)
             for verdict in recorded_verdicts
         ]
 
-    inputs_of_evaluators: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
+    evaluators_with_inputs: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
     user_calls: list[UserCalls] = []
     for (name, judge), own_judgements in judgements_by_evaluator.items():
-        inputs = _make_inputs(name, judge, own_judgements, survey, context)
+        inputs = _make_evaluator_inputs(name, judge, own_judgements, survey, context)
         if context.listener is not None:
             inputs = [
-                _add_report(item, partial(make_verdicts, judgement, item), note_answer)
+                _with_answer_report(item, partial(make_verdicts, judgement, item), note_answer)
                 for judgement, item in zip(own_judgements, inputs, strict=True)
             ]
-        inputs_of_evaluators.append((name, own_judgements, inputs))
-        user_calls.append(_user_calls(name, judge, inputs, context))
+        evaluators_with_inputs.append((name, own_judgements, inputs))
+        user_calls.append(_make_user_calls(name, judge, inputs, context))
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
         for (name, own_judgements, inputs), own_answers in zip(
-            inputs_of_evaluators, answers, strict=True
+            evaluators_with_inputs, answers, strict=True
         ):
             first = len(verdicts)
             for item in zip(own_judgements, inputs, own_answers, strict=True):
                 verdicts += make_verdicts(*item, redactor)
-            if context.first_answers is not None:
-                context.first_answers.note(name, verdicts[first:])
+            if context.first_verdicts_check is not None:
+                context.first_verdicts_check.note(name, verdicts[first:])
         return verdicts
 
     responses = chain.from_iterable(judgement.responses for judgement in judgements)
-    return NodeCalls(user_calls, to_verdicts, _longest_length(responses))
+    return NodeCalls(user_calls, to_verdicts, _longest_text_length(responses))
 
 
-def _add_report(
+def _with_answer_report(
     judgement_input: EvaluatorInput,
     make_verdicts: Callable[..., list[RecordedVerdict]],
     note_answer: Callable[[MakeVerdicts], object],
@@ -157,49 +163,49 @@ def deriver_calls(
     derivations: Sequence[DueDerivation], survey: Survey, context: GraphContext
 ) -> NodeCalls:
     """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
-    logs = [CallLog() for _ in derivations]
+    call_logs = [CallLog() for _ in derivations]
     user_calls = [
-        _derivation_calls(derivation, call_log, survey, context)
-        for derivation, call_log in zip(derivations, logs, strict=True)
+        _make_derivation_calls(derivation, call_log, survey, context)
+        for derivation, call_log in zip(derivations, call_logs, strict=True)
     ]
 
     def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
         sent_calls = context.sent_calls
         materials = []
-        for derivation, call_log, (result,) in zip(derivations, logs, answers, strict=True):
+        for derivation, call_log, (result,) in zip(derivations, call_logs, answers, strict=True):
             material = validate_material(derivation, result, redactor)
-            materials.append(call_log.add_to(material, sent_calls))
+            materials.append(call_log.add_calls_to(material, sent_calls))
         return materials
 
     responses = (derivation.response for derivation in derivations)
-    return NodeCalls(user_calls, to_material, _longest_length(responses))
+    return NodeCalls(user_calls, to_material, _longest_text_length(responses))
 
 
-def _longest_length(responses: Iterable[Response]) -> int:
+def _longest_text_length(responses: Iterable[Response]) -> int:
     return max((len(response.text) for response in responses), default=0)
 
 
-def _derivation_calls(
+def _make_derivation_calls(
     due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: GraphContext
 ) -> UserCalls:
     deriver = context.derivers[due_derivation.derivation.deriver]
     view = survey.views[due_derivation.derivation.view]
     response = due_derivation.response
-    limits = _limits(deriver, context)
+    limits = _make_call_limits(deriver, context)
     if deriver.uses_model and context.config.model == "none":
         failed_material = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         return UserCalls(lambda _: failed_material, [()], limits, runs_inline=True)
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
-        investigator = _investigator(deriver, view, (response,), context)
-        client = context.judge_client and context.judge_client.logging_to(
-            call_log, purpose=DERIVE_PURPOSE, investigator=investigator
+        investigator = _make_investigator(deriver, view, (response,), context)
+        client = context.judge_client and context.judge_client.with_call_logs(
+            call_log, purpose=DERIVE_CALL_PURPOSE, investigator=investigator
         )
     deriver_input = DeriverInput(view, response, due_derivation.material, client)
     return UserCalls(deriver.derive, [deriver_input], limits)
 
 
-def _make_inputs(
+def _make_evaluator_inputs(
     name: str,
     judge: str | None,
     judgements: Sequence[DueJudgement],
@@ -218,8 +224,10 @@ def _make_inputs(
         view = survey.views[question.view]
         if evaluator.uses_model:
             call_log = CallLog()
-            investigator = _investigator(evaluator, view, judgement.responses, context)
-            client = judge_client and judge_client.logging_to(call_log, investigator=investigator)
+            investigator = _make_investigator(evaluator, view, judgement.responses, context)
+            client = judge_client and judge_client.with_call_logs(
+                call_log, investigator=investigator
+            )
         inputs.append(
             EvaluatorInput(
                 question,
@@ -234,7 +242,7 @@ def _make_inputs(
     return inputs
 
 
-def _investigator(
+def _make_investigator(
     owner: Evaluator | Deriver,
     view: TaskView,
     responses: tuple[Response, ...],
@@ -249,21 +257,23 @@ def _investigator(
     return ToolInvestigator(owner.toolset, view, responses, context)
 
 
-def _user_calls(
+def _make_user_calls(
     name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: GraphContext
 ) -> UserCalls:
     evaluator = context.evaluators[name]
-    limits = _limits(evaluator, context)
+    limits = _make_call_limits(evaluator, context)
     if evaluator.uses_model and judge is None and context.config.model == "none":
-        failure = NO_MODEL_FAILURE.model_copy(update={"message": evaluator.without_model})
-        abstention = Verdict(status="abstained", reason=failure.message, failure=failure)
-        return UserCalls(lambda _: abstention, inputs, limits, runs_inline=True)
+        failure = NO_MODEL_FAILURE.model_copy(update={"message": evaluator.no_model_message})
+        abstained_verdict = Verdict(status="abstained", reason=failure.message, failure=failure)
+        return UserCalls(lambda _: abstained_verdict, inputs, limits, runs_inline=True)
     if evaluator.batched:
         return UserCalls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
     runs_inline = evaluator.runs_inline and limits.seconds is None
-    is_reported = context.listener is not None
-    return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
+    has_listener = context.listener is not None
+    return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=has_listener)
 
 
-def _limits(component: Evaluator | Deriver, context: GraphContext) -> CallLimits:
-    return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
+def _make_call_limits(component: Evaluator | Deriver, context: GraphContext) -> CallTimeLimits:
+    return CallTimeLimits(
+        component.name, time_limit(component, context.config.calls), context.threads
+    )

@@ -11,7 +11,7 @@ from jurygraph.display import ShortRepr
 from jurygraph.errors import EvaluatorError
 from jurygraph.graphs.events import EventListener
 from jurygraph.models.request import CallSink
-from jurygraph.safety.gates import project_key
+from jurygraph.safety.gates import read_project_key
 from jurygraph.safety.redaction import LazyRedactor, Redactor
 from jurygraph.schema import (
     Call,
@@ -26,7 +26,7 @@ from jurygraph.schema import (
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.models.judge_client import JudgeClient
-from jurygraph.graphs.time_limits import CallThreads
+from jurygraph.graphs.time_limits import UserCallThreads
 from jurygraph.tools.tool import ToolSet
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ T = TypeVar("T")
 VERDICTS_UNTIL_GIVING_UP = 10  # of an evaluator, of which one has to be no error of its code
 
 
-class FirstAnswers:
+class FirstVerdictsCheck:
     """The first verdicts of each evaluator in a session: whether its code failed at all of them."""
 
     def __init__(self) -> None:
@@ -58,14 +58,14 @@ class FirstAnswers:
                 )
 
 
-_MAX_SHARED = 512
+_MAX_SHARED_PARTS = 512
 
 
-class SharedParts(dict[Hashable, T]):
+class SharedPlanParts(dict[Hashable, T]):
     """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
 
-    def keep(self, key: Hashable, part: T) -> None:
-        if len(self) >= _MAX_SHARED:
+    def store_part(self, key: Hashable, part: T) -> None:
+        if len(self) >= _MAX_SHARED_PARTS:
             self.clear()
         self[key] = part
 
@@ -75,10 +75,10 @@ class GraphContext(ShortRepr):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
-    are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
-    to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers` stops a
-    run whose evaluator is broken; None for a dry run, whose replies mean nothing. The `listener` gets the events. Tasks
-    that differ only in their texts share the `surveys_without_texts` and `decisions` of their plans.
+    are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition to
+    those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_verdicts_check` stops
+    a run whose evaluator is broken; None for a dry run, whose replies mean nothing. The `listener` gets the events.
+    Tasks that differ only in their texts share the `surveys_without_texts` and `decisions` of their plans.
     """
 
     config: Config
@@ -89,13 +89,15 @@ class GraphContext(ShortRepr):
     settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    threads: CallThreads = field(default_factory=CallThreads)
-    first_answers: FirstAnswers | None = field(
-        default_factory=FirstAnswers, compare=False, repr=False
+    threads: UserCallThreads = field(default_factory=UserCallThreads)
+    first_verdicts_check: FirstVerdictsCheck | None = field(
+        default_factory=FirstVerdictsCheck, compare=False, repr=False
     )
     listener: EventListener | None = field(default=None, compare=False, repr=False)
-    surveys_without_texts: SharedParts[SurveyWithoutTexts] = field(default_factory=SharedParts)
-    decisions: SharedParts[Decision] = field(default_factory=SharedParts)
+    surveys_without_texts: SharedPlanParts[SurveyWithoutTexts] = field(
+        default_factory=SharedPlanParts
+    )
+    decisions: SharedPlanParts[Decision] = field(default_factory=SharedPlanParts)
 
     @property
     def toolsets(self) -> Iterator[tuple[str, ToolSet]]:
@@ -104,7 +106,9 @@ class GraphContext(ShortRepr):
             if owner.toolset is not None:
                 yield owner.name, owner.toolset
 
-    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "GraphContext":
+    def with_model_clients(
+        self, gateways: "Gateways", sink: CallSink | None = None
+    ) -> "GraphContext":
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
         if not gateways:
             return self
@@ -113,13 +117,13 @@ class GraphContext(ShortRepr):
 
         calls: dict[str, Call] = {}
         lookups: dict[str, Lookup] = {}
-        safety = self.config.safety
-        key = project_key()
+        safety_config = self.config.safety
+        key = read_project_key()
         clients = {
             name: JudgeClient(
                 gateway,
                 self.settings[name].parameters,
-                safety,
+                safety_config,
                 key,
                 sink,
                 calls,

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.groups import Group, GroupOutcome, split_into_batches
-from jurygraph.graphs.score_graph import run_machine
-from jurygraph.graphs.time_limits import start_in_fresh_context
+from jurygraph.graphs.score_graph import run_score_graph
+from jurygraph.graphs.time_limits import start_in_new_context
 
-MAX_WAITING = 2
+MAX_FINISHED_PER_ACTIVE_GROUP = 2
 """Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
 
-AdmitGroups = Callable[
+AdmitGroupsCallback = Callable[
     [Sequence[Group], ActiveGroups], "Awaitable[Sequence[asyncio.Future[GroupOutcome]]]"
 ]
 
@@ -33,18 +33,18 @@ class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
     `admit_groups` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
-    responses. At most `usual_responses` are active at once, or as many as `usual_groups` have, but `most_responses` at
-    most. `plans_by_model` is true where a model may plan a group. With `in_order`, groups that finish before others
+    responses. At most `target_responses` are active at once, or as many as `target_groups` have, but `max_responses` at
+    most. `may_plan_by_model` is true where a model may plan a group. With `in_order`, groups that finish before others
     wait for these.
     """
 
     groups: Iterable[Group]
-    admit_groups: AdmitGroups
+    admit_groups: AdmitGroupsCallback
     batch_size: int
-    most_responses: int
-    usual_responses: int
-    usual_groups: int
-    plans_by_model: bool
+    max_responses: int
+    target_responses: int
+    target_groups: int
+    may_plan_by_model: bool
     langsmith: bool
     in_order: bool = False
 
@@ -54,7 +54,7 @@ class GroupScheduler:
         )
         self._active_groups = ActiveGroups()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._news = asyncio.Event()
+        self._news_event = asyncio.Event()
         self._finished: dict[int, FinishedGroup] = {}
         self._next_number = 0
         self._active_number = 0
@@ -64,7 +64,7 @@ class GroupScheduler:
     def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
         """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
         _, group = numbered
-        is_planned_by_model = group.plan is None and self.plans_by_model
+        is_planned_by_model = group.plan is None and self.may_plan_by_model
         return self.batch_size if is_planned_by_model else _count_responses(group)
 
     async def run(self) -> AsyncGenerator[list[FinishedGroup], None]:
@@ -72,12 +72,12 @@ class GroupScheduler:
 
         Raises errors that are not those of a group. What is in work then, or when this is closed, is cancelled.
         """
-        self._start_task(partial(run_machine, self._active_groups))
+        self._start_task(partial(run_score_graph, self._active_groups))
         try:
             while await self._admit_batches():
-                await self._news.wait()
-                self._news.clear()
-                if finished := self._take_finished():
+                await self._news_event.wait()
+                self._news_event.clear()
+                if finished := self._take_finished_groups():
                     yield finished
                 for task in [task for task in self._tasks if task.done()]:
                     self._tasks.remove(task)
@@ -89,40 +89,46 @@ class GroupScheduler:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _take_finished(self) -> list[FinishedGroup]:
+    def _take_finished_groups(self) -> list[FinishedGroup]:
         """Return the finished groups that wait for no other one."""
         numbers: Iterable[int] = sorted(self._finished)
         if self.in_order:
             numbers = takewhile(self._finished.__contains__, count(self._next_number))
-        taken = [self._finished.pop(number) for number in numbers]
-        self._next_number += len(taken)
-        self._responses_waiting -= sum(_count_responses(item.group) for item in taken)
-        return taken
+        finished_groups = [self._finished.pop(number) for number in numbers]
+        self._next_number += len(finished_groups)
+        self._responses_waiting -= sum(_count_responses(item.group) for item in finished_groups)
+        return finished_groups
 
     async def _admit_batches(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
-        while self._has_room() and (batch := next(self._batches, None)) is not None:
+        while self._has_room_for_batch() and (batch := next(self._batches, None)) is not None:
             self._active_number += len(batch)
             self._active_responses += sum(_count_responses(group) for _, group in batch)
             self._start_task(partial(self._admit_batch, batch))
             await asyncio.sleep(0)  # the task begins before the next batch is read
         return self._active_responses > 0 or bool(self._finished)
 
-    def _has_room(self) -> bool:
-        with_next = self._active_responses + self.batch_size
-        with_waiting = with_next + self._responses_waiting
-        is_allowed = with_next <= self.most_responses
-        is_needed = with_next <= self.usual_responses or self._active_number < self.usual_groups
-        can_hold_next = with_waiting <= self.most_responses * (1 + MAX_WAITING)
-        return self._active_responses == 0 or (is_allowed and is_needed and can_hold_next)
+    def _has_room_for_batch(self) -> bool:
+        responses_with_next = self._active_responses + self.batch_size
+        responses_with_waiting = responses_with_next + self._responses_waiting
+        fits_maximum = responses_with_next <= self.max_responses
+        is_below_target = (
+            responses_with_next <= self.target_responses or self._active_number < self.target_groups
+        )
+        can_hold_waiting = responses_with_waiting <= self.max_responses * (
+            1 + MAX_FINISHED_PER_ACTIVE_GROUP
+        )
+        return self._active_responses == 0 or (
+            fits_maximum and is_below_target and can_hold_waiting
+        )
 
     async def _admit_batch(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
         outcome_futures = await self.admit_groups(groups, self._active_groups)
         for (number, group), outcome_future in zip(batch, outcome_futures, strict=True):
-            outcome_future.add_done_callback(partial(self._finish, number, group))
+            outcome_future.add_done_callback(partial(self._finish_group, number, group))
 
-    def _finish(
+    def _finish_group(
         self, number: int, group: Group, outcome_future: "asyncio.Future[GroupOutcome]"
     ) -> None:
         self._active_number -= 1
@@ -130,11 +136,11 @@ class GroupScheduler:
         if not outcome_future.cancelled():
             self._responses_waiting += _count_responses(group)  # until it is yielded
             self._finished[number] = FinishedGroup(number, group, outcome_future.result())
-        self._news.set()
+        self._news_event.set()
 
     def _start_task(self, work: Callable[[], Awaitable[None]]) -> None:
-        task = start_in_fresh_context(work, self.langsmith)
-        task.add_done_callback(lambda _: self._news.set())
+        task = start_in_new_context(work, self.langsmith)
+        task.add_done_callback(lambda _: self._news_event.set())
         self._tasks.add(task)
 
 

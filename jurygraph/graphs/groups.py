@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses_by_content
 from jurygraph.schema import Plan, Response, Task, Trace
 from jurygraph.schema.frozen_model import require_type
 
@@ -22,7 +22,7 @@ class PlannedGroup(NamedTuple):
     """
 
     plan: Plan
-    submitted: Sequence[Response]
+    submitted_responses: Sequence[Response]
     responses: tuple[Response, ...]
     reused_results: ReusedResults
 
@@ -31,15 +31,15 @@ GroupOutcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def settled_future(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
+def make_settled_future(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
     """Return a future that has the outcome already, of a group that is not judged."""
     future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
     future.set_result(outcome)
     return future
 
 
-TASK_HINT = 'write jg.Task(id="a", query="…")'
-_ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
+TASK_EXAMPLE_HINT = 'write jg.Task(id="a", query="…")'
+_GROUP_ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,7 +62,7 @@ class Group(ShortRepr):
     """The positions of the responses whose ids come from the group."""
 
     def __post_init__(self) -> None:
-        require_type("task", self.task, Task, TASK_HINT)
+        require_type("task", self.task, Task, TASK_EXAMPLE_HINT)
         if self.step is not None:
             object.__setattr__(self, "step", _read_step(self.step))
         require_type("phase", self.phase, str | None, "give a name, such as 'test', or none")
@@ -133,9 +133,9 @@ def _read_step(step: Any) -> int:
     return number
 
 
-def to_planned_group(group: Group, plan: Plan) -> PlannedGroup:
+def make_planned_group(group: Group, plan: Plan) -> PlannedGroup:
     return PlannedGroup(
-        plan, group.responses, sort_responses(group.responses), group.reused_results
+        plan, group.responses, sort_responses_by_content(group.responses), group.reused_results
     )
 
 
@@ -144,16 +144,16 @@ GroupLike = Group | tuple[Task, Sequence[Response | str]]
 
 def to_groups(argument: str, items: Any) -> Iterator[Group]:
     """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
-    require_type(argument, items, Iterable, _ITEM_HINT)
+    require_type(argument, items, Iterable, _GROUP_ITEM_HINT)
     return (_to_group(f"{argument}[{index}]", item) for index, item in enumerate(items))
 
 
 def _to_group(where: str, item: Any) -> Group:
     if isinstance(item, Group):
         return item
-    require_type(where, item, tuple, _ITEM_HINT)
+    require_type(where, item, tuple, _GROUP_ITEM_HINT)
     if len(item) != 2:
-        raise InputError(f"{where}: has {len(item)} entries; {_ITEM_HINT}")
+        raise InputError(f"{where}: has {len(item)} entries; {_GROUP_ITEM_HINT}")
     try:
         return Group(*item)
     except InputError as error:
@@ -165,13 +165,13 @@ def split_into_batches(
 ) -> Iterator[list[T]]:
     """Yield the items in lists whose counts sum up to this size or just above; the last list may have less."""
     batch: list[T] = []
-    filled = 0
+    filled_count = 0
     for item in items:
         batch.append(item)
-        filled += count(item)
-        if filled >= size:
+        filled_count += count(item)
+        if filled_count >= size:
             yield batch
             batch = []
-            filled = 0
+            filled_count = 0
     if batch:
         yield batch

@@ -21,10 +21,10 @@ from pydantic import JsonValue
 
 from jurygraph.graphs.lookups import Toolbox, ToolOutcome
 from jurygraph.models.judge_client import (
-    InvestigationEnd,
+    InvestigationResult,
     JudgeClient,
-    add_to_user,
-    with_instructions,
+    add_to_user_message,
+    with_schema_instructions,
 )
 from jurygraph.models.request import (
     AnsweredCall,
@@ -44,11 +44,11 @@ from jurygraph.tools.tool import ToolInput
 
 MAX_STEPS = 8
 """Requests of an investigation, unless an evaluator sets `max_steps`."""
-MAX_TOKENS = 16_000
+MAX_TOOL_RESULT_TOKENS = 16_000
 """Tokens of all results of an investigation, unless an evaluator sets `max_tokens`."""
-MAX_CALLS_AT_ONCE = 8
+MAX_TOOL_CALLS_AT_ONCE = 8
 _BYTES_PER_TOKEN = 4  # as the gateway estimates
-_LOOK_UP_NODE = "look_up"  # the key of calls where the prompt describes the tools
+_LOOK_UP_KEY = "look_up"  # the key of calls where the prompt describes the tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ToolInvestigator(Toolbox):
 
     async def investigate(
         self, client: JudgeClient, request: Request, purpose: str | None
-    ) -> InvestigationEnd:
+    ) -> InvestigationResult:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
         context = _InvestigationContext(client, self, await self.open(), purpose, request)
         start: InvestigateState = {
@@ -94,8 +94,8 @@ class ToolInvestigator(Toolbox):
         }
         config: Any = {"recursion_limit": 3 * self._max_steps + 4}
         end = await build().ainvoke(start, config, context=context)
-        last = _ask_for_verdict(end["request"], request)
-        return InvestigationEnd(last, end["answered"], tuple(end["results"]))
+        last = _make_verdict_request(end["request"], request)
+        return InvestigationResult(last, end["answered"], tuple(end["results"]))
 
     @property
     def _max_steps(self) -> int:
@@ -106,7 +106,7 @@ class ToolInvestigator(Toolbox):
         native = client.capabilities.tools
         specs = self.toolset.specs
         if request.form == "native":
-            request = with_instructions(request)
+            request = with_schema_instructions(request)
         tool_descriptions = [
             {
                 "name": spec.name,
@@ -115,24 +115,26 @@ class ToolInvestigator(Toolbox):
             }
             for spec in specs
         ]
-        guidance = load_prompt("investigate").render(
+        tool_instructions = load_prompt("investigate").render(
             tools=tool_descriptions,
             rounds=self._max_steps - 1,
             native=native,
             responses=len(self.responses),
         )
         fields: dict[str, Any] = {
-            "messages": add_to_user(request.messages, guidance.messages[0].content.strip()),
+            "messages": add_to_user_message(
+                request.messages, tool_instructions.messages[0].content.strip()
+            ),
             "investigation": Investigation(
                 tools=specs,
                 native=native,
                 steps_left=self._max_steps - 1,
-                tokens_left=self.toolset.max_tokens or MAX_TOKENS,
+                tokens_left=self.toolset.max_tokens or MAX_TOOL_RESULT_TOKENS,
                 sources=self.sources,
             ),
         }
         if request.answer is not None and not native:
-            fields["answer"] = {"anyOf": [_calls_schema(specs), request.answer]}
+            fields["answer"] = {"anyOf": [_tool_calls_schema(specs), request.answer]}
         return request.model_copy(update=fields)
 
 
@@ -140,7 +142,7 @@ def _parameters_in_json(spec: ToolSpec) -> str:
     return json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":"))
 
 
-def _calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
+def _tool_calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
     """Return the schema of a reply that calls tools, where the endpoint has no form of its own for it."""
     alternatives: list[JsonValue] = []
     for spec in specs:
@@ -159,17 +161,17 @@ def _calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
         "type": "array",
         "items": {"anyOf": alternatives},
         "minItems": 1,
-        "maxItems": MAX_CALLS_AT_ONCE,
+        "maxItems": MAX_TOOL_CALLS_AT_ONCE,
     }
     return {
         "type": "object",
-        "properties": {_LOOK_UP_NODE: calls},
-        "required": [_LOOK_UP_NODE],
+        "properties": {_LOOK_UP_KEY: calls},
+        "required": [_LOOK_UP_KEY],
         "additionalProperties": False,
     }
 
 
-def _ask_for_verdict(request: Request, question: Request) -> Request:
+def _make_verdict_request(request: Request, question: Request) -> Request:
     """Return a request that goes on from a conversation, and lets the model do nothing but answer."""
     assert request.investigation is not None
     investigation = request.investigation.model_copy(update={"steps_left": 0})
@@ -192,40 +194,46 @@ async def _ask(state: InvestigateState, runtime: Runtime[_InvestigationContext])
     answered_call = await context.client.send(request, purpose, after)
     calls: Sequence[ToolCall] = ()
     if not request.asks_for_verdict:
-        calls = _calls_in(request, answered_call.reply)
+        calls = _tool_calls_in(request, answered_call.reply)
     if calls:
         context.client.note_usable(answered_call)
     return {"answered": answered_call, "calls": calls, "steps": steps}
 
 
-def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
+def _tool_calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     """Return the tools that a reply calls; none if it is an answer, or neither."""
     assert request.investigation is not None
     if request.investigation.native:
-        return reply.tool_calls[:MAX_CALLS_AT_ONCE]
+        return reply.tool_calls[:MAX_TOOL_CALLS_AT_ONCE]
     try:
-        value = json.loads(double_wrong_backslashes(find_json(reply.text, among_words=True).text))
+        value = json.loads(
+            double_wrong_backslashes(find_json(reply.text, allow_words_around=True).text)
+        )
     except (ValueError, RecursionError):
         return ()
-    call_entries = value.get(_LOOK_UP_NODE) if isinstance(value, dict) and len(value) == 1 else None
+    call_entries = value.get(_LOOK_UP_KEY) if isinstance(value, dict) and len(value) == 1 else None
     calls: list[ToolCall] = []
     for entry in call_entries if isinstance(call_entries, list) else ():
         if isinstance(entry, dict):
             arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
             function = FunctionCall(name=str(entry.get("tool", "")), arguments=arguments)
             calls.append(ToolCall(function=function))
-    return calls[:MAX_CALLS_AT_ONCE]
+    return calls[:MAX_TOOL_CALLS_AT_ONCE]
 
 
-def _next_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
+def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
     """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
     answered_call = state["answered"]
     assert answered_call is not None
     if state["calls"]:
         return "look_up"
-    is_blank = not answered_call.reply.text.strip() and answered_call.reply.refusal is None
+    is_reply_blank = not answered_call.reply.text.strip() and answered_call.reply.refusal is None
     is_open = not state["request"].asks_for_verdict
-    return "conclude" if is_blank and is_open and answered_call.reply.finish != "length" else "end"
+    return (
+        "conclude"
+        if is_reply_blank and is_open and answered_call.reply.finish != "length"
+        else "end"
+    )
 
 
 async def _look_up(
@@ -238,27 +246,29 @@ async def _look_up(
     assert answered_call is not None
     assert request.investigation is not None
     results = list(state["results"])
-    made_calls = dict(state["made"])
+    result_number_by_call = dict(state["made"])
     tokens_left = request.investigation.tokens_left
     marks = dict.fromkeys(request.marks)
-    shown_results: list[str] = []
+    shown_result_texts: list[str] = []
     outcomes: set[str] = set()
     for index, call in enumerate(state["calls"]):
-        stored_lookup = await _make_call(context, answered_call.call.id, index, call, made_calls)
+        stored_lookup = await _make_tool_call(
+            context, answered_call.call.id, index, call, result_number_by_call
+        )
         results.append(context.toolbox.to_result(call, stored_lookup, number=len(results) + 1))
-        made_calls.setdefault(_words_of(call), len(results))
+        result_number_by_call.setdefault(_normalized_call_text(call), len(results))
         outcomes.add(stored_lookup.lookup.outcome)
         tokens_left -= len(stored_lookup.result.encode()) // _BYTES_PER_TOKEN
-        rendered_result = _render_result(context.client, len(results), stored_lookup)
-        marks.update(dict.fromkeys(rendered_result.marks))
-        shown_results.append(rendered_result.messages[0].content.strip())
+        rendered_lookup = _render_tool_result(context.client, len(results), stored_lookup)
+        marks.update(dict.fromkeys(rendered_lookup.marks))
+        shown_result_texts.append(rendered_lookup.messages[0].content.strip())
     limits = {
         # a model that only repeats itself has nothing to look up
         "steps_left": 0 if outcomes == {"repeated"} else request.investigation.steps_left - 1,
         "tokens_left": max(0, tokens_left),
     }
-    reply_messages = _reply_messages(
-        answered_call.reply, state["calls"], shown_results, request.investigation.native
+    reply_messages = _messages_for_next_step(
+        answered_call.reply, state["calls"], shown_result_texts, request.investigation.native
     )
     fields = {
         "messages": (*request.messages, *reply_messages),
@@ -268,16 +278,16 @@ async def _look_up(
     return {
         "request": request.model_copy(update=fields),
         "results": results,
-        "made": made_calls,
+        "made": result_number_by_call,
     }
 
 
-async def _make_call(
+async def _make_tool_call(
     context: _InvestigationContext,
     call_id: str,
     index: int,
     call: ToolCall,
-    made_calls: Mapping[str, int],
+    result_number_by_call: Mapping[str, int],
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
     tool = context.toolbox.tools.get(call.name)
@@ -293,12 +303,12 @@ async def _make_call(
         result="",
         length=0,
     )
-    words = arguments if tool is not None else _words_of(call)
+    words = arguments if tool is not None else _normalized_call_text(call)
     words = context.client.redactor.redact_text(words)
 
     async def make() -> StoredLookup:
         start = monotonic()
-        earlier = made_calls.get(_words_of(call))
+        earlier = result_number_by_call.get(_normalized_call_text(call))
         if earlier is None:
             tool_outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
         else:
@@ -315,12 +325,14 @@ async def _make_call(
     return await context.client.look_up(PlannedLookup(planned_lookup, words, make))
 
 
-def _words_of(call: ToolCall) -> str:
+def _normalized_call_text(call: ToolCall) -> str:
     """Return the tool and the arguments of a call, equal for equal ones."""
     return f"{call.name}({format_arguments(call.function.arguments)})"
 
 
-def _render_result(client: JudgeClient, number: int, stored_lookup: StoredLookup) -> RenderedPrompt:
+def _render_tool_result(
+    client: JudgeClient, number: int, stored_lookup: StoredLookup
+) -> RenderedPrompt:
     note = ""
     if stored_lookup.lookup.outcome == "cut":
         length = f"{len(stored_lookup.result):,} of {stored_lookup.lookup.length:,} characters"
@@ -335,37 +347,38 @@ def _render_result(client: JudgeClient, number: int, stored_lookup: StoredLookup
     )
 
 
-def _reply_messages(
-    reply: Reply, calls: Sequence[ToolCall], shown_results: Sequence[str], native: bool
+def _messages_for_next_step(
+    reply: Reply, calls: Sequence[ToolCall], shown_result_texts: Sequence[str], native: bool
 ) -> tuple[Message, ...]:
     """Return the messages of a reply that calls tools and of their results."""
     if not native:
-        results = "\n\n".join(shown_results)
+        results = "\n\n".join(shown_result_texts)
         return (
             Message(role="assistant", content=reply.text),
             Message(role="user", content=results),
         )
-    calling_message = Message(role="assistant", content=reply.text, tool_calls=tuple(calls))
-    results_by_call = zip(calls, shown_results, strict=True)
+    tool_calls_message = Message(role="assistant", content=reply.text, tool_calls=tuple(calls))
+    calls_with_results = zip(calls, shown_result_texts, strict=True)
     answers = [
-        Message(role="tool", content=text, tool_call_id=call.id) for call, text in results_by_call
+        Message(role="tool", content=text, tool_call_id=call.id)
+        for call, text in calls_with_results
     ]
-    return (calling_message, *answers)
+    return (tool_calls_message, *answers)
 
 
-def _next_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
+def _node_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
     investigation = state["request"].investigation
     assert investigation is not None
     return "ask" if investigation.steps_left and investigation.tokens_left else "conclude"
 
 
-async def _request_verdict(
+async def _ask_for_final_verdict(
     state: InvestigateState, runtime: Runtime[_InvestigationContext]
 ) -> dict[str, Any]:
     """Ask for the verdict, after the results and not in their place."""
-    request = _ask_for_verdict(state["request"], runtime.context.question)
+    request = _make_verdict_request(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages
-    messages = add_to_user(request.messages, message.content.strip())
+    messages = add_to_user_message(request.messages, message.content.strip())
     return {"request": request.model_copy(update={"messages": messages})}
 
 
@@ -377,13 +390,13 @@ def build() -> CompiledStateGraph[
     graph = StateGraph(InvestigateState, context_schema=_InvestigationContext)
     graph.add_node("ask", _ask)
     graph.add_node("look_up", _look_up)
-    graph.add_node("conclude", _request_verdict)
+    graph.add_node("conclude", _ask_for_final_verdict)
     graph.add_edge(START, "ask")
     graph.add_conditional_edges(
-        "ask", _next_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
+        "ask", _node_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
     )
     graph.add_conditional_edges(
-        "look_up", _next_after_lookups, {"ask": "ask", "conclude": "conclude"}
+        "look_up", _node_after_lookups, {"ask": "ask", "conclude": "conclude"}
     )
     graph.add_edge("conclude", "ask")
     return graph.compile(name="investigate")

@@ -14,29 +14,29 @@ from typing import Any, NamedTuple, Self
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.time_limits import CallLimits, fresh_context
+from jurygraph.graphs.time_limits import CallTimeLimits, new_contextvars_context
 from jurygraph.graphs.user_calls import UserCalls
 from jurygraph.messages import Problem, did_you_mean
 from jurygraph.models.request import Fault, StoredLookup, ToolResult
-from jurygraph.safety.gates import stopping_gate
+from jurygraph.safety.gates import find_stopping_gate
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Response, TaskView, ToolCall, digest_of
 from jurygraph.schema.lookup import LookupOutcome
-from jurygraph.schema.task import query_text
+from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import ResponseGate
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
 from jurygraph.tools.workspace import Workspace, open_workspace
 
-MAX_SHOWN_CHARACTERS = 20_000
+OUTLINE_THRESHOLD_CHARACTERS = 20_000
 """Characters above which a judge that can read by a tool is shown an outline of a text."""
-MAX_RESULT_CHARACTERS = 8_000
+MAX_TOOL_RESULT_CHARACTERS = 8_000
 """The most characters of a result that a judge is shown."""
-MISSING_WORKSPACE = "workspace"
+MISSING_WORKSPACE_FAILURE_KIND = "workspace"
 """The kind of failure where a workspace is not there."""
-_MAX_MESSAGE = 500
-_WITHHELD_MESSAGE = "the result speaks to whoever judges, and is withheld"
-_MAX_REDACTED_CHARACTERS = 2 * MAX_RESULT_CHARACTERS  # a secret may begin before the cut
+_MAX_MESSAGE_LENGTH = 500
+_WITHHELD_RESULT_MESSAGE = "the result speaks to whoever judges, and is withheld"
+_MAX_REDACTED_CHARACTERS = 2 * MAX_TOOL_RESULT_CHARACTERS  # a secret may begin before the cut
 
 
 class ToolOutcome(NamedTuple):
@@ -60,7 +60,7 @@ class Toolbox:
     def tools(self) -> Mapping[str, Tool]:
         return self.toolset.tools
 
-    def showing(self, responses: Sequence[Response]) -> Self:
+    def for_responses(self, responses: Sequence[Response]) -> Self:
         """Return one whose tools number these responses in this order."""
         return replace(self, responses=tuple(responses))
 
@@ -81,8 +81,8 @@ class Toolbox:
             return {}
         texts = [response.text for response in self.responses]
         texts += [passage.text for passage in self.task.context or ()]
-        long_texts = [text for text in texts if len(text) > MAX_SHOWN_CHARACTERS]
-        return {text: TextDocument.of_text(text).outline() for text in long_texts}
+        long_texts = [text for text in texts if len(text) > OUTLINE_THRESHOLD_CHARACTERS]
+        return {text: TextDocument.from_text(text).outline() for text in long_texts}
 
     @property
     def sources(self) -> str:
@@ -101,7 +101,7 @@ class Toolbox:
             try:
                 workspaces = await asyncio.to_thread(self._open_workspaces)
             except InputError as error:
-                raise Fault(MISSING_WORKSPACE, str(error)) from None
+                raise Fault(MISSING_WORKSPACE_FAILURE_KIND, str(error)) from None
         return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
     def _open_workspaces(self) -> tuple[Workspace | None, ...]:
@@ -125,10 +125,12 @@ class Toolbox:
         shown_text = redactor.redact_text(
             text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
         )
-        is_cut = len(shown_text) > MAX_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
-        shown_text = shown_text[:MAX_RESULT_CHARACTERS]
+        is_cut = (
+            len(shown_text) > MAX_TOOL_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
+        )
+        shown_text = shown_text[:MAX_TOOL_RESULT_CHARACTERS]
         if outcome == "ok" and self._addresses_judge(call, shown_text):
-            return ToolOutcome("withheld", _WITHHELD_MESSAGE, len(text))
+            return ToolOutcome("withheld", _WITHHELD_RESULT_MESSAGE, len(text))
         if is_cut and outcome == "ok":
             outcome = "cut"
         return ToolOutcome(outcome, shown_text, len(text))
@@ -142,8 +144,8 @@ class Toolbox:
         is_gated = gate in self.context.config.safety.gates
         if not is_gated or self.tools[call.name].reads_documents:
             return False
-        query = query_text(self.task.query)
-        found = stopping_gate(result, (gate,), query=query, reference=self.task.reference)
+        query = query_to_text(self.task.query)
+        found = find_stopping_gate(result, (gate,), query=query, reference=self.task.reference)
         return found is not None
 
     async def _run(self, call: ToolCall, inputs: ToolInput) -> tuple[LookupOutcome, str]:
@@ -157,26 +159,26 @@ class Toolbox:
         if isinstance(arguments, Problem):
             where = f"{arguments.field}: " if arguments.path else ""
             return "invalid-arguments", f"{where}{arguments}"
-        result = await self._call(tool, partial(tool.run, inputs, arguments))
+        result = await self._call_tool(tool, partial(tool.run, inputs, arguments))
         if isinstance(result, str):
             return "ok", result
         if isinstance(result, RUN_ENDING):
             raise result
         if isinstance(result, ToolError):
-            return "refused", str(result)[:_MAX_MESSAGE]
+            return "refused", str(result)[:_MAX_MESSAGE_LENGTH]
         if isinstance(result, TimeLimitExceeded | Fault):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
             message = result_or_error(lambda: str(result))  # the user's code, too
             words = message if isinstance(message, str) else "it has no message"
-            return "error", f"{type(result).__name__}: {words}"[:_MAX_MESSAGE]
+            return "error", f"{type(result).__name__}: {words}"[:_MAX_MESSAGE_LENGTH]
         return "error", f"the tool returned {type(result).__name__}, and no text"
 
-    async def _call(self, tool: Tool, run: Callable[[], Any]) -> Any:
+    async def _call_tool(self, tool: Tool, run: Callable[[], Any]) -> Any:
         """Return the result of a tool, or the exception in its place, within its limit of time."""
-        limits = CallLimits(f"tool {tool.name}", tool.timeout, self.context.threads)
+        limits = CallTimeLimits(f"tool {tool.name}", tool.timeout, self.context.threads)
         user_calls = UserCalls(lambda _: run(), [()], limits)
-        fresh_context(self.context.config.langsmith).run(user_calls.start)
+        new_contextvars_context(self.context.config.langsmith).run(user_calls.start)
         await asyncio.gather(*user_calls.tasks, return_exceptions=True)
         (answer,) = user_calls.collect_answers()
         return answer

@@ -18,17 +18,17 @@ from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.profile import read_profiles
 from jurygraph.decision.recipe import build_decision, decision_key
 from jurygraph.decision.weighting import weigh_stakeholders
-from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
+from jurygraph.errors import ConfigError, ModelError, PlanError, add_part_to_plan_errors
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.context import GraphContext, TaskContexts
 from jurygraph.graphs.state import AnnotateInput, PrepareState, TaskPlanning
 from jurygraph.graphs.survey import (
-    ask_evaluators,
     build_survey,
     configure_questions,
-    files_of_tools,
+    digests_of_tool_files,
     list_derivations,
-    survey_key,
+    list_questions_of_evaluators,
+    survey_cache_key,
     view_task,
 )
 from jurygraph.graphs.user_calls import call_method
@@ -41,11 +41,11 @@ from jurygraph.schema import (
     Task,
     TaskDefaults,
 )
-from jurygraph.schema.plan import with_planning_results
-from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_profiles
+from jurygraph.schema.plan import apply_planning_results
+from jurygraph.schema.task import ProfilesLine, apply_profiles, has_text_profile_only, sort_by_id
 
-_MAX_SHOWN = 200
-PlanningUpdate = dict[str, Any]
+_MAX_SHOWN_CHARACTERS = 200
+TaskPlanningUpdate = dict[str, Any]
 PrepareNode = Callable[[PrepareState, Runtime[TaskContexts]], Awaitable[Command[str]]]
 
 
@@ -59,16 +59,18 @@ async def plan_tasks(
     Parts that a task lacks are those of the config's `task_defaults`.
     """
     defaults = contexts[0].config.task_defaults
-    start = [_begin_planning(defaults.complete(task), line) for task, line in tasks]
+    start = [_make_task_planning(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=TaskContexts(contexts))
     plans: list[Plan | Exception] = []
-    for planning, start_entry in zip(output["tasks"], start, strict=True):
+    for planning, initial_planning in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")
-        plans.append(plan or _as_config_error(planning["error"], start_entry["task"], defaults))
+        plans.append(
+            plan or _to_config_error(planning["error"], initial_planning["task"], defaults)
+        )
     return plans
 
 
-def _begin_planning(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
+def _make_task_planning(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
     return TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
 
 
@@ -77,19 +79,19 @@ def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception | None:
 
     None where something about it has to be read or annotated first.
     """
-    planning = _begin_planning(task)
-    if _has_unread_profiles(planning, context) or _lacks_graph(planning, context):
+    planning = _make_task_planning(task)
+    if _has_unread_profiles(planning, context) or _lacks_rubric_graph(planning, context):
         return None
     try:
         if _has_weights(planning, context):
             planning = cast(TaskPlanning, {**planning, **_weigh_task(planning, context)})
         plan: Plan = _question(planning, context)["plan"]
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-        return _as_config_error(error, task, context.config.task_defaults)
+        return _to_config_error(error, task, context.config.task_defaults)
     return plan
 
 
-def _as_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
+def _to_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
     """Return an error of planning, as a ConfigError with its key if the part is one from `task_defaults`."""
     if not isinstance(error, PlanError) or not error.part:
         return error
@@ -105,32 +107,34 @@ def _as_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Ex
 
 def _has_unread_profiles(planning: TaskPlanning, context: GraphContext) -> bool:
     """Return whether profiles in text have to be read: else, or if nobody judges stakeholders, they change nothing."""
-    has_line = planning["profiles_line"] is not None
-    has_text = has_line or any(map(is_text_only, planning["task"].stakeholders))
-    return has_text and "stakeholder" in _audiences(context)
+    has_profiles_line = planning["profiles_line"] is not None
+    has_text_profiles = has_profiles_line or any(
+        map(has_text_profile_only, planning["task"].stakeholders)
+    )
+    return has_text_profiles and "stakeholder" in _evaluator_audiences(context)
 
 
-async def _read_profiles(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
+async def _read_profiles(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpdate:
     client = None if context.config.model == "none" else context.judge_client
     task = planning["task"]
     read = await read_profiles(task, planning["profiles_line"], client)
-    return {"profiles": read, "task": with_profiles(task, read)}
+    return {"profiles": read, "task": apply_profiles(task, read)}
 
 
 def _has_weights(planning: TaskPlanning, context: GraphContext) -> bool:
-    return bool(planning["task"].stakeholders) and "stakeholder" in _audiences(context)
+    return bool(planning["task"].stakeholders) and "stakeholder" in _evaluator_audiences(context)
 
 
-def _weigh_task(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
+def _weigh_task(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpdate:
     task = planning["task"]
-    with name_part("stakeholders"):
+    with add_part_to_plan_errors("stakeholders"):
         weights, difficulty = weigh_stakeholders(
-            task, context.config.weights, _audiences(context), find_tensions
+            task, context.config.weights, _evaluator_audiences(context), find_tensions
         )
     return {"weights": weights, "difficulty": difficulty}
 
 
-def _lacks_graph(planning: TaskPlanning, context: GraphContext) -> bool:
+def _lacks_rubric_graph(planning: TaskPlanning, context: GraphContext) -> bool:
     """Return whether the annotator is needed: for a rubric without edges, if the config enables that and an
     evaluator judges criteria.
 
@@ -148,42 +152,42 @@ def _lacks_graph(planning: TaskPlanning, context: GraphContext) -> bool:
     )
 
 
-async def _annotate(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
+async def _annotate_rubric(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpdate:
     annotate_output = await annotate_graph.build().ainvoke(
         AnnotateInput(task=planning["task"]), context=context
     )
     return {"rubric": annotate_output["rubric"]}
 
 
-def _question(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
+def _question(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpdate:
     """Return the plan. Another step to freeze it would cost a task that is planned alone a quarter more CPU."""
-    survey = _survey_of(planning, context)
-    decision = _decision_of(planning, survey, context)
-    return {"plan": _freeze(planning, survey, decision, context)}
+    survey = _make_survey(planning, context)
+    decision = _make_decision(planning, survey, context)
+    return {"plan": _freeze_plan(planning, survey, decision, context)}
 
 
-def _survey_of(planning: TaskPlanning, context: GraphContext) -> Survey:
-    views = view_task(planning["task"], ["task", *_audiences(context)])
+def _make_survey(planning: TaskPlanning, context: GraphContext) -> Survey:
+    views = view_task(planning["task"], ["task", *_evaluator_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
     derivations = list_derivations(context.derivers, task_view)
-    listed_questions = ask_evaluators(context.evaluators, views)
-    key = survey_key(views, derivations, listed_questions)
+    listed_questions = list_questions_of_evaluators(context.evaluators, views)
+    key = survey_cache_key(views, derivations, listed_questions)
     survey_without_texts = context.surveys_without_texts.get(key)
     if survey_without_texts is not None:
-        survey = survey_without_texts.with_views(views)
+        survey = survey_without_texts.fill_in_views(views)
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
         questions = configure_questions(listed_questions, context.evaluators, uses, materials)
         survey = build_survey(views, derivations, questions, context.config.safety.gates)
-        context.surveys_without_texts.keep(key, survey.without_texts)
+        context.surveys_without_texts.store_part(key, survey.without_texts)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_method(evaluator, evaluator.check, question)
     return survey
 
 
-def _decision_of(planning: TaskPlanning, survey: Survey, context: GraphContext) -> Decision:
+def _make_decision(planning: TaskPlanning, survey: Survey, context: GraphContext) -> Decision:
     """Return the decision. Raises ModelError for an incomplete graph, because missing edges would count as licensed."""
     rubric = planning.get("rubric")
     record = None if rubric is None else rubric.annotation
@@ -191,10 +195,10 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: GraphContext) 
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
         remedy = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
-        first = shorten(missing[0], _MAX_SHOWN)
+        first = shorten(missing[0], _MAX_SHOWN_CHARACTERS)
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {first}"
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {remedy}")
-    task = with_planning_results(planning["task"], rubric=rubric)
+    task = apply_planning_results(planning["task"], rubric=rubric)
     weights = planning.get("weights", {})
     difficulty = planning.get("difficulty", {})
     key = decision_key(task, survey, weights, difficulty)
@@ -204,11 +208,11 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: GraphContext) 
         decision = build_decision(
             task, survey, context.config, records, context.combiners, weights, difficulty
         )
-        context.decisions.keep(key, decision)
+        context.decisions.store_part(key, decision)
     return decision
 
 
-def _freeze(
+def _freeze_plan(
     planning: TaskPlanning, survey: Survey, decision: Decision, context: GraphContext
 ) -> Plan:
     client = context.judge_client
@@ -221,25 +225,25 @@ def _freeze(
         task_digest=planning["digest"],
         survey=survey,
         decision=decision,
-        files=files_of_tools(survey, context.toolsets),
+        files=digests_of_tool_files(survey, context.toolsets),
         profiles=planning.get("profiles"),
         rubric=rubric,
         calls=tuple(calls[name] for name in sorted(calls)),
     )
 
 
-def _audiences(context: GraphContext) -> list[Audience]:
+def _evaluator_audiences(context: GraphContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
-class _Step(NamedTuple):
+class _PlanningStep(NamedTuple):
     """A step that is taken with every task for which it `is_due`; what it takes is added to the task's planning."""
 
     name: str
-    take: Callable[[TaskPlanning, GraphContext], PlanningUpdate | Awaitable[PlanningUpdate]]
+    take: Callable[[TaskPlanning, GraphContext], TaskPlanningUpdate | Awaitable[TaskPlanningUpdate]]
     is_due: Callable[[TaskPlanning, GraphContext], bool] = lambda *_: True
 
-    def indices_due(self, state: PrepareState, contexts: Sequence[GraphContext]) -> list[int]:
+    def due_task_indices(self, state: PrepareState, contexts: Sequence[GraphContext]) -> list[int]:
         """Return the indices of the tasks for which the step is due; those with an error are left alone."""
         indices = []
         for index, planning in enumerate(state["tasks"]):
@@ -247,7 +251,9 @@ class _Step(NamedTuple):
                 indices.append(index)
         return indices
 
-    async def try_to_take(self, planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
+    async def take_or_record_error(
+        self, planning: TaskPlanning, context: GraphContext
+    ) -> TaskPlanningUpdate:
         try:
             update = self.take(planning, context)
             return await update if isinstance(update, Awaitable) else update
@@ -255,40 +261,44 @@ class _Step(NamedTuple):
             return {"error": error}
 
 
-_STEPS = (
-    _Step("profiles", _read_profiles, _has_unread_profiles),
-    _Step("weigh", _weigh_task, _has_weights),
-    _Step("annotate", _annotate, _lacks_graph),
-    _Step("question", _question),
+_PLANNING_STEPS = (
+    _PlanningStep("profiles", _read_profiles, _has_unread_profiles),
+    _PlanningStep("weigh", _weigh_task, _has_weights),
+    _PlanningStep("annotate", _annotate_rubric, _lacks_rubric_graph),
+    _PlanningStep("question", _question),
 )
 
 
 def _name_next_step(
-    steps: Sequence[_Step], state: PrepareState, runtime: Runtime[TaskContexts]
+    steps: Sequence[_PlanningStep], state: PrepareState, runtime: Runtime[TaskContexts]
 ) -> str:
     """Return the name of the first of the steps that is due for any task, else the end."""
     contexts = runtime.context.contexts
-    return next((step.name for step in steps if step.indices_due(state, contexts)), END)
+    return next((step.name for step in steps if step.due_task_indices(state, contexts)), END)
 
 
 async def _name_first_step(state: PrepareState, runtime: Runtime[TaskContexts]) -> str:
     """Name the first step. It is a coroutine because LangGraph calls others in a thread."""
-    return _name_next_step(_STEPS, state, runtime)
+    return _name_next_step(_PLANNING_STEPS, state, runtime)
 
 
-def _make_step_node(step: _Step, later_steps: Sequence[_Step]) -> PrepareNode:
+def _make_step_node(step: _PlanningStep, later_steps: Sequence[_PlanningStep]) -> PrepareNode:
     """Return a node that takes a step with all tasks at once, and goes to the next of `later_steps` that is due."""
 
     async def node(state: PrepareState, runtime: Runtime[TaskContexts]) -> Command[str]:
         contexts = runtime.context.contexts
         tasks = list(state["tasks"])
-        due_indices = step.indices_due(state, contexts)
-        due_updates = [step.try_to_take(tasks[index], contexts[index]) for index in due_indices]
+        due_indices = step.due_task_indices(state, contexts)
+        due_updates = [
+            step.take_or_record_error(tasks[index], contexts[index]) for index in due_indices
+        ]
         updates = await asyncio.gather(*due_updates)
         for index, update in zip(due_indices, updates, strict=True):
             tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
-        updated = PrepareState(tasks=tasks)
-        return Command(goto=_name_next_step(later_steps, updated, runtime), update=updated)
+        updated_state = PrepareState(tasks=tasks)
+        return Command(
+            goto=_name_next_step(later_steps, updated_state, runtime), update=updated_state
+        )
 
     return node
 
@@ -297,10 +307,10 @@ def _make_step_node(step: _Step, later_steps: Sequence[_Step]) -> PrepareNode:
 def build() -> CompiledStateGraph[PrepareState, TaskContexts, PrepareState, PrepareState]:
     """Return the compiled graph: profiles → weigh → annotate → question, less what is due for no task."""
     graph = StateGraph(PrepareState, context_schema=TaskContexts)
-    names = [step.name for step in _STEPS]
+    names = [step.name for step in _PLANNING_STEPS]
     graph.add_conditional_edges(START, _name_first_step, names)
-    for number, step in enumerate(_STEPS):
-        node = _make_step_node(step, _STEPS[number + 1 :])
+    for number, step in enumerate(_PLANNING_STEPS):
+        node = _make_step_node(step, _PLANNING_STEPS[number + 1 :])
         destinations = (*names[number + 1 :], END)
         graph.add_node(step.name, node, destinations=destinations)  # type: ignore[call-overload]
     return graph.compile(name="prepare")

@@ -14,8 +14,8 @@ from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Materials
-from jurygraph.safety.gates import TextGateResult, stopping_gate
+from jurygraph.agents.roles import MaterialByName
+from jurygraph.safety.gates import TextGateResult, find_stopping_gate
 from jurygraph.schema import (
     Call,
     Condition,
@@ -31,21 +31,25 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.conversation import Sees
-from jurygraph.schema.plan import SUBMITTED_RESPONSE, Escalation, question_identity
-from jurygraph.schema.task import query_text
+from jurygraph.schema.conversation import VisiblePart
+from jurygraph.schema.plan import (
+    SUBMITTED_RESPONSE_MATERIAL,
+    Escalation,
+    get_question_identity_fields,
+)
+from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE_GATE,
     NO_TURN_GATE,
     NO_VARIANT_GATE,
-    Status,
     VerdictKey,
+    VerdictStatus,
 )
 
-DATA_MATERIAL = "data"
+DATA_MATERIAL_NAME = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
-NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was not derived")
+NOT_DERIVED_FAILURE = Failure(cause="infrastructure", kind="material", message="it was not derived")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,14 @@ class DueJudgement:
 
     question: Question
     responses: tuple[Response, ...]
-    material: tuple[Materials, ...]
+    material: tuple[MaterialByName, ...]
     about: tuple[str, ...]
     sample: int
     judge: str | None = None
     turn: int | None = None
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def shown_response_ids(self) -> tuple[str, ...]:
         """Return the ids of the responses shown; a turn is a part of the response that was submitted."""
         return self.about if self.turn is not None else tuple(r.id for r in self.responses)
 
@@ -73,15 +77,17 @@ class DueJudgement:
     def keys(self) -> list[VerdictKey]:
         """Return the keys of its verdicts, one for each response that it is about."""
         return [
-            VerdictKey(self.question.id, about, self.shown, self.sample, self.judge, self.turn)
+            VerdictKey(
+                self.question.id, about, self.shown_response_ids, self.sample, self.judge, self.turn
+            )
             for about in self.about
         ]
 
 
-class _Combination(NamedTuple):
+class _ResponseCombination(NamedTuple):
     """Responses shown together, the owners of their material, the ids that verdicts are about, and the turn shown."""
 
-    shown: tuple[Response, ...]
+    shown_response_ids: tuple[Response, ...]
     owners: tuple[Response, ...]
     about: tuple[str, ...]
     turn: int | None = None
@@ -91,7 +97,7 @@ class _Combination(NamedTuple):
 class DueDerivation:
     derivation: Derivation
     response: Response
-    material: Materials
+    material: MaterialByName
 
 
 _CONDITION_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -136,7 +142,7 @@ class WaveWork:
         return (["derive"] if self.derivations else []) + sorted(self.judgements)
 
 
-def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
+def sort_responses_by_content(responses: Iterable[Response]) -> tuple[Response, ...]:
     """Return the group ordered by content: digest of text and data, then id. Labels and agents are removed."""
     return tuple(
         sorted((r.strip_metadata() for r in responses), key=lambda r: (r.content_digest, r.id))
@@ -158,32 +164,34 @@ def next_work(
     by_name: dict[str, dict[str, Material]] = defaultdict(dict)
     for item in material:
         by_name[item.response][item.name] = item
-    collector = _WorkCollector(survey, responses, verdicts, reused_results, by_name)
-    collector.add_escalations(wave_number)
-    while wave_number < len(survey.waves) and not collector.work.branches:
-        collector.add(wave_number)
+    work_collector = _WorkCollector(survey, responses, verdicts, reused_results, by_name)
+    work_collector.add_escalations(wave_number)
+    while wave_number < len(survey.waves) and not work_collector.work.branches:
+        work_collector.add(wave_number)
         wave_number += 1
-        collector.add_escalations(wave_number)
-    return collector.work, wave_number
+        work_collector.add_escalations(wave_number)
+    return work_collector.work, wave_number
 
 
 def mark_superseded(
     survey: Survey, verdicts: Sequence[RecordedVerdict]
 ) -> Sequence[RecordedVerdict]:
     """Return the verdicts; those of judges whose question another one got later are marked."""
-    if not survey.escalated:
+    if not survey.escalated_questions:
         return verdicts
     last = {
-        question.id: question.escalate.then for question in survey.escalated if question.escalate
+        question.id: question.escalate.then
+        for question in survey.escalated_questions
+        if question.escalate
     }
     # the last judge replaces every sample of all first ones
-    passed_on = set()
+    judged_by_last = set()
     for verdict in verdicts:
         if verdict.judge and verdict.judge == last.get(verdict.question):
-            passed_on.add(verdict.key.judged)
+            judged_by_last.add(verdict.key.judged)
     marked_verdicts = []
     for verdict in verdicts:
-        if verdict.key.judged in passed_on and verdict.judge != last[verdict.question]:
+        if verdict.key.judged in judged_by_last and verdict.judge != last[verdict.question]:
             marked_verdicts.append(verdict.model_copy(update={"superseded": True}))
         else:
             marked_verdicts.append(verdict)
@@ -200,8 +208,8 @@ class _WorkCollector:
     reused_results: ReusedResults
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
-    gated: dict[tuple[str, str, str | None, Sees, int | None], TextGateResult | None] = field(
-        default_factory=dict
+    gated: dict[tuple[str, str, str | None, VisiblePart, int | None], TextGateResult | None] = (
+        field(default_factory=dict)
     )
     answered: dict[str, list[RecordedVerdict]] = field(default_factory=dict)
     """The verdicts of the waves before, by question, without superseded ones."""
@@ -224,19 +232,19 @@ class _WorkCollector:
         for response in self.responses:
             failure = self._missing_material(response, derivation.needs)
             settled_material = self.reused_results.material.get((derivation.gives, response.id))
-            if derivation.gives == DATA_MATERIAL and response.data is not None:
+            if derivation.gives == DATA_MATERIAL_NAME and response.data is not None:
                 settled_material = Material(
-                    name=DATA_MATERIAL, response=response.id, data=response.data
+                    name=DATA_MATERIAL_NAME, response=response.id, data=response.data
                 )
             elif failure is not None:
                 settled_material = Material(
                     name=derivation.gives, response=response.id, status="failed", failure=failure
                 )
-            elif settled_material is None or not self._is_unchanged(
+            elif settled_material is None or not self._is_material_unchanged(
                 derivation.needs, [response.id]
             ):
-                with_data = self._with_data(response, response, derivation.needs)
-                view = with_data.view("last_reply")
+                response_with_data = self._with_data(response, response, derivation.needs)
+                view = response_with_data.view("last_reply")
                 material = self._select_material(response, derivation.needs)
                 self.work.derivations.append(DueDerivation(derivation, view, material))
                 continue
@@ -248,12 +256,12 @@ class _WorkCollector:
         exclusion_verdicts: dict[tuple[str, int | None], Verdict | None] = {}
         unsettled_responses = []
         for response in self.responses:
-            is_askable = False
+            is_response_askable = False
             for turn in _turns_of(question, response):
                 exclusion_verdict = self._exclusion_verdict(question, response, turn)
                 exclusion_verdicts[response.id, turn] = exclusion_verdict
-                is_askable = is_askable or exclusion_verdict is None
-            if is_askable:
+                is_response_askable = is_response_askable or exclusion_verdict is None
+            if is_response_askable:
                 unsettled_responses.append(response)
         verdict_by_unit = {
             unit: verdict for unit, verdict in exclusion_verdicts.items() if verdict is not None
@@ -272,11 +280,11 @@ class _WorkCollector:
             if (combination.about[0], combination.turn) in verdict_by_unit:
                 continue
             for judge in question.first_judges:
-                unsettled_judgements += self._list_samples(question, combination, judge)
+                unsettled_judgements += self._list_sample_judgements(question, combination, judge)
         self._add_judgements(question, unsettled_judgements)
 
-    def _list_samples(
-        self, question: Question, combination: _Combination, judge: str | None
+    def _list_sample_judgements(
+        self, question: Question, combination: _ResponseCombination, judge: str | None
     ) -> list[DueJudgement]:
         """Return the judgements of one judge about a combination, one for each sample."""
         samples = range(question.samples)
@@ -296,45 +304,49 @@ class _WorkCollector:
 
     def add_escalations(self, wave_number: int) -> None:
         """Add the judgements of the last judge of the questions before a wave, where the first ones are not enough."""
-        if not self.survey.escalated:
+        if not self.survey.escalated_questions:
             return
         verdicts = {
             verdict.key: verdict for verdict in (*self.verdicts, *self.work.settled_verdicts)
         }
         earlier_waves = self.survey.waves[:wave_number]
         ids = set(chain.from_iterable(earlier.questions for earlier in earlier_waves))
-        for question in self.survey.escalated:
+        for question in self.survey.escalated_questions:
             if question.id in ids:
-                self._escalate(question, verdicts)
+                self._escalate_question(question, verdicts)
 
-    def _escalate(self, question: Question, verdicts: Mapping[VerdictKey, RecordedVerdict]) -> None:
-        escalation = question.escalate
-        assert escalation is not None  # one of `Survey.escalated`
-        answered_ids: set[str] = set()
+    def _escalate_question(
+        self, question: Question, verdicts: Mapping[VerdictKey, RecordedVerdict]
+    ) -> None:
+        escalation_rule = question.escalate
+        assert escalation_rule is not None  # one of `Survey.escalated`
+        answered_response_ids: set[str] = set()
         for key in verdicts:
             if key.question == question.id and key.judge is not None:
-                answered_ids.update((key.about, *key.responses))
+                answered_response_ids.update((key.about, *key.responses))
         unsettled_responses = [
-            response for response in self.responses if response.id in answered_ids
+            response for response in self.responses if response.id in answered_response_ids
         ]
         unsettled_judgements = []
         for combination in self._list_combinations(question, unsettled_responses):
             keys: list[VerdictKey] = []
-            for judge in escalation.first:
-                for judgement in self._list_samples(question, combination, judge):
+            for judge in escalation_rule.first:
+                for judgement in self._list_sample_judgements(question, combination, judge):
                     keys += judgement.keys
-            last_judgements = self._list_samples(question, combination, escalation.then)
+            last_judgements = self._list_sample_judgements(
+                question, combination, escalation_rule.then
+            )
             has_last_verdict = last_judgements[0].keys[0] in verdicts
             if has_last_verdict or not all(key in verdicts for key in keys):
                 continue
-            if _needs_other_judge(escalation, [verdicts[key] for key in keys]):
+            if _needs_other_judge(escalation_rule, [verdicts[key] for key in keys]):
                 unsettled_judgements += last_judgements
         self._add_judgements(question, unsettled_judgements)
 
     def _make_judgement(
         self,
         question: Question,
-        combination: _Combination,
+        combination: _ResponseCombination,
         sample: int,
         judge: str | None,
     ) -> DueJudgement:
@@ -351,17 +363,19 @@ class _WorkCollector:
         question = judgement.question
         keys = judgement.keys
         material_owners = (
-            keys[0].responses if question.material == SUBMITTED_RESPONSE else judgement.about
+            keys[0].responses
+            if question.material == SUBMITTED_RESPONSE_MATERIAL
+            else judgement.about
         )
         reused_verdicts = self.reused_results.verdicts
         if not all(key in reused_verdicts for key in keys):
             return False
-        if not self._is_unchanged(required_material(question), material_owners):
+        if not self._is_material_unchanged(required_material_names(question), material_owners):
             return False
         self.work.settled_verdicts.extend(stamp(reused_verdicts[key], key) for key in keys)
         return True
 
-    def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
+    def _is_material_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
         """Return whether the material of these names about these responses (ids) equals the reused material."""
         reused_material = self.reused_results.material
         for name in names:
@@ -372,17 +386,21 @@ class _WorkCollector:
 
     def _list_combinations(
         self, question: Question, unsettled_responses: Sequence[Response]
-    ) -> Iterable[_Combination]:
+    ) -> Iterable[_ResponseCombination]:
         found = []
-        if question.material != SUBMITTED_RESPONSE:
+        if question.material != SUBMITTED_RESPONSE_MATERIAL:
             for response in unsettled_responses:
                 for variant in self.material[response.id][question.material].variants:
-                    found.append(_Combination((variant.response,), (response,), (response.id,)))
+                    found.append(
+                        _ResponseCombination((variant.response,), (response,), (response.id,))
+                    )
             return found
         if question.scope in ("response", "turn"):
             for response in unsettled_responses:
                 for turn in _turns_of(question, response):
-                    found.append(_Combination((response,), (response,), (response.id,), turn))
+                    found.append(
+                        _ResponseCombination((response,), (response,), (response.id,), turn)
+                    )
             return found
         if question.scope == "pair":
             is_ordered = question.pairs == "ordered"
@@ -391,10 +409,10 @@ class _WorkCollector:
                 if is_ordered
                 else combinations(unsettled_responses, 2)
             )
-            return [_Combination(pair, pair, (pair[0].id,)) for pair in pairs]
+            return [_ResponseCombination(pair, pair, (pair[0].id,)) for pair in pairs]
         group = tuple(unsettled_responses)
         ids = tuple(response.id for response in group)
-        return [_Combination(group, group, ids)] if group else []
+        return [_ResponseCombination(group, group, ids)] if group else []
 
     def _exclusion_verdict(
         self, question: Question, response: Response, turn: int | None
@@ -406,15 +424,15 @@ class _WorkCollector:
         gate_verdict = self._gate_verdict(question, response, turn)
         if gate_verdict is not None:
             return gate_verdict
-        failure = self._missing_material(response, required_material(question))
+        failure = self._missing_material(response, required_material_names(question))
         if failure is not None:
-            status: Status = "abstained" if failure.kind == "no-model" else "failed"
+            status: VerdictStatus = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.material != SUBMITTED_RESPONSE:
+        if question.material != SUBMITTED_RESPONSE_MATERIAL:
             material = self.material[response.id][question.material]
             if not material.variants:
-                none_found = f"material {question.material!r} holds no variant to ask about"
-                reason = material.note or none_found
+                no_variant_reason = f"material {question.material!r} holds no variant to ask about"
+                reason = material.note or no_variant_reason
                 return RecordedVerdict(
                     status="not_applicable", gated_by=NO_VARIANT_GATE, reason=reason
                 )
@@ -434,11 +452,11 @@ class _WorkCollector:
         if question.layer not in GATED_LAYERS or not self.survey.gates:
             return None
         view = self.survey.views[question.view]
-        query = query_text(view.query)
+        query = query_to_text(view.query)
         key = response.id, query, view.reference, question.shown_part, turn
         if key not in self.gated:
             text = response.view(question.shown_part, turn).text
-            self.gated[key] = stopping_gate(
+            self.gated[key] = find_stopping_gate(
                 text, self.survey.gates, query=query, reference=view.reference
             )
         result = self.gated[key]
@@ -460,8 +478,8 @@ class _WorkCollector:
             verdict for verdict in verdicts if verdict.status != "not_applicable"
         ]
         if verdicts and not applicable_verdicts:
-            is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
-            state = "was itself not asked" if is_skipped else "is itself not applicable"
+            was_screening_skipped = any(verdict.gated_by is not None for verdict in verdicts)
+            state = "was itself not asked" if was_screening_skipped else "is itself not applicable"
             reason = f"{when.question} {state}"
             return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
         numbers = []
@@ -498,7 +516,7 @@ class _WorkCollector:
     def _missing_material(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:
             material = self.material[response.id].get(name)
-            failure = NOT_DERIVED if material is None else material.failure
+            failure = NOT_DERIVED_FAILURE if material is None else material.failure
             if failure is not None:
                 kind = "no-model" if failure.kind == "no-model" else "material"
                 message = f"material {name!r} is missing: {failure.message}"
@@ -509,12 +527,12 @@ class _WorkCollector:
         self, shown_response: Response, owner: Response, needs: Collection[str]
     ) -> Response:
         """Return the shown response with the data derived from the submitted one, where the question needs it."""
-        if DATA_MATERIAL not in needs or shown_response.data is not None:
+        if DATA_MATERIAL_NAME not in needs or shown_response.data is not None:
             return shown_response
-        data = self.material[owner.id][DATA_MATERIAL].data
+        data = self.material[owner.id][DATA_MATERIAL_NAME].data
         return shown_response.model_copy(update={"data": deepcopy(data)})
 
-    def _select_material(self, response: Response, needs: Iterable[str]) -> Materials:
+    def _select_material(self, response: Response, needs: Iterable[str]) -> MaterialByName:
         return {name: self.material[response.id][name] for name in needs}
 
 
@@ -524,8 +542,8 @@ def _turns_of(question: Question, response: Response) -> Sequence[int | None]:
     return turns or (None,)
 
 
-def required_material(question: Question) -> tuple[str, ...]:
-    if question.material == SUBMITTED_RESPONSE:
+def required_material_names(question: Question) -> tuple[str, ...]:
+    if question.material == SUBMITTED_RESPONSE_MATERIAL:
         return question.needs
     return (*question.needs, question.material)
 
@@ -540,11 +558,11 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     It adds the question's identity, which replaces that of a verdict reused from another run. For a penalty, the worst
     case is that all of it is found.
     """
-    identity = question_identity(question, view.audience, view.member)
+    identity = get_question_identity_fields(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
         fields: dict[str, Any] = {**key._asdict(), "superseded": False}
-        if verdict.is_worst_case and _is_penalty(view):
+        if verdict.is_worst_case and _is_penalty_criterion(view):
             fields |= {"score": 1.0, "met": True}
         # without validation: the verdict was validated
         return _EMPTY_VERDICT.model_copy(update={**vars(verdict), **identity, **fields})
@@ -552,14 +570,14 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     return stamp
 
 
-def _needs_other_judge(escalation: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
+def _needs_other_judge(escalation_rule: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
     """Return whether the first judges' verdicts on the same leave a question for the last one."""
     for verdict in verdicts:
         if verdict.status in ("failed", "abstained") or verdict.is_worst_case:
             return True
-    if escalation.when == "unsure":
+    if escalation_rule.when == "unsure":
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
-        return any(abs(score - 0.5) <= escalation.band for score in scores)
+        return any(abs(score - 0.5) <= escalation_rule.band for score in scores)
     votes: dict[str, set[float | bool | None]] = defaultdict(set)
     for verdict in verdicts:
         votes[verdict.about].add(verdict.met if verdict.is_binary else verdict.score)
@@ -568,11 +586,11 @@ def _needs_other_judge(escalation: Escalation, verdicts: Sequence[RecordedVerdic
 
 def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
     """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
-    is_found = _is_penalty(view)
-    return RecordedVerdict(score=float(is_found), met=is_found, gated_by=gate, reason=reason)
+    is_penalty = _is_penalty_criterion(view)
+    return RecordedVerdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
 
 
-def _is_penalty(view: TaskView) -> bool:
+def _is_penalty_criterion(view: TaskView) -> bool:
     return isinstance(view.about, Criterion) and view.about.weight < 0
 
 
@@ -589,12 +607,12 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
 
 def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict with the cause of the unjudged screening question, so that this is not hidden."""
-    failures = [v.failure for v in verdicts if v.failure is not None]
+    verdict_failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
-    failure = failures[0] if failures else None
+    failure = verdict_failures[0] if verdict_failures else None
     status = "abstained"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
-        cause = failures[0].cause if failures else "infrastructure"
+        cause = verdict_failures[0].cause if verdict_failures else "infrastructure"
         failure = Failure(cause=cause, kind="gate", message=reason)
         status = "failed"
     return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)

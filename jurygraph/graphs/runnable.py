@@ -25,17 +25,19 @@ from langgraph.config import get_stream_writer
 from jurygraph.errors import InputError
 from jurygraph.graphs.events import Event, EventListener, RewardGiven, to_dict
 from jurygraph.graphs.groups import Group
-from jurygraph.messages import did_you_mean, name_type
+from jurygraph.messages import describe_type, did_you_mean
 from jurygraph.schema import Response, Task, Trace
 
-_INPUT_KEYS = ("task", "responses", "plan", "step", "phase")
-_INPUT_HINT = 'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
+_RUNNABLE_INPUT_KEYS = ("task", "responses", "plan", "step", "phase")
+_RUNNABLE_INPUT_HINT = (
+    'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
+)
 
 ScoreStream = Callable[[Group], AsyncGenerator[Event, None]]
 """Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
-Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
+IterateAsyncEvents = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 """Yields what an asynchronous generator yields, for callers without an event loop."""
-RunToEnd = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
+RunCoroutine = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
 """Runs a coroutine, for callers without an event loop."""
 WriteEvent = Callable[[dict[str, Any]], object]
 """Writes an event into the stream of the graph around; None where there is none."""
@@ -49,8 +51,8 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     InputError for another input, and the errors of `Jury.score`.
     """
 
-    def __init__(self, score: ScoreStream, iterate: Iterate, run: RunToEnd) -> None:
-        super().__init__(self._judge, self._ajudge, name="jury")
+    def __init__(self, score: ScoreStream, iterate: IterateAsyncEvents, run: RunCoroutine) -> None:
+        super().__init__(self._run_jury, self._arun_jury, name="jury")
         self._score = score
         self._iterate = iterate
         self._run = run
@@ -91,7 +93,9 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         keys = {"task": task, "responses": responses, "step": step}
 
         def read_state(state: Any) -> dict[str, Any]:
-            return {name: _get(state, key) for name, key in keys.items() if key is not None}
+            return {
+                name: _get_state_value(state, key) for name, key in keys.items() if key is not None
+            }
 
         def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
             write = get_stream_writer()
@@ -103,12 +107,12 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
-    def _judge(
+    def _run_jury(
         self, content: Mapping[str, Any], config: RunnableConfig, write: WriteEvent | None = None
     ) -> list[Trace]:
-        return self._run(self._ajudge(content, config, write))
+        return self._run(self._arun_jury(content, config, write))
 
-    async def _ajudge(
+    async def _arun_jury(
         self,
         content: Mapping[str, Any],
         config: RunnableConfig,
@@ -116,7 +120,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         listen: EventListener | None = None,
     ) -> list[Trace]:
         traces: list[Trace] = []
-        async with aclosing(self._score(read_input(content))) as events:
+        async with aclosing(self._score(read_runnable_input(content))) as events:
             async for event in events:
                 fields = to_dict(event)
                 if write is not None:
@@ -144,17 +148,17 @@ async def stream_events(
         scoring.cancel()
 
 
-def read_input(value: Any) -> Group:
+def read_runnable_input(value: Any) -> Group:
     """Return the input of a Runnable as a group. Raises InputError that names the key."""
     if not isinstance(value, Mapping):
-        raise InputError(f"input: is {name_type(value)}; {_INPUT_HINT}")
+        raise InputError(f"input: is {describe_type(value)}; {_RUNNABLE_INPUT_HINT}")
     for key in value:
-        if key not in _INPUT_KEYS:
-            hint = did_you_mean(str(key), _INPUT_KEYS) or _INPUT_HINT
+        if key not in _RUNNABLE_INPUT_KEYS:
+            hint = did_you_mean(str(key), _RUNNABLE_INPUT_KEYS) or _RUNNABLE_INPUT_HINT
             raise InputError(f"input: unknown key {key!r}; {hint}")
     for key in ("task", "responses"):
         if key not in value:
-            raise InputError(f"input: {key!r} is missing; {_INPUT_HINT}")
+            raise InputError(f"input: {key!r} is missing; {_RUNNABLE_INPUT_HINT}")
     task = value["task"]
     if isinstance(task, Mapping):
         task = Task(**task)
@@ -173,7 +177,7 @@ def _read_response(item: Any) -> Response | str:
     return response
 
 
-def _get(state: Any, key: str) -> Any:
+def _get_state_value(state: Any, key: str) -> Any:
     """Return a value of a graph's state, which may be a mapping, or a model or dataclass with fields."""
     try:
         return state[key] if isinstance(state, Mapping) else getattr(state, key)

@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import GroupVerdicts, decide_groups
-from jurygraph.graphs.active_groups import TURNS_PER_RUN, ActiveGroup, ActiveGroups
+from jurygraph.graphs.active_groups import MAX_TURNS_PER_GRAPH_RUN, ActiveGroup, ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
     NodeCalls,
@@ -34,32 +34,32 @@ from jurygraph.graphs.routing import (
     mark_superseded,
 )
 from jurygraph.graphs.state import ScoreState
-from jurygraph.graphs.time_limits import fresh_context
+from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.graphs.traces import build_traces
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import (
-    Branch,
+    GraphBranch,
 )
 
 ScoreNode = Callable[[ScoreState, Runtime[ActiveGroups]], Awaitable[Command[str]]]
-BRANCHES = ("derive", *get_args(Branch))
+BRANCH_NODE_NAMES = ("derive", *get_args(GraphBranch))
 
 
-async def score_alone(group: PlannedGroup, context: GraphContext) -> GroupOutcome:
+async def score_one_group(group: PlannedGroup, context: GraphContext) -> GroupOutcome:
     """Return the traces of a group, in the order in which its responses were submitted, or its error."""
     active_groups = ActiveGroups()
-    outcome_future = active_groups.admit(group, context)
+    outcome_future = active_groups.admit_group(group, context)
     active_groups.close()
-    await run_machine(active_groups)
+    await run_score_graph(active_groups)
     return outcome_future.result()
 
 
-async def run_machine(groups: ActiveGroups) -> None:
+async def run_score_graph(groups: ActiveGroups) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
-    limit = RunnableConfig(recursion_limit=3 * TURNS_PER_RUN + 10)
+    limit = RunnableConfig(recursion_limit=3 * MAX_TURNS_PER_GRAPH_RUN + 10)
     start = ScoreState(turn=0)
     try:
-        while not groups.is_over:
+        while not groups.has_ended:
             # what it finds is in the groups, and without a checkpointer nothing is streamed: not to
             # stream the states spares 3 % of the CPU of one `ascore`
             await build().ainvoke(start, config=limit, context=groups, stream_mode="checkpoints")
@@ -87,35 +87,35 @@ async def _route_groups(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Co
         lambda: [active_group.take_next_work() for active_group in arrived_groups], longest
     )
     work = {}
-    complete_numbers = []
+    complete_group_numbers = []
     for active_group, group_work in zip(arrived_groups, found, strict=True):
         active_group.report_verdicts(active_group.verdicts)
         if group_work.branches:
             work[active_group.number] = group_work
         else:
-            complete_numbers.append(active_group.number)
+            complete_group_numbers.append(active_group.number)
     branches = sorted({branch for group_work in work.values() for branch in group_work.branches})
-    is_code = all(_asks_code(groups[number], work[number]) for number in work)
-    if work and not complete_numbers and is_code:
-        return await _start_code(branches, groups, work, turn)
-    nodes = [*branches, *(["decide"] if complete_numbers else [])]
-    groups.begin_step(len(nodes))
-    update = {"turn": turn, "work": work, "complete": tuple(complete_numbers)}
+    asks_only_code = all(_asks_only_code(groups[number], work[number]) for number in work)
+    if work and not complete_group_numbers and asks_only_code:
+        return await _start_code_calls(branches, groups, work, turn)
+    nodes = [*branches, *(["decide"] if complete_group_numbers else [])]
+    groups.note_running_nodes(len(nodes))
+    update = {"turn": turn, "work": work, "complete": tuple(complete_group_numbers)}
     return Command(goto=nodes or END, update=update)
 
 
-async def _start_code(
+async def _start_code_calls(
     branches: Sequence[str], groups: ActiveGroups, work: Mapping[int, WaveWork], turn: int
 ) -> Command[str]:
     """Start calls of code: a step of LangGraph for its branch would be a tenth of the CPU of one `ascore`."""
     for branch in branches:
-        _start_calls(branch, groups, work)
-    groups.begin_step(1)
-    command = await groups.go_on(ScoreState(turn=turn))
+        _start_branch_calls(branch, groups, work)
+    groups.note_running_nodes(1)
+    command = await groups.next_command(ScoreState(turn=turn))
     return Command(goto=command.goto, update={"turn": turn, **(command.update or {})})
 
 
-def _asks_code(active_group: ActiveGroup, work: WaveWork) -> bool:
+def _asks_only_code(active_group: ActiveGroup, work: WaveWork) -> bool:
     """Return whether no evaluator of the work asks a model, and no deriver has any work."""
     evaluators = active_group.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
@@ -144,18 +144,20 @@ async def _collect_findings(active_groups: Sequence[ActiveGroup]) -> None:
         for active_group in started_groups
         for node_calls in active_group.started_calls.values()
     )
-    add_in_fresh_context = partial(fresh_context(context.config.langsmith).run, add_all_findings)
-    await search_off_loop(add_in_fresh_context, max(character_counts))
+    add_findings_in_new_context = partial(
+        new_contextvars_context(context.config.langsmith).run, add_all_findings
+    )
+    await search_off_loop(add_findings_in_new_context, max(character_counts))
 
 
-def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
+def _start_branch_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
         if branch in group_work.branches:
-            groups[number].start(branch, _make_calls(branch, groups[number], group_work))
+            groups[number].start(branch, _make_branch_calls(branch, groups[number], group_work))
 
 
-def _make_calls(branch: str, active_group: ActiveGroup, work: WaveWork) -> NodeCalls:
+def _make_branch_calls(branch: str, active_group: ActiveGroup, work: WaveWork) -> NodeCalls:
     survey = active_group.group.plan.survey
     if branch == "derive":
         return deriver_calls(work.derivations, survey, active_group.context)
@@ -164,11 +166,11 @@ def _make_calls(branch: str, active_group: ActiveGroup, work: WaveWork) -> NodeC
     return evaluator_calls(judgements, survey, active_group.context, active_group.note_answer)
 
 
-def _branch_node(branch: str) -> ScoreNode:
+def _make_branch_node(branch: str) -> ScoreNode:
     async def node(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
         groups = runtime.context
-        _start_calls(branch, groups, state["work"])
-        return await groups.go_on(state)
+        _start_branch_calls(branch, groups, state["work"])
+        return await groups.next_command(state)
 
     return node
 
@@ -187,21 +189,23 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
         active_group.verdicts = list(
             mark_superseded(active_group.group.plan.survey, active_group.verdicts)
         )
-    inputs = [_decision_input(active_group) for active_group in valid_groups]
+    inputs = [_make_decision_input(active_group) for active_group in valid_groups]
     combiners = complete_groups[0].context.combiners
     rewards = decide_groups(inputs, combiners)
     for active_group, rows in zip(valid_groups, rewards, strict=True):
         if isinstance(rows, Exception):
             active_group.error = rows
             continue
-        groups.let_out(active_group, result_or_error(partial(build_traces, active_group, rows)))
+        groups.release_group(
+            active_group, result_or_error(partial(build_traces, active_group, rows))
+        )
     for active_group in complete_groups:
         if active_group.error is not None:
-            groups.let_out(active_group, active_group.error)
-    return await groups.go_on(state)
+            groups.release_group(active_group, active_group.error)
+    return await groups.next_command(state)
 
 
-def _decision_input(active_group: ActiveGroup) -> GroupVerdicts:
+def _make_decision_input(active_group: ActiveGroup) -> GroupVerdicts:
     plan = active_group.group.plan
     names = [response.id for response in active_group.group.responses]
     return GroupVerdicts(plan.decision, plan.survey.questions, names, active_group.verdicts)
@@ -211,10 +215,10 @@ def _decision_input(active_group: ActiveGroup) -> GroupVerdicts:
 def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=ActiveGroups)
-    graph.add_node("route", _route_groups, destinations=(*BRANCHES, "decide", END))
+    graph.add_node("route", _route_groups, destinations=(*BRANCH_NODE_NAMES, "decide", END))
     graph.add_edge(START, "route")
-    for branch in BRANCHES:
-        node = _branch_node(branch)
+    for branch in BRANCH_NODE_NAMES:
+        node = _make_branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
     graph.add_node("decide", _decide_rewards, destinations=("route", END))
     return graph.compile(name="score")

@@ -6,7 +6,7 @@ from typing import Any, Required, TypedDict
 from jurygraph.agents.graph_annotator import (
     CheckedRoles,
     CriterionPair,
-    EdgeSource,
+    EdgeProvenance,
     KnownGraph,
     PairAnswers,
 )
@@ -19,7 +19,7 @@ from jurygraph.schema import (
     Task,
     UnansweredPair,
 )
-from jurygraph.schema.task import Profiles, ProfilesLine, Role
+from jurygraph.schema.task import CriterionRole, Profiles, ProfilesLine
 
 
 class TaskPlanning(TypedDict, total=False):
@@ -57,11 +57,11 @@ class AnnotateState(AnnotateInput, total=False):
 
     known_graph: KnownGraph
     assigned_roles: CheckedRoles
-    roles: dict[str, Role]
+    roles: dict[str, CriterionRole]
     candidates: int
     requested_pairs: tuple[CriterionPair, ...]
     batches: list[PairAnswers]
-    source: EdgeSource | None
+    source: EdgeProvenance | None
     proposed: list[Edge]
     rejected: list[RejectedEdge]
     unanswered: list[UnansweredPair]

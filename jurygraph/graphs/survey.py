@@ -5,11 +5,11 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from jurygraph.agents.roles import Configurable, Deriver, Evaluator
-from jurygraph.decision.combiners import as_plan_error
-from jurygraph.errors import ConfigError, PlanError, name_part
-from jurygraph.graphs.routing import DATA_MATERIAL, required_material
+from jurygraph.decision.combiners import raise_as_plan_error
+from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
+from jurygraph.graphs.routing import DATA_MATERIAL_NAME, required_material_names
 from jurygraph.graphs.user_calls import call_method
-from jurygraph.messages import name_type, nearest_name, quote
+from jurygraph.messages import describe_type, nearest_name, quote
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -23,7 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
 from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -36,11 +36,13 @@ from jurygraph.schema.verdict import (
 from jurygraph.tools.tool import ToolSet
 
 
-def _tool_fields(owner: Configurable) -> dict[str, Any]:
+def _toolset_fields(owner: Configurable) -> dict[str, Any]:
     return {} if owner.toolset is None else owner.toolset.to_fields()
 
 
-def files_of_tools(survey: Survey, toolsets: Iterable[tuple[str, ToolSet]]) -> dict[str, str]:
+def digests_of_tool_files(
+    survey: Survey, toolsets: Iterable[tuple[str, ToolSet]]
+) -> dict[str, str]:
     """Return the SHA-256 of each file that tools read for a task, by its field. Raises PlanError for a wrong one."""
     view = next(view for view in survey.views.values() if view.audience == "task")
     files: dict[str, str] = {}
@@ -112,17 +114,17 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
     no deriver gives the material that one needs.
     """
     derivations: dict[str, Derivation] = {}
-    available_material = {deriver.gives for deriver in derivers.values()}
+    available_material_names = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
-        if deriver.gives in derivations or deriver.gives == SUBMITTED_RESPONSE:
+        if deriver.gives in derivations or deriver.gives == SUBMITTED_RESPONSE_MATERIAL:
             raise PlanError(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
             )
         needs_data = (
             deriver.reads_data
-            and deriver.gives != DATA_MATERIAL
-            and DATA_MATERIAL in available_material
+            and deriver.gives != DATA_MATERIAL_NAME
+            and DATA_MATERIAL_NAME in available_material_names
         )
         needs = _with_data(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
@@ -132,24 +134,24 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             view=view.digest,
             needs=needs,
             params=dict(call_method(deriver, deriver.params_for, view)),
-            **_tool_fields(deriver),
+            **_toolset_fields(deriver),
         )
         _require_material(
-            "derivers", deriver.gives, derivations[deriver.gives].needs, available_material
+            "derivers", deriver.gives, derivations[deriver.gives].needs, available_material_names
         )
     return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 
-def _with_data(declared_material: Sequence[str], needs_data: bool) -> tuple[str, ...]:
+def _with_data(declared_material_names: Sequence[str], needs_data: bool) -> tuple[str, ...]:
     """Return the declared material, with derived data added where it is needed."""
     return (
-        (*declared_material, DATA_MATERIAL)
-        if needs_data and DATA_MATERIAL not in declared_material
-        else tuple(declared_material)
+        (*declared_material_names, DATA_MATERIAL_NAME)
+        if needs_data and DATA_MATERIAL_NAME not in declared_material_names
+        else tuple(declared_material_names)
     )
 
 
-def _part_of(view: TaskView) -> tuple[str, ...]:
+def _task_part_of_view(view: TaskView) -> tuple[str, ...]:
     """Return the part of the task that a view is about; empty for a view of the whole task."""
     part = {
         Reviewer: ("reviewers",),
@@ -163,7 +165,7 @@ ListedQuestion = tuple[str, TaskView, Question]
 """The name of an evaluator, a view, and a question as it lists it about that view."""
 
 
-def ask_evaluators(
+def list_questions_of_evaluators(
     evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]
 ) -> list[ListedQuestion]:
     """Return the questions that the evaluators list about the views of their audience.
@@ -176,12 +178,12 @@ def ask_evaluators(
             if view.audience != evaluator.audience:
                 continue
             owner = f"`questions` of {name!r}"
-            with name_part(*_part_of(view)), as_plan_error(owner):
+            with add_part_to_plan_errors(*_task_part_of_view(view)), raise_as_plan_error(owner):
                 questions = list(evaluator.questions(view))
             for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(
-                        f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`"
+                        f"{owner} returns {describe_type(question)}; return a list of `self.question(view, …)`"
                     )
                 listed_questions.append((name, view, _check_question(question, evaluator, view)))
     return listed_questions
@@ -191,17 +193,17 @@ def configure_questions(
     listed_questions: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
-    available_material: Collection[str] = (),
+    available_material_names: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples`, `material` and `scope` of the config override
     the evaluator's.
 
-    `available_material` are the names of what derivers produce. A standby question is left out where another question
-    covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
+    `available_material_names` are the names of what derivers produce. A standby question is left out where another
+    question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
     ConfigError with the key of an evaluator that needs other material.
     """
     questions: dict[str, Question] = {}
-    covered_subjects: set[tuple[str, str]] = set()
+    covered_views_and_subjects: set[tuple[str, str]] = set()
     keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
     for name, view, question in listed_questions:
         if question.id in questions:
@@ -211,34 +213,34 @@ def configure_questions(
         use = uses[name]
         evaluator = evaluators[name]
         needs = _with_data(
-            question.needs, evaluator.reads_data and DATA_MATERIAL in available_material
+            question.needs, evaluator.reads_data and DATA_MATERIAL_NAME in available_material_names
         )
-        _check_part(use, name, needs)
+        _refuse_material_needs(use, name, needs)
         if use.scope == "turn":
-            _check_turns(name, evaluator, question, keys[name])
-        changes = _configured_changes(use, question, keys[name]) | _tool_fields(evaluator)
+            _check_turn_question(name, evaluator, question, keys[name])
+        changes = _configured_changes(use, question, keys[name]) | _toolset_fields(evaluator)
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
-        if question.material != SUBMITTED_RESPONSE and question.scope != "response":
+        if question.material != SUBMITTED_RESPONSE_MATERIAL and question.scope != "response":
             problem = f"is about variants, so its scope is response, not {question.scope}"
             raise PlanError(f"question {question.id!r} {problem}")
         questions[question.id] = question
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
-            covered_subjects.add((question.view, question.subject))
+            covered_views_and_subjects.add((question.view, question.subject))
     sorted_questions = []
     for question_id in sorted(questions):
         question = questions[question_id]
-        is_covered = (question.view, question.subject) in covered_subjects
+        is_covered = (question.view, question.subject) in covered_views_and_subjects
         if not (question.standby and is_covered):
             sorted_questions.append(question)
     for question in sorted_questions:
-        needs = required_material(question)
-        _require_material(keys[question.evaluator], question.id, needs, available_material)
+        needs = required_material_names(question)
+        _require_material(keys[question.evaluator], question.id, needs, available_material_names)
     return tuple(sorted_questions)
 
 
-def _check_part(use: EvaluatorUse, name: str, needs: Sequence[str]) -> None:
+def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -> None:
     """Raise PlanError if an evaluator that depends on material is to judge variants, or turns, which have none."""
     field = "material" if use.material is not None else "scope"
     if getattr(use, field) is not None and needs:
@@ -248,7 +250,7 @@ def _check_part(use: EvaluatorUse, name: str, needs: Sequence[str]) -> None:
         raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
 
 
-def _check_turns(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
+def _check_turn_question(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
     """Raise PlanError or ConfigError for a question that cannot be asked about turns."""
     if question.scope != "response":
         problem = f"is about a {question.scope} of responses, which has no turns"
@@ -276,24 +278,24 @@ def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict
     return changes
 
 
-def list_questions(
+def list_configured_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     views: Sequence[TaskView],
-    available_material: Collection[str] = (),
+    available_material_names: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions of the evaluators about these views, as `configure_questions` does."""
-    listed_questions = ask_evaluators(evaluators, views)
-    return configure_questions(listed_questions, evaluators, uses, available_material)
+    listed_questions = list_questions_of_evaluators(evaluators, views)
+    return configure_questions(listed_questions, evaluators, uses, available_material_names)
 
 
 def _require_material(
-    key: str, user: str, needs: Iterable[str], available_material: Collection[str]
+    key: str, user: str, needs: Iterable[str], available_material_names: Collection[str]
 ) -> None:
     for name in needs:
-        if name not in available_material:
+        if name not in available_material_names:
             hint = "list one that does under `derivers`"
-            suggestion = nearest_name(name, sorted(available_material))
+            suggestion = nearest_name(name, sorted(available_material_names))
             if suggestion:
                 hint = f"did you mean {suggestion!r}?"
             raise ConfigError(
@@ -318,7 +320,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
     return question
 
 
-def survey_key(
+def survey_cache_key(
     views: Sequence[TaskView],
     derivations: Sequence[Derivation],
     listed_questions: Sequence[ListedQuestion],
@@ -329,18 +331,18 @@ def survey_key(
     """
     indices = {view.digest: index for index, view in enumerate(views)}
     members = tuple((view.audience, view.member) for view in views)
-    derivation_keys = []
+    derivation_key_parts = []
     for derivation in derivations:
-        content = derivation.model_dump_json(exclude=_VIEW_FIELD_SET)
-        derivation_keys.append((indices[derivation.view], content))
-    question_keys = []
+        content = derivation.model_dump_json(exclude=_FIELDS_OUTSIDE_KEY)
+        derivation_key_parts.append((indices[derivation.view], content))
+    question_key_parts = []
     for name, view, question in listed_questions:
-        content = question.model_dump_json(exclude=_VIEW_FIELD_SET)
-        question_keys.append((name, indices[view.digest], content))
-    return members, tuple(derivation_keys), tuple(question_keys)
+        content = question.model_dump_json(exclude=_FIELDS_OUTSIDE_KEY)
+        question_key_parts.append((name, indices[view.digest], content))
+    return members, tuple(derivation_key_parts), tuple(question_key_parts)
 
 
-_VIEW_FIELD_SET = {"view"}
+_FIELDS_OUTSIDE_KEY = {"view"}
 
 
 def build_survey(
@@ -354,7 +356,7 @@ def build_survey(
 
     Raises PlanError where questions or material wait for each other, or for a question that does not exist.
     """
-    dependencies = _dependencies(derivations, questions)
+    dependencies = _dependencies_by_node(derivations, questions)
     level: dict[str, int] = {}
     try:
         for node in TopologicalSorter(dependencies).static_order():
@@ -369,8 +371,8 @@ def build_survey(
     waves = []
     for wave_number in range(1 + max(level.values(), default=-1)):
         materials = tuple(name for name in names if level[f"material:{name}"] == wave_number)
-        wave_ids = tuple(name for name in ids if level[f"question:{name}"] == wave_number)
-        waves.append(Wave(materials=materials, questions=wave_ids))
+        wave_question_ids = tuple(name for name in ids if level[f"question:{name}"] == wave_number)
+        waves.append(Wave(materials=materials, questions=wave_question_ids))
     can_be_gated = any(question.layer in GATED_LAYERS for question in questions)
     return Survey(
         views={view.digest: view for view in views},
@@ -381,7 +383,7 @@ def build_survey(
     )
 
 
-def _dependencies(
+def _dependencies_by_node(
     derivations: Sequence[Derivation], questions: Sequence[Question]
 ) -> dict[str, list[str]]:
     """Return the nodes that each material and question waits for. Raises PlanError for an unknown question."""
@@ -391,7 +393,7 @@ def _dependencies(
         dependencies[f"material:{derivation.gives}"] = needs
     ids = dict.fromkeys(question.id for question in questions)
     for question in questions:
-        dependency_names = [f"material:{name}" for name in required_material(question)]
+        dependency_names = [f"material:{name}" for name in required_material_names(question)]
         if question.when is not None:
             name = question.when.question
             if name not in ids:

@@ -16,44 +16,44 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langsmith import tracing_context
 
-from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
+from jurygraph.agents.roles import CODE_TIME_LIMIT_SECONDS, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.models.request import Fault
 from jurygraph.schema import CallsConfig
-from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT_FAILURE
+from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT_FAILURE_KIND
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 T = TypeVar("T")
 
-OWN_MODEL_LIMIT = 600.0
+OWN_MODEL_TIMEOUT_SECONDS = 600.0
 """Seconds for a call of user code with a model of its own."""
 MAX_HANGING_THREADS = 4
 """Number of hanging threads from which on an evaluator or deriver is not called any more."""
-_CANCELLING_SECONDS = 0.5  # seconds for a cancelled coroutine to end
+_CANCELLATION_TIMEOUT_SECONDS = 0.5  # seconds for a cancelled coroutine to end
 
-ABANDONED_TASKS: list["asyncio.Task[Any]"] = []
+ABANDONED_ASYNCIO_TASKS: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
-CallResult = tuple[Any, bool]
+ResultWithAwaitFlag = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
 
 
 def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | None:
     """Return the seconds for one call of an evaluator or deriver; None without a limit.
 
-    One that uses the config's model has `CODE_LIMIT` on top of the deadline of a group, and without a deadline no limit
-    but those of its requests.
+    One that uses the config's model has `CODE_TIME_LIMIT_SECONDS` on top of the deadline of a group, and without a
+    deadline no limit but those of its requests.
     """
     if component.timeout is not None:
         return component.timeout
     if component.bounds_its_time or (isinstance(component, Evaluator) and component.runs_inline):
         return None
     if component.uses_model:
-        return None if calls.deadline is None else calls.deadline + CODE_LIMIT
+        return None if calls.deadline is None else calls.deadline + CODE_TIME_LIMIT_SECONDS
     has_own_model = isinstance(component, Evaluator) and component.layer in GATED_LAYERS
-    return OWN_MODEL_LIMIT if has_own_model else CODE_LIMIT
+    return OWN_MODEL_TIMEOUT_SECONDS if has_own_model else CODE_TIME_LIMIT_SECONDS
 
 
 def may_take_long(component: Evaluator | Deriver) -> bool:
@@ -72,15 +72,16 @@ _UNTRACED_CONTEXT = Context().run(_copy_untraced_context)
 """An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
 
 
-def fresh_context(langsmith: bool) -> Context:
-    """Return an empty context, in which nothing is traced unless `langsmith` is true."""
-    return Context() if langsmith else _UNTRACED_CONTEXT.copy()
+def new_contextvars_context(traces_to_langsmith: bool) -> Context:
+    """Return an empty context, in which nothing is traced unless `traces_to_langsmith` is true."""
+    return Context() if traces_to_langsmith else _UNTRACED_CONTEXT.copy()
 
 
-def start_in_fresh_context(
-    function: Callable[[], Awaitable[T]], langsmith: bool
+def start_in_new_context(
+    function: Callable[[], Awaitable[T]], traces_to_langsmith: bool
 ) -> "asyncio.Task[T]":
-    """Start a function as an asyncio task in a fresh context, traced to LangSmith only if `langsmith` is true.
+    """Start a function as an asyncio task in a fresh context, traced to LangSmith only if `traces_to_langsmith` is
+    true.
 
     It inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
     neither the callbacks nor the checkpointer of a graph that calls them.
@@ -89,16 +90,16 @@ def start_in_fresh_context(
     async def run() -> T:
         return await function()
 
-    return asyncio.create_task(run(), context=fresh_context(langsmith))
+    return asyncio.create_task(run(), context=new_contextvars_context(traces_to_langsmith))
 
 
-def clients_of(inputs: Any) -> list["JudgeClient"]:
+def judge_clients_of(inputs: Any) -> list["JudgeClient"]:
     """Return the clients of an input, or of a batch of them; none where no model may be used."""
     batch = inputs if isinstance(inputs, tuple) else (inputs,)
     return [call_input.client for call_input in batch if call_input.client]
 
 
-class CallThreads(DaemonThreads):
+class UserCallThreads(DaemonThreads):
     """The threads of a jury's evaluators and derivers, which count those that hang, by the name of their owner."""
 
     def __init__(self) -> None:
@@ -113,7 +114,7 @@ class CallThreads(DaemonThreads):
         if len(self._hanging[owner]) >= MAX_HANGING_THREADS:
             self._refused.add(owner)
 
-    def refusal(self, owner: str) -> Fault | None:
+    def find_refusal(self, owner: str) -> Fault | None:
         """Return the reason why `owner` is not called any more; None if it is."""
         if owner not in self._refused:
             return None
@@ -123,36 +124,37 @@ class CallThreads(DaemonThreads):
 
 
 @dataclass(frozen=True, slots=True)
-class CallLimits:
+class CallTimeLimits:
     """The limits of the calls of one evaluator or deriver, `owner`: seconds for each, or None, and their threads."""
 
     owner: str
     seconds: float | None
-    threads: CallThreads
+    threads: UserCallThreads
 
     def excess(self, inputs: Any) -> TimeLimitExceeded | Fault:
         """Return the error that takes the place of the answer of a call with these inputs."""
         problem = f"{self.owner!r} ran past its time limit of {self.seconds:g} s"
-        if any(client.is_waiting for client in clients_of(inputs)):
+        if any(client.has_waiting_request for client in judge_clients_of(inputs)):
             return Fault(
-                TIME_LIMIT_FAILURE, f"{problem} while it waited for the model; raise its `timeout`"
+                TIME_LIMIT_FAILURE_KIND,
+                f"{problem} while it waited for the model; raise its `timeout`",
             )
         return TimeLimitExceeded(problem)
 
     async def call_in_thread(
         self,
-        call: Callable[[Any], CallResult],
+        call: Callable[[Any], ResultWithAwaitFlag],
         inputs: Sequence[Any],
         finish: Callable[[Any], None],
-    ) -> list[CallResult]:
+    ) -> list[ResultWithAwaitFlag]:
         """Return the results of `call` for all inputs, made one after another in a thread, and in one context.
 
         The input of a call that hangs is given to `finish`, and the next one gets another thread.
         """
         context = copy_context()
-        results: list[CallResult] = []
+        results: list[ResultWithAwaitFlag] = []
         for call_input in inputs:
-            refusal = self.threads.refusal(self.owner)
+            refusal = self.threads.find_refusal(self.owner)
             if refusal is not None:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
             result, is_late = await self._call_in_time(partial(context.run, call, call_input))
@@ -164,17 +166,20 @@ class CallLimits:
             results.append(result)
         return results
 
-    async def _call_in_time(self, call: Callable[[], CallResult]) -> tuple[Any, bool]:
+    async def _call_in_time(self, call: Callable[[], ResultWithAwaitFlag]) -> tuple[Any, bool]:
         """Return the result of a call in a thread, and whether it ran past the limit, which begins when it does."""
         with self.threads.record_calls() as thread_calls:
             future = asyncio.get_running_loop().run_in_executor(self.threads, call)
-        own_call = thread_calls[0]
+        thread_call = thread_calls[0]
         try:
-            while not (await asyncio.wait({future}, timeout=self._seconds_left(own_call)))[0]:
-                if self._seconds_left(own_call) == 0.0:
+            while not (await asyncio.wait({future}, timeout=self._seconds_left(thread_call)))[0]:
+                if self._seconds_left(thread_call) == 0.0:
                     self.threads.abandon_hanging(self.owner, thread_calls)
                     return None, True
-            return future.result(), self.seconds is not None and own_call.duration >= self.seconds
+            return (
+                future.result(),
+                self.seconds is not None and thread_call.duration >= self.seconds,
+            )
         finally:
             future.cancel()
             self.threads.abandon(thread_calls)
@@ -198,7 +203,7 @@ class CallLimits:
             if not task.done():
                 task.cancel()
                 try:
-                    await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
+                    await asyncio.wait({task}, timeout=_CANCELLATION_TIMEOUT_SECONDS)
                 finally:  # also where this is cancelled again meanwhile
                     self._abandon_task(task, thread_calls)
 
@@ -208,7 +213,7 @@ class CallLimits:
         # it caught the cancellation: asyncio would wait for it when the loop is closed
         if not task.done():
             asyncio._unregister_task(task)
-            ABANDONED_TASKS.append(task)
+            ABANDONED_ASYNCIO_TASKS.append(task)
 
 
 async def _measure_seconds(result: Awaitable[T]) -> tuple[T, float]:

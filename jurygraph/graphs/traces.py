@@ -32,18 +32,18 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
     current_verdicts = [verdict for verdict in active_group.verdicts if not verdict.superseded]
     scores = ((verdict.question, verdict.score) for verdict in current_verdicts)
     statistics = group_statistics(questions, scores)
-    in_order = sorted(active_group.verdicts, key=lambda verdict: verdict.key.sort_key)
+    sorted_verdicts = sorted(active_group.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
-    by_response = group_verdicts_by_response(questions, ids, in_order)
-    material_of: dict[str, list[Material]] = defaultdict(list)
+    verdicts_by_response = group_verdicts_by_response(questions, ids, sorted_verdicts)
+    material_by_response: dict[str, list[Material]] = defaultdict(list)
     for item in active_group.material:
-        material_of[item.response].append(item)
-    row_of = dict(zip(ids, rewards, strict=True))
+        material_by_response[item.response].append(item)
+    row_by_response = dict(zip(ids, rewards, strict=True))
     digest = group_digest(group.responses)
     traces = []
-    for response in group.submitted:
-        verdicts = tuple(by_response[response.id])
-        material = tuple(sorted(material_of[response.id], key=lambda item: item.name))
+    for response in group.submitted_responses:
+        verdicts = tuple(verdicts_by_response[response.id])
+        material = tuple(sorted(material_by_response[response.id], key=lambda item: item.name))
         referenced_calls = _referenced_calls(calls, (*verdicts, *material))
         names = {
             *chain.from_iterable(verdict.lookups for verdict in verdicts),
@@ -58,7 +58,7 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
                 group=digest,
                 labels=response.labels,
                 plan_digest=plan.digest,
-                reward=row_of[response.id].to_reward(plan.decision),
+                reward=row_by_response[response.id].to_reward(plan.decision),
                 verdicts=verdicts,
                 calls=referenced_calls,
                 lookups=tuple(lookups[name] for name in sorted(names)),

@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 
 from jurygraph.agents.roles import Configurable
 from jurygraph.concurrency import is_interrupt
-from jurygraph.decision.combiners import as_plan_error
+from jurygraph.decision.combiners import raise_as_plan_error
 from jurygraph.errors import RUN_ENDING
 from jurygraph.graphs.answers import result_or_error
-from jurygraph.graphs.time_limits import CallLimits, CallResult, clients_of
+from jurygraph.graphs.time_limits import CallTimeLimits, ResultWithAwaitFlag, judge_clients_of
 
 T = TypeVar("T")
 
 
 def call_method(component: Configurable, method: Callable[..., T], *arguments: Any) -> T:
     """Return the result of a method besides those that answer. Raises PlanError naming both for an exception in it."""
-    with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
+    with raise_as_plan_error(f"`{method.__name__}` of {component.name!r}"):
         return method(*arguments)
 
 
@@ -40,11 +40,11 @@ class UserCalls:
 
     function: Callable[[Any], Any]
     inputs: Sequence[Any]
-    limits: CallLimits
+    limits: CallTimeLimits
     runs_inline: bool = False
     is_batched: bool = False
     is_reported: bool = False
-    _started: list[Any] = field(default_factory=list, init=False)
+    _results_or_tasks: list[Any] = field(default_factory=list, init=False)
     """The answer of each call, or its asyncio task. Those in a thread are one task, with all their answers."""
 
     @property
@@ -57,36 +57,36 @@ class UserCalls:
         An exception takes the place of its answer, and so does `CallLimits.excess` for a call that runs past its limit.
         """
         if not self._starts_in_loop:
-            self._started = [asyncio.create_task(self._call_in_thread())]
-        elif (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
-            self._started = [refusal] * len(self.inputs)
+            self._results_or_tasks = [asyncio.create_task(self._call_in_thread())]
+        elif (refusal := self.limits.threads.find_refusal(self.limits.owner)) is not None:
+            self._results_or_tasks = [refusal] * len(self.inputs)
         else:
             started = [self._start_call(call_input) for call_input in self.inputs]
-            self._started = self._create_tasks(started)
+            self._results_or_tasks = self._create_tasks(started)
 
     @property
     def tasks(self) -> "list[asyncio.Task[Any]]":
-        return list(filter(_is_task, self._started))
+        return list(filter(_is_asyncio_task, self._results_or_tasks))
 
     def collect_answers(self) -> Sequence[Any]:
         """Return all answers, once the tasks are done; raise an error of the thread itself."""
-        answers = _take_all(self._started)
+        answers = _collect_results(self._results_or_tasks)
         if not self._starts_in_loop:
             (answers,) = answers
             if isinstance(answers, BaseException):
                 raise answers
-        return _split_batch(answers[0], len(self.inputs[0])) if self.is_batched else answers
+        return _split_batch_answers(answers[0], len(self.inputs[0])) if self.is_batched else answers
 
     async def _call_in_thread(self) -> list[Any]:
-        started = await self.limits.call_in_thread(self._start_call, self.inputs, _stop_call_logs)
+        started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_call_logs)
         results = self._create_tasks(started)
-        await asyncio.gather(*filter(_is_task, results), return_exceptions=True)
-        return _take_all(results)
+        await asyncio.gather(*filter(_is_asyncio_task, results), return_exceptions=True)
+        return _collect_results(results)
 
-    def _start_call(self, call_input: Any) -> CallResult:
+    def _start_call(self, call_input: Any) -> ResultWithAwaitFlag:
         """Return the function's result or exception, and whether the result still has to be awaited."""
 
-        def start() -> CallResult:
+        def start() -> ResultWithAwaitFlag:
             result = self.function(call_input)
             return result, inspect.isawaitable(result)
 
@@ -94,15 +94,15 @@ class UserCalls:
         started = result_or_error(start)
         result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
-            _stop_call_logs(call_input)
+            _close_call_logs(call_input)
         return result, is_awaitable
 
-    def _create_tasks(self, started: Sequence[CallResult]) -> list[Any]:
+    def _create_tasks(self, started: Sequence[ResultWithAwaitFlag]) -> list[Any]:
         """Return the results, with an asyncio task in the place of each that has to be awaited."""
         return [
             self._create_task(call_input, result)
             if is_awaitable
-            else self._report(call_input, result)
+            else self._report_result(call_input, result)
             for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
 
@@ -110,45 +110,45 @@ class UserCalls:
         task = asyncio.create_task(self._finish_call(call_input, result))
         # Python warns of one that nobody awaits: the task may be cancelled at once
         if inspect.iscoroutine(result):
-            task.add_done_callback(lambda _: _close_unstarted(result))
+            task.add_done_callback(lambda _: _close_unstarted_coroutine(result))
         return task
 
     async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
-        pending_result = _await_result(result)
+        answer_coroutine = _await_result(result)
         try:
             answer = await (
-                pending_result
+                answer_coroutine
                 if self.limits.seconds is None
-                else self.limits.await_result(pending_result, call_input)
+                else self.limits.await_result(answer_coroutine, call_input)
             )
         finally:
-            _close_unstarted(pending_result)
-            _stop_call_logs(call_input)
-        return self._report(call_input, answer)
+            _close_unstarted_coroutine(answer_coroutine)
+            _close_call_logs(call_input)
+        return self._report_result(call_input, answer)
 
-    def _report(self, call_input: Any, result: Any) -> Any:
+    def _report_result(self, call_input: Any, result: Any) -> Any:
         """Return the result of a call, after it was reported."""
         if self.is_reported and not isinstance(result, RUN_ENDING):
             call_input.report(result)
         return result
 
 
-def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
+def _close_unstarted_coroutine(answer: Coroutine[Any, Any, Any]) -> None:
     if inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
         answer.close()
 
 
-def _is_task(result: object) -> bool:
+def _is_asyncio_task(result: object) -> bool:
     """Return whether this is a task of ours: a task that user code gives as its answer was awaited."""
     return isinstance(result, asyncio.Task)
 
 
-def _take_all(started: Sequence[Any]) -> list[Any]:
+def _collect_results(started: Sequence[Any]) -> list[Any]:
     """Return the answers, with the result or the exception of each task, once it is done, in its place."""
-    return [result_or_error(item.result) if _is_task(item) else item for item in started]
+    return [result_or_error(item.result) if _is_asyncio_task(item) else item for item in started]
 
 
-def _split_batch(answers: Any, count: int) -> list[Any]:
+def _split_batch_answers(answers: Any, count: int) -> list[Any]:
     """Return the answer of a batch evaluator for each of its inputs; its exception takes the place of every answer."""
     if isinstance(answers, Sequence):  # iterating a sequence can run user code too
         answers = result_or_error(partial(list, answers))
@@ -160,10 +160,10 @@ def _split_batch(answers: Any, count: int) -> list[Any]:
     return answers
 
 
-def _stop_call_logs(inputs: Any) -> None:
+def _close_call_logs(inputs: Any) -> None:
     """List no later calls with an input, or a batch of them: its answer is final."""
-    for client in clients_of(inputs):
-        client.close_logs()
+    for client in judge_clients_of(inputs):
+        client.close_call_logs()
 
 
 async def _await_result(result: Awaitable[Any]) -> Any:

@@ -35,7 +35,7 @@ from jurygraph.inference.clusters import (
     wilson,
 )
 
-AlphaLevel = Literal["nominal", "ordinal", "interval"]
+MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 """What the distance of two ratings means: different or not, the ranks between them, or their difference."""
 _CELLS_PER_BATCH = 4_000_000  # limits memory
 
@@ -75,23 +75,23 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     if math.isnan(value):
         return None
     count = int(clusters.max()) + 1
-    unknown_estimate = Estimate(value, None, None, None, count)
+    estimate_without_interval = Estimate(value, None, None, None, count)
     if count < 2 or not np.ptp(first) or not np.ptp(second):
-        return unknown_estimate
+        return estimate_without_interval
     largest_distance = float(distances.max())
     observed_disagreement = float(distances[first, second].mean()) / largest_distance
     chance_disagreement = (
         observed_disagreement / (1.0 - value)
         if value < 1.0
-        else _chance_distance(first, second, distances) / largest_distance
+        else _expected_chance_distance(first, second, distances) / largest_distance
     )
     spread = observed_disagreement * (1.0 - observed_disagreement)
     effective_count = float(count)
     error = 0.0
     if spread:
-        jackknife_kappas = _kappas_without(first, second, distances, clusters)
+        jackknife_kappas = _kappas_leaving_out_clusters(first, second, distances, clusters)
         if np.isnan(jackknife_kappas).any():
-            return unknown_estimate
+            return estimate_without_interval
         error = jackknife_interval(value, jackknife_kappas).error or 0.0
         if error:
             effective_count = spread / (error * chance_disagreement) ** 2
@@ -104,7 +104,7 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     return Estimate(value, lower_end, upper_end, error, count)
 
 
-def _chance_distance(first: Ints, second: Ints, distances: Floats) -> float:
+def _expected_chance_distance(first: Ints, second: Ints, distances: Floats) -> float:
     """Return the mean distance of two labels that are drawn independently, one of each annotator."""
     labels = len(distances)
     row_shares = np.bincount(first, minlength=labels) / len(first)
@@ -112,29 +112,33 @@ def _chance_distance(first: Ints, second: Ints, distances: Floats) -> float:
     return float(row_shares @ distances @ column_shares)
 
 
-def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints) -> Floats:
+def _kappas_leaving_out_clusters(
+    first: Ints, second: Ints, distances: Floats, clusters: Ints
+) -> Floats:
     """Return κ without each cluster, [G], from sums over its items; NaN where the others have one label only."""
     labels = len(distances)
     cells = int(clusters.max() + 1) * labels
     # How often each cluster has each label of an annotator, [G, K], and the distances of its items, [G].
     cluster_rows = np.bincount(clusters * labels + first, minlength=cells).reshape(-1, labels)
-    cluster_columns = np.bincount(clusters * labels + second, minlength=cells).reshape(-1, labels)
-    cluster_distances = np.bincount(clusters, distances[first, second])
+    second_counts_by_cluster = np.bincount(clusters * labels + second, minlength=cells).reshape(
+        -1, labels
+    )
+    distance_sums_by_cluster = np.bincount(clusters, distances[first, second])
     # The same without each cluster.
     sizes = len(first) - cluster_rows.sum(axis=1)
     rows = cluster_rows.sum(axis=0) - cluster_rows
-    columns = cluster_columns.sum(axis=0) - cluster_columns
-    rest = np.maximum(0.0, math.fsum(cluster_distances) - cluster_distances)
+    columns = second_counts_by_cluster.sum(axis=0) - second_counts_by_cluster
+    rest = np.maximum(0.0, math.fsum(distance_sums_by_cluster) - distance_sums_by_cluster)
     observed_disagreement = rest * sizes
     chance_disagreement = np.sum((rows @ distances) * columns, axis=1)
-    undefined = np.full(len(cluster_distances), np.nan)
+    undefined = np.full(len(distance_sums_by_cluster), np.nan)
     ratio = np.divide(
         observed_disagreement, chance_disagreement, out=undefined, where=chance_disagreement > 0.0
     )
     return np.asarray(1.0 - ratio)
 
 
-def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
+def alpha(counts: Floats, positions: Floats, level: MeasurementLevel) -> float:
     """Return α of items with `counts` [N, V] of ratings at each level, [V] positions in ascending order.
 
     NaN if no item has two ratings, or all ratings that have a partner are the same.
@@ -143,12 +147,14 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
     # One cluster, of an item without ratings: nothing is left out.
     omitted_counts = np.zeros((1, counts.shape[1]))
     owner = np.zeros(1, dtype=np.intp)
-    (value,) = _alphas_without(paired_counts, omitted_counts, owner, positions, level)
+    (value,) = _batch_alphas_leaving_out_clusters(
+        paired_counts, omitted_counts, owner, positions, level
+    )
     return float(value)
 
 
 def alpha_estimate(
-    counts: Floats, positions: Floats, level: AlphaLevel, clusters: Ints | None = None
+    counts: Floats, positions: Floats, level: MeasurementLevel, clusters: Ints | None = None
 ) -> Estimate | None:
     """Return α with its 95 % jackknife interval over clusters of items, cut off at -1 and 1; None where α is NaN.
 
@@ -161,7 +167,7 @@ def alpha_estimate(
             independent.
     """
     numbers = np.arange(len(counts)) if clusters is None else clusters
-    alphas = alphas_without(counts, positions, level, numbers)
+    alphas = alphas_leaving_out_clusters(counts, positions, level, numbers)
     value = float(alphas[0])
     jackknife_alphas = alphas[1:]
     if math.isnan(value):
@@ -171,30 +177,38 @@ def alpha_estimate(
     return jackknife_interval(value, jackknife_alphas).within(-1.0, 1.0)
 
 
-def alphas_without(counts: Floats, positions: Floats, level: AlphaLevel, clusters: Ints) -> Floats:
+def alphas_leaving_out_clusters(
+    counts: Floats, positions: Floats, level: MeasurementLevel, clusters: Ints
+) -> Floats:
     """Return α of all items, then that without each cluster of items with two ratings, [1 + G]; NaN where undefined.
 
     Arguments are those of `alpha_estimate`.
     """
-    is_paired = counts.sum(axis=1) > 1.0
-    _, owner = np.unique(clusters[is_paired], return_inverse=True)
+    is_rated_twice = counts.sum(axis=1) > 1.0
+    _, owner = np.unique(clusters[is_rated_twice], return_inverse=True)
     order = np.argsort(owner, kind="stable")
-    paired_counts = counts[is_paired][order]
+    paired_counts = counts[is_rated_twice][order]
     owner = owner[order]
     # A batch has whole clusters: as many as begin within so many items.
     rows = max(1, _CELLS_PER_BATCH // counts.shape[1])
     starts = np.searchsorted(owner, np.unique(owner[::rows]))
     alphas = [np.array([alpha(paired_counts, positions, level)])]
     for start, end in pairwise([*starts.tolist(), len(owner)]):
-        batch_owner = owner[start:end] - owner[start]  # from 0 in each batch
+        cluster_codes_in_batch = owner[start:end] - owner[start]  # from 0 in each batch
         alphas.append(
-            _alphas_without(paired_counts, paired_counts[start:end], batch_owner, positions, level)
+            _batch_alphas_leaving_out_clusters(
+                paired_counts, paired_counts[start:end], cluster_codes_in_batch, positions, level
+            )
         )
     return np.concatenate(alphas)
 
 
-def _alphas_without(
-    paired_counts: Floats, omitted_counts: Floats, owner: Ints, positions: Floats, level: AlphaLevel
+def _batch_alphas_leaving_out_clusters(
+    paired_counts: Floats,
+    omitted_counts: Floats,
+    owner: Ints,
+    positions: Floats,
+    level: MeasurementLevel,
 ) -> Floats:
     """Return α of the items `paired_counts` [N, V] without those of each cluster, [B]; NaN where it is undefined.
 
@@ -257,12 +271,12 @@ def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
     Raises:
         PlanError: another shape, or an infinite number.
     """
-    return _compare_selections(as_ratings(ratings), least, _jaccard)
+    return _mean_selection_similarity(as_ratings(ratings), least, _jaccard)
 
 
 def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
     """Return the mean of `jaccard_above_median` if each rater selected as many items by chance, [raters, raters]."""
-    return _compare_selections(as_ratings(ratings), least, _expected_jaccard)
+    return _mean_selection_similarity(as_ratings(ratings), least, _expected_jaccard)
 
 
 def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estimate | None:
@@ -276,36 +290,36 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     """
     table = as_ratings(ratings)
     upper = np.triu_indices(len(table), 1)
-    excess = _excess_similarity(table, least)[upper]
-    has_pair = ~np.isnan(excess)
-    if not has_pair.any():
+    excess = _jaccard_above_chance(table, least)[upper]
+    is_defined_pair = ~np.isnan(excess)
+    if not is_defined_pair.any():
         return None
     _, cluster_codes = np.unique(clusters, return_inverse=True)
     jackknife_means = []
     for kept in jackknife_parts(cluster_codes):
         # A pair with just enough items stays: what is left out must change the mean alone.
-        excess_without = _excess_similarity(table[:, kept], 1)[upper]
-        jackknife_means.append(np.nan_to_num(excess_without[has_pair]).mean())
-    value = float(excess[has_pair].mean())
+        excess_leaving_out_cluster = _jaccard_above_chance(table[:, kept], 1)[upper]
+        jackknife_means.append(np.nan_to_num(excess_leaving_out_cluster[is_defined_pair]).mean())
+    value = float(excess[is_defined_pair].mean())
     return jackknife_interval(value, np.array(jackknife_means)).within(-1.0, 1.0)
 
 
-def _excess_similarity(table: Floats, least: int) -> Floats:
+def _jaccard_above_chance(table: Floats, least: int) -> Floats:
     return jaccard_above_median(table, least) - jaccard_by_chance(table, least)
 
 
-def _compare_selections(
+def _mean_selection_similarity(
     table: Floats, least: int, similarity: Callable[[Bools, Bools], float]
 ) -> Floats:
-    is_rated = ~np.isnan(table)
+    is_rated_cell = ~np.isnan(table)
     result = np.full((len(table), len(table)), np.nan)
     medians = np.full(len(table), np.nan)  # NaN for a rater without a rating
-    for rater in np.flatnonzero(is_rated.any(axis=1)):
-        medians[rater] = np.median(table[rater, is_rated[rater]])
+    for rater in np.flatnonzero(is_rated_cell.any(axis=1)):
+        medians[rater] = np.median(table[rater, is_rated_cell[rater]])
     is_above_median = table > medians[:, None]
     for first in range(len(table)):
         for second in range(first, len(table)):
-            rated_by_both = is_rated[first] & is_rated[second]
+            rated_by_both = is_rated_cell[first] & is_rated_cell[second]
             if np.count_nonzero(rated_by_both) >= max(1, least):
                 result[first, second] = similarity(
                     is_above_median[first, rated_by_both], is_above_median[second, rated_by_both]
@@ -315,24 +329,28 @@ def _compare_selections(
 
 
 def _jaccard(first: Bools, second: Bools) -> float:
-    chosen_by_either = np.count_nonzero(first | second)
-    return np.count_nonzero(first & second) / chosen_by_either if chosen_by_either else np.nan
+    chosen_by_either_count = np.count_nonzero(first | second)
+    return (
+        np.count_nonzero(first & second) / chosen_by_either_count
+        if chosen_by_either_count
+        else np.nan
+    )
 
 
 def _expected_jaccard(first: Bools, second: Bools) -> float:
     """Return the mean Jaccard of random selections of these sizes: their overlap is hypergeometric."""
     sizes = sorted((np.count_nonzero(first), np.count_nonzero(second)))
-    return _mean_of_selections(len(first), *sizes)
+    return _mean_chance_jaccard(len(first), *sizes)
 
 
 # A jackknife meets the same sizes again: the cache saves two thirds of the time.
 @lru_cache(maxsize=1 << 16)
-def _mean_of_selections(items: int, smaller_count: int, larger_count: int) -> float:
+def _mean_chance_jaccard(items: int, smaller_count: int, larger_count: int) -> float:
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
     if not larger_count:
         return np.nan
     overlap = np.arange(smaller_count + 1)
-    chances = stats.hypergeom.pmf(overlap, items, larger_count, smaller_count)
+    overlap_probabilities = stats.hypergeom.pmf(overlap, items, larger_count, smaller_count)
     similarity_by_overlap = overlap / (larger_count + smaller_count - overlap)
-    return float(chances @ similarity_by_overlap)
+    return float(overlap_probabilities @ similarity_by_overlap)

@@ -24,10 +24,10 @@ from jurygraph.errors import PlanError
 
 CONFIDENCE_LEVEL = 0.95
 """The level of every interval."""
-QUANTILES = (0.025, 0.975)
+INTERVAL_QUANTILES = (0.025, 0.975)
 """The ends of a 95 % percentile interval."""
 DRAWS_PER_BATCH = 1_000_000  # limits memory
-_MAX_PARTS = 100
+_MAX_JACKKNIFE_PARTS = 100
 _ROUNDING_ERROR = 1e-12
 
 
@@ -69,9 +69,9 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     totals = as_finite("sums", sums)
     weights = as_nonnegative("sizes", sizes)
     check_shape("sizes", weights, totals.shape)
-    has_members = weights > 0.0
-    totals = totals[has_members]
-    weights = weights[has_members]
+    is_nonempty_cluster = weights > 0.0
+    totals = totals[is_nonempty_cluster]
+    weights = weights[is_nonempty_cluster]
     if not len(totals):
         return None
     size = math.fsum(weights)
@@ -90,19 +90,19 @@ def members_by_cluster(clusters: Ints) -> list[Ints]:
     return np.split(order, starts)
 
 
-def mean_over(values: ArrayLike, clusters: ArrayLike) -> Estimate | None:
+def mean_with_cluster_interval(values: ArrayLike, clusters: ArrayLike) -> Estimate | None:
     """Return the mean of values [N] with its interval over clusters, names or numbers [N]; None without a value."""
     codes = np.unique(np.asarray(clusters), return_inverse=True)[1]
     return ratio_interval(np.bincount(codes, values), np.bincount(codes))
 
 
 def jackknife_interval(
-    value: float, jackknife_values: Floats, freedom: int | None = None
+    value: float, jackknife_values: Floats, degrees_of_freedom: int | None = None
 ) -> Estimate:
     """Return the interval of any smooth estimate from the estimates without each cluster, [G].
 
-    Its degrees of `freedom` are fewer than G - 1, the default, if the variance is mostly that of a few clusters.
-    Raises PlanError for an estimate that is not finite.
+    Its degrees of `degrees_of_freedom` are fewer than G - 1, the default, if the variance is mostly that of a few
+    clusters. Raises PlanError for an estimate that is not finite.
     """
     count = len(jackknife_values)
     changes = as_finite("jackknife_values", jackknife_values) - value
@@ -114,9 +114,9 @@ def jackknife_interval(
     # Scaled by the largest change, so that no square overflows or vanishes.
     squares = math.fsum((changes / largest_change) ** 2)
     error = largest_change * math.sqrt((count - 1) / count * squares)
-    if freedom is None:
-        freedom = count - 1
-    half_width = t_quantile(freedom) * error
+    if degrees_of_freedom is None:
+        degrees_of_freedom = count - 1
+    half_width = t_quantile(degrees_of_freedom) * error
     return Estimate(value, value - half_width, value + half_width, error, count)
 
 
@@ -130,12 +130,14 @@ def difference_interval(sums: Floats, counts: Floats) -> Estimate:
     sizes = counts.sum(axis=1, keepdims=True)
     means = np.array([[math.fsum(side)] for side in sums]) / sizes
     difference = float(means[0, 0] - means[1, 0])
-    fewest = int((counts > 0.0).sum(axis=1).min())
+    fewest_cluster_count = int((counts > 0.0).sum(axis=1).min())
     if (counts >= sizes).any():
-        return Estimate(difference, None, None, None, fewest)
+        return Estimate(difference, None, None, None, fewest_cluster_count)
     jackknife_means = means + (counts * means - sums) / (sizes - counts)
-    estimate = jackknife_interval(difference, jackknife_means[0] - jackknife_means[1], fewest - 1)
-    return estimate._replace(clusters=fewest)
+    estimate = jackknife_interval(
+        difference, jackknife_means[0] - jackknife_means[1], fewest_cluster_count - 1
+    )
+    return estimate._replace(clusters=fewest_cluster_count)
 
 
 def jackknife_parts(clusters: Ints) -> Iterator[Bools]:
@@ -143,12 +145,12 @@ def jackknife_parts(clusters: Ints) -> Iterator[Bools]:
 
     `clusters` [N] has the number of each member's cluster, from 0.
     """
-    parts = clusters % _MAX_PARTS
+    parts = clusters % _MAX_JACKKNIFE_PARTS
     for group in np.unique(parts):
         yield parts != group
 
 
-def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float | None]:
+def bonferroni_interval(estimate: Estimate, rows: int) -> tuple[float | None, float | None]:
     """Return the ends of an interval that is one of several: all of them hold together with 95 % (Bonferroni).
 
     `rows` is the number of intervals, at least 1; with 1 it is the estimate's own. None where that has none.
@@ -161,7 +163,7 @@ def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float |
     return estimate.value - half_width, estimate.value + half_width
 
 
-def means_differ(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
+def is_mean_difference_significant(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
     """Return whether the means of two samples of independent numbers differ by more than chance: pooled t, p < .05.
 
     With several `tests`, the chance of any false alarm is below .05 (Bonferroni). False where one is empty, or both
@@ -169,25 +171,27 @@ def means_differ(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
     """
     a = as_finite("first", first)
     b = as_finite("second", second)
-    freedom = len(a) + len(b) - 2
-    if not len(a) or not len(b) or freedom < 1:
+    degrees_of_freedom = len(a) + len(b) - 2
+    if not len(a) or not len(b) or degrees_of_freedom < 1:
         return False
     squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
-    variance = squares / freedom
+    variance = squares / degrees_of_freedom
     error = math.sqrt(variance * (1.0 / len(a) + 1.0 / len(b)))
     probability = 1.0 - (1.0 - CONFIDENCE_LEVEL) / (2 * tests)
-    most_by_chance = max(_ROUNDING_ERROR, t_quantile(freedom, probability) * error)
-    return bool(abs(a.mean() - b.mean()) > most_by_chance)
+    max_chance_difference = max(
+        _ROUNDING_ERROR, t_quantile(degrees_of_freedom, probability) * error
+    )
+    return bool(abs(a.mean() - b.mean()) > max_chance_difference)
 
 
-def t_quantile(freedom: float, probability: float = 0.5 + CONFIDENCE_LEVEL / 2) -> float:
+def t_quantile(degrees_of_freedom: float, probability: float = 0.5 + CONFIDENCE_LEVEL / 2) -> float:
     from scipy import special
 
-    return float(special.stdtrit(freedom, probability))
+    return float(special.stdtrit(degrees_of_freedom, probability))
 
 
 def bounded_interval(
-    sums: ArrayLike, sizes: ArrayLike, least: float, most: float, more_variance: float = 0.0
+    sums: ArrayLike, sizes: ArrayLike, least: float, most: float, added_variance: float = 0.0
 ) -> Estimate | None:
     """Return Σ sums / Σ sizes over G clusters with an interval within [least, most], the bounds of every member.
 
@@ -201,7 +205,7 @@ def bounded_interval(
     Args:
         sums, sizes: as for `ratio_interval`, [G].
         least, most: the bounds.
-        more_variance: variance of the estimate from a source other than the clusters; it is added to theirs.
+        added_variance: variance of the estimate from a source other than the clusters; it is added to theirs.
     """
     estimate = ratio_interval(sums, sizes)
     if estimate is None or estimate.clusters < 2 or least == most:
@@ -209,12 +213,12 @@ def bounded_interval(
     totals = np.asarray(sums, dtype=np.float64)
     weights = np.asarray(sizes, dtype=np.float64)
     typical_weight = float(weights.sum()) / estimate.clusters
-    more_totals = np.append(totals, [least * typical_weight, most * typical_weight])
-    more_weights = np.append(weights, [typical_weight, typical_weight])
-    wider_estimate = ratio_interval(more_totals, more_weights)
+    padded_totals = np.append(totals, [least * typical_weight, most * typical_weight])
+    padded_weights = np.append(weights, [typical_weight, typical_weight])
+    wider_estimate = ratio_interval(padded_totals, padded_weights)
     assert wider_estimate is not None  # it has the same clusters, and two more
     assert wider_estimate.error is not None  # two of its clusters differ
-    error = math.sqrt(wider_estimate.error**2 + more_variance)
+    error = math.sqrt(wider_estimate.error**2 + added_variance)
     half_width = t_quantile(wider_estimate.clusters - 1) * error
     low = max(least, wider_estimate.value - half_width)
     high = min(most, wider_estimate.value + half_width)
@@ -242,13 +246,13 @@ def mean_interval(
     means = []
     for drawn_clusters in draw_clusters(len(sums), resamples, seed):
         means.append(sums[drawn_clusters].sum(axis=1) / sizes[drawn_clusters].sum(axis=1))
-    low, high = np.quantile(np.concatenate(means), QUANTILES)
+    low, high = np.quantile(np.concatenate(means), INTERVAL_QUANTILES)
     return float(low), float(high)
 
 
 NORMAL_QUANTILE = 1.959963984540054
 """The 0.975 quantile of the standard normal distribution."""
-_ADDED_CLUSTERS = 0.5
+_PSEUDO_CLUSTER_COUNT = 0.5
 """Clusters added to estimate n_eff: the least that keeps coverage at .93 (`benchmarks inference`)."""
 
 
@@ -260,17 +264,17 @@ def wilson(hits: float, n: float, quantile: float = NORMAL_QUANTILE) -> tuple[fl
     """
     share = hits / n
     z2 = quantile * quantile
-    shrinkage = 1 + z2 / n
-    middle = (share + z2 / (2 * n)) / shrinkage
+    scale_divisor = 1 + z2 / n
+    middle = (share + z2 / (2 * n)) / scale_divisor
     spread = share * (1 - share) / n + z2 / (4 * n * n)
-    half_width = quantile / shrinkage * math.sqrt(spread)
+    half_width = quantile / scale_divisor * math.sqrt(spread)
     # Set, because rounding would leave them a little off.
     low = 0.0 if hits == 0 else max(0.0, middle - half_width)
     high = 1.0 if hits == n else min(1.0, middle + half_width)
     return low, high
 
 
-class Share(NamedTuple):
+class ProportionEstimate(NamedTuple):
     """A proportion with its 95 % interval, the effective number of independent trials, and the number of clusters.
 
     The ends are None with one cluster.
@@ -283,7 +287,7 @@ class Share(NamedTuple):
     clusters: int
 
 
-def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
+def share_interval(hits: ArrayLike, sizes: ArrayLike) -> ProportionEstimate | None:
     """Return Σ hits / Σ sizes over G clusters, with Wilson's interval for n_eff trials and t of G - 1 degrees.
 
     n_eff is at most Σ sizes (Korn & Graubard 1998); with one trial in each cluster, it is G. Where every cluster has
@@ -301,21 +305,21 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     counts = as_nonnegative("hits", hits)
     trials = as_nonnegative("sizes", sizes)
     check_shape("sizes", trials, counts.shape)
-    has_trials = trials > 0.0
-    if (counts > trials).any() or (has_trials & (trials < 1.0)).any():
+    is_cluster_with_trials = trials > 0.0
+    if (counts > trials).any() or (is_cluster_with_trials & (trials < 1.0)).any():
         raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
-    counts = counts[has_trials]
-    trials = trials[has_trials]
-    return share_of_trials(counts, trials) if len(trials) else None
+    counts = counts[is_cluster_with_trials]
+    trials = trials[is_cluster_with_trials]
+    return share_of_cluster_trials(counts, trials) if len(trials) else None
 
 
-def share_over(hits: ArrayLike, clusters: ArrayLike) -> Share | None:
-    """Return the share of hits [N], each from 0 to 1, as `mean_over` returns a mean."""
+def share_with_cluster_interval(hits: ArrayLike, clusters: ArrayLike) -> ProportionEstimate | None:
+    """Return the share of hits [N], each from 0 to 1, as `mean_with_cluster_interval` returns a mean."""
     codes = np.unique(np.asarray(clusters), return_inverse=True)[1]
     return share_interval(np.bincount(codes, hits), np.bincount(codes))
 
 
-def share_of_trials(counts: Floats, trials: Floats) -> Share:
+def share_of_cluster_trials(counts: Floats, trials: Floats) -> ProportionEstimate:
     """Return `share_interval` of clusters that all have trials, more than 0 each and more than 1 together.
 
     They may be fractions, such as weights that add up to the effective number of trials.
@@ -323,29 +327,29 @@ def share_of_trials(counts: Floats, trials: Floats) -> Share:
     share = min(1.0, math.fsum(counts) / math.fsum(trials))
     clusters = len(trials)
     if clusters == 1:
-        return Share(share, None, None, 1.0, 1)
+        return ProportionEstimate(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
-        max_unseen = unseen_share(clusters)
+        max_unseen = max_unseen_cluster_share(clusters)
         low = 1.0 - max_unseen if share else 0.0
         high = 1.0 if share else max_unseen
-        return Share(share, low, high, float(clusters), clusters)
+        return ProportionEstimate(share, low, high, float(clusters), clusters)
     effective_trials = _effective_trials(counts, trials)
     low, high = wilson(share * effective_trials, effective_trials, t_quantile(clusters - 1))
-    return Share(share, low, high, effective_trials, clusters)
+    return ProportionEstimate(share, low, high, effective_trials, clusters)
 
 
 def _effective_trials(hits: Floats, sizes: Floats) -> float:
     """Return n_eff = s² / V, with s² the sample variance of single trials, and V the jackknife variance of their share.
 
-    Both are of the clusters and `_ADDED_CLUSTERS` more: half of only hits, half of none. Without them a few equal
+    Both are of the clusters and `_PSEUDO_CLUSTER_COUNT` more: half of only hits, half of none. Without them a few equal
     clusters, or a few rare hits that happen to be spread evenly, would seem to be independent trials.
     """
     mean = sizes.mean()
     n = np.append(sizes, [mean, mean])
     s = np.append(hits, [mean, 0.0])
-    weights = np.append(np.ones(len(sizes)), [_ADDED_CLUSTERS / 2, _ADDED_CLUSTERS / 2])
+    weights = np.append(np.ones(len(sizes)), [_PSEUDO_CLUSTER_COUNT / 2, _PSEUDO_CLUSTER_COUNT / 2])
     trials = float(weights @ n)
-    clusters = len(sizes) + _ADDED_CLUSTERS
+    clusters = len(sizes) + _PSEUDO_CLUSTER_COUNT
     share = float(weights @ s) / trials
     changes = (n * share - s) / (trials - n)  # of the share, without each cluster
     variance = (clusters - 1) / clusters * float(weights @ changes**2)
@@ -354,15 +358,15 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 
 
 TEST_POWER = 0.8
-ONE_SIDED = (1.0 - CONFIDENCE_LEVEL) / 2
+ONE_SIDED_LEVEL = (1.0 - CONFIDENCE_LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
 _MIN_PLANNED_TASKS = 10
 """With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
 _MIN_P = 1e-12
-_MAX_CLUSTERS = 1_000_000
+_MAX_PLANNED_CLUSTERS = 1_000_000
 
 
-def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
+def max_unseen_cluster_share(clusters: int, level: float = ONE_SIDED_LEVEL) -> float:
     """Return how many of all clusters, as a share, may be of a kind that none of so many is (Clopper & Pearson 1934).
 
     It is the exact upper bound at the one-sided `level`.
@@ -371,7 +375,7 @@ def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
 
 
 def lower_bound(
-    estimate: Estimate, largest_loss: float, level: float = ONE_SIDED, clusters: int = 0
+    estimate: Estimate, largest_loss: float, level: float = ONE_SIDED_LEVEL, clusters: int = 0
 ) -> float:
     """Return a lower bound of the true value that also counts losses which the clusters did not show.
 
@@ -388,12 +392,12 @@ def lower_bound(
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
-    max_unseen = unseen_share(count, level)
+    max_unseen = max_unseen_cluster_share(count, level)
     half_width = t_quantile(count - 1, 1.0 - level) * error
     return float(estimate.value - half_width - max_unseen * largest_loss)
 
 
-def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
+def no_worse_p_value(estimate: Estimate, margin: float, largest_loss: float) -> float:
     """Return the one-sided p-value of "the true value is at or below -margin": small means no worse than by `margin`.
 
     It is the level at which `lower_bound` is -margin. If all clusters are equal, it is exact: the chance that none of
@@ -401,17 +405,17 @@ def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
     """
     from scipy import optimize
 
-    def above_margin(level: float) -> float:
+    def lower_bound_above_margin(level: float) -> float:
         return lower_bound(estimate, largest_loss, level) + margin
 
-    if above_margin(_MIN_P) > 0.0:
+    if lower_bound_above_margin(_MIN_P) > 0.0:
         return _MIN_P
-    if above_margin(1.0 - _MIN_P) < 0.0:
+    if lower_bound_above_margin(1.0 - _MIN_P) < 0.0:
         return 1.0
-    return float(optimize.brentq(above_margin, _MIN_P, 1.0 - _MIN_P, xtol=_MIN_P))
+    return float(optimize.brentq(lower_bound_above_margin, _MIN_P, 1.0 - _MIN_P, xtol=_MIN_P))
 
 
-def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
+def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
     """Return the least number of clusters alike with which `lower_bound` would be above -margin; None if none would.
 
     That is at 1,000,000, or where the value itself is not above -margin.
@@ -420,7 +424,7 @@ def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> i
     def is_enough(clusters: int) -> bool:
         return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
 
-    counts = range(2, _MAX_CLUSTERS + 1)
+    counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
     index = bisect_left(counts, True, key=is_enough)
     return counts[index] if index < len(counts) else None
 
@@ -436,6 +440,8 @@ def detectable_difference(estimate: Estimate) -> float | None:
 
     if not estimate.error or estimate.clusters < _MIN_PLANNED_TASKS:
         return None
-    freedom = estimate.clusters - 1
-    noncentrality = float(special.nctdtrinc(freedom, 1.0 - TEST_POWER, t_quantile(freedom)))
+    degrees_of_freedom = estimate.clusters - 1
+    noncentrality = float(
+        special.nctdtrinc(degrees_of_freedom, 1.0 - TEST_POWER, t_quantile(degrees_of_freedom))
+    )
     return noncentrality * estimate.error

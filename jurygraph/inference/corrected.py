@@ -24,9 +24,9 @@ from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
     jackknife_interval,
+    max_unseen_cluster_share,
     ratio_interval,
     t_quantile,
-    unseen_share,
 )
 
 
@@ -59,10 +59,10 @@ def ppi_weight(sample: LabelledSample) -> float:
     """Return λ of PPI++; 0 without items that have no label, or if all predictions are the same."""
     if not len(sample.unlabelled_predictions):
         return 0.0
-    return _weight(sample, len(sample.labels) / len(sample.unlabelled_predictions))
+    return _prediction_weight(sample, len(sample.labels) / len(sample.unlabelled_predictions))
 
 
-def _weight(sample: LabelledSample, ratio: float) -> float:
+def _prediction_weight(sample: LabelledSample, ratio: float) -> float:
     """Return λ = cov(y, f) / ((1 + n / N) var(f)) within [0, 1] for a ratio n / N, which need not be the sample's."""
     all_predictions = np.concatenate([sample.predictions, sample.unlabelled_predictions])
     if not np.ptp(all_predictions):
@@ -85,36 +85,36 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     sizes = sample.sums(np.ones(len(sample.labels)))
     tasks = int(np.count_nonzero(sizes))
     corrected_labels = sample.labels - weight * sample.predictions
-    value, jackknife_means = _mean_and_without(sample.sums(corrected_labels), sizes)
+    value, jackknife_means = _mean_and_leave_one_out_means(sample.sums(corrected_labels), sizes)
     if weight:
         unlabelled_sizes = sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
-        unlabelled_mean, unlabelled_means_without = _mean_and_without(
+        unlabelled_mean, unlabelled_means_without = _mean_and_leave_one_out_means(
             sample.unlabelled_sums(sample.unlabelled_predictions), unlabelled_sizes
         )
         value += weight * unlabelled_mean
         jackknife_means = jackknife_means + weight * unlabelled_means_without
     estimate = Estimate(value, None, None, None, tasks)
     if tasks > 1 and np.isfinite(jackknife_means).all():
-        estimate = jackknife_interval(value, jackknife_means, freedom=tasks - 1)._replace(
-            clusters=tasks
-        )
+        estimate = jackknife_interval(
+            value, jackknife_means, degrees_of_freedom=tasks - 1
+        )._replace(clusters=tasks)
     if scale is None:
         return estimate
-    return _with_unseen(estimate, sample, *scale).within(*scale)
+    return _widen_for_unseen_values(estimate, sample, *scale).within(*scale)
 
 
-def _with_unseen(
+def _widen_for_unseen_values(
     estimate: Estimate, sample: LabelledSample, lowest: float, highest: float
 ) -> Estimate:
     """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
-    max_unseen = unseen_share(estimate.clusters)
+    max_unseen = max_unseen_cluster_share(estimate.clusters)
     label = float(sample.labels[0])
     if estimate.error is not None and not np.ptp(sample.labels):
         low = label - max_unseen * (label - lowest)
         high = label + max_unseen * (highest - label)
         return estimate._replace(low=low, high=high)
-    is_never_wrong = np.array_equal(sample.labels, sample.predictions)
-    if estimate.low is None or estimate.high is None or not is_never_wrong:
+    has_no_judge_errors = np.array_equal(sample.labels, sample.predictions)
+    if estimate.low is None or estimate.high is None or not has_no_judge_errors:
         return estimate
     unseen_range = max_unseen * (highest - lowest)
     return estimate._replace(low=estimate.low - unseen_range, high=estimate.high + unseen_range)
@@ -128,15 +128,15 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     as what the tasks with such labels can exclude.
     """
     is_positive = sample.labels == 1.0
-    is_predicted = sample.predictions == 1.0
+    is_predicted_positive = sample.predictions == 1.0
     # In the order of `_true_rate`.
     columns = [
         is_positive,
-        is_positive & is_predicted,
+        is_positive & is_predicted_positive,
         ~is_positive,
-        ~is_positive & ~is_predicted,
-        np.ones(len(is_predicted)),
-        is_predicted,
+        ~is_positive & ~is_predicted_positive,
+        np.ones(len(is_predicted_positive)),
+        is_predicted_positive,
     ]
     sums = [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
     counts = np.array(sums)  # [6, G]
@@ -150,13 +150,13 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     jackknife_rates = np.asarray(_true_rate(totals[:, None] - counts))
     if tasks < 2 or np.isnan(jackknife_rates).any():
         return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
-    interval = jackknife_interval(value, jackknife_rates, freedom=tasks - 1)._replace(
+    interval = jackknife_interval(value, jackknife_rates, degrees_of_freedom=tasks - 1)._replace(
         clusters=tasks
     )
-    return _with_unseen_errors(interval, counts[:4]).within(0.0, 1.0)
+    return _widen_for_unseen_errors(interval, counts[:4]).within(0.0, 1.0)
 
 
-def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
+def _widen_for_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     """Return the estimate of a true rate with ends at the least TPR and TNR that go with those of exactly 1.
 
     `counts` are those of positives, true ones, negatives and true ones by task, [4, G]. At another TPR or TNR the rate
@@ -172,10 +172,12 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
         true_positives.sum() / positives.sum() + true_negatives.sum() / negatives.sum() - 1.0
     )
     if true_positives.sum() == positives.sum():
-        lowest_informedness = informedness - unseen_share(int(np.count_nonzero(positives)))
+        lowest_informedness = informedness - max_unseen_cluster_share(
+            int(np.count_nonzero(positives))
+        )
         high = high * informedness / lowest_informedness if lowest_informedness > 0.0 else 1.0
     if true_negatives.sum() == negatives.sum():
-        max_unseen = unseen_share(int(np.count_nonzero(negatives)))
+        max_unseen = max_unseen_cluster_share(int(np.count_nonzero(negatives)))
         lowest_informedness = informedness - max_unseen
         low = (
             (low * informedness - max_unseen) / lowest_informedness
@@ -185,7 +187,7 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     return estimate._replace(low=low, high=high)
 
 
-def labels_needed(
+def needed_label_count(
     sample: LabelledSample, half_width: float, scale: tuple[float, float]
 ) -> int | None:
     """Return how many labels would give the interval of `ppi_mean` this half-width, with labels like these.
@@ -215,7 +217,7 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     labelled_count = len(sample.labels)
     items = labelled_count + len(sample.unlabelled_predictions)
     rest = items - count
-    weight = _weight(sample, count / rest) if rest else 0.0
+    weight = _prediction_weight(sample, count / rest) if rest else 0.0
     sizes = sample.sums(np.ones(labelled_count))
     residual_sums = sample.sums(sample.labels - weight * sample.predictions)
     residuals = ratio_interval(residual_sums, sizes)
@@ -230,15 +232,15 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     if rest:
         variance += weight**2 * (verdicts.error or 0.0) ** 2 * items / rest
     tasks = max(2, round(residuals.clusters * count / labelled_count))
-    max_unseen = unseen_share(tasks) * (scale[1] - scale[0])
+    max_unseen = max_unseen_cluster_share(tasks) * (scale[1] - scale[0])
     if not np.ptp(sample.labels):
         return max_unseen / 2.0
     half_width = t_quantile(tasks - 1) * math.sqrt(variance)
-    is_never_wrong = np.array_equal(sample.labels, sample.predictions)
-    return half_width + max_unseen if is_never_wrong else half_width
+    has_no_judge_errors = np.array_equal(sample.labels, sample.predictions)
+    return half_width + max_unseen if has_no_judge_errors else half_width
 
 
-def _mean_and_without(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
+def _mean_and_leave_one_out_means(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
     """Return Σ sums / Σ sizes, and the same without each cluster, [G]; NaN where nothing is left."""
     rest = sizes.sum() - sizes
     undefined = np.full(len(sums), np.nan)

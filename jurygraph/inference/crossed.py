@@ -49,8 +49,8 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
     if float(np.abs(residuals).max()) <= _ROUNDING_ERROR * max(1.0, abs(mean)):
         return Estimate(mean, None, None, 0.0, clusters)
     squares = (np.bincount(cell, residuals) ** 2).sum()
-    has_all_cells = len(sizes) == len(row_sums) * len(column_sums)
-    is_complete = has_all_cells and bool((sizes == sizes[0]).all())
+    is_every_cell_filled = len(sizes) == len(row_sums) * len(column_sums)
+    is_complete = is_every_cell_filled and bool((sizes == sizes[0]).all())
     errors = crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_complete)
     error = float(errors)
     half_width = t_quantile(clusters - 1) * error
@@ -79,16 +79,16 @@ def crossed_error(
     row_squares = (row_sums**2).sum(axis=-1)
     column_squares = (column_sums**2).sum(axis=-1)
     # V_row, V_column and V_cell, each times N².
-    row_part = row_squares * row_count / (row_count - 1)
-    column_part = column_squares * column_count / (column_count - 1)
+    row_variance = row_squares * row_count / (row_count - 1)
+    column_variance = column_squares * column_count / (column_count - 1)
     if is_complete:
-        without_means = cell_squares - row_squares / column_count - column_squares / row_count
-        freedom = (row_count - 1) * (column_count - 1)
-        cell_part = np.maximum(0.0, without_means) * cells / freedom
+        interaction_squares = cell_squares - row_squares / column_count - column_squares / row_count
+        degrees_of_freedom = (row_count - 1) * (column_count - 1)
+        cell_variance = np.maximum(0.0, interaction_squares) * cells / degrees_of_freedom
     else:
-        cell_part = cell_squares * cells / (cells - 1)
-    larger = np.maximum(row_part, column_part)
-    variance = np.maximum(row_part + column_part - cell_part, larger)
+        cell_variance = cell_squares * cells / (cells - 1)
+    larger = np.maximum(row_variance, column_variance)
+    variance = np.maximum(row_variance + column_variance - cell_variance, larger)
     return np.asarray(np.sqrt(variance) / members)
 
 

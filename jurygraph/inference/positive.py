@@ -15,14 +15,14 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantile
 
-Clustered = Mapping[str, Sequence[float]]
+ValuesByCluster = Mapping[str, Sequence[float]]
 """The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
 
 _MAX_LOG_DISTANCE = math.log(30.0)
 """The largest distance of an end on the logarithm: an interval to the thirtyfold says nothing, and is not given."""
 
 
-class _Means(NamedTuple):
+class _JackknifeMeans(NamedTuple):
     """The mean of all members, those without each cluster [G], and the largest of those with a cluster counted twice.
 
     NaN is the mean without the only cluster that has members.
@@ -33,7 +33,7 @@ class _Means(NamedTuple):
     largest: float
 
 
-def _means_of(values: Clustered, clusters: Iterable[str]) -> _Means | None:
+def _jackknife_means(values: ValuesByCluster, clusters: Iterable[str]) -> _JackknifeMeans | None:
     members = [values.get(cluster, ()) for cluster in clusters]
     sums = np.array([math.fsum(numbers) for numbers in members])
     sizes = np.array([len(numbers) for numbers in members])
@@ -43,8 +43,8 @@ def _means_of(values: Clustered, clusters: Iterable[str]) -> _Means | None:
         return None
     with np.errstate(invalid="ignore"):
         jackknife_means = (total - sums) / (count - sizes)
-    means_counted_twice = (total + sums) / (count + sizes)  # with each cluster counted twice
-    return _Means(total / count, jackknife_means, float(np.max(means_counted_twice)))
+    means_with_cluster_twice = (total + sums) / (count + sizes)  # with each cluster counted twice
+    return _JackknifeMeans(total / count, jackknife_means, float(np.max(means_with_cluster_twice)))
 
 
 def _log_interval(value: float, jackknife_values: Floats) -> Estimate:
@@ -52,22 +52,22 @@ def _log_interval(value: float, jackknife_values: Floats) -> Estimate:
 
     It has no ends where a value is 0, infinite or unknown without some cluster, or where they are too far apart.
     """
-    unknown_estimate = Estimate(value, None, None, None, len(jackknife_values))
+    estimate_without_interval = Estimate(value, None, None, None, len(jackknife_values))
     if len(jackknife_values) < 2 or not np.all(
         (jackknife_values > 0.0) & (jackknife_values < math.inf)
     ):
-        return unknown_estimate
+        return estimate_without_interval
     error = jackknife_interval(math.log(value), np.log(jackknife_values)).error
     half_width = t_quantile(len(jackknife_values) - 1) * (error or 0.0)
     if not 0.0 < half_width < _MAX_LOG_DISTANCE:
-        return unknown_estimate._replace(error=error)
+        return estimate_without_interval._replace(error=error)
     factor = math.exp(half_width)
     return Estimate(value, value / factor, value * factor, error, len(jackknife_values))
 
 
-def positive_mean(values: Clustered) -> Estimate | None:
+def mean_of_positive_values(values: ValuesByCluster) -> Estimate | None:
     """Return the mean over all units with its 95 % interval over clusters, above 0; None without a unit."""
-    means = _means_of(values, values)
+    means = _jackknife_means(values, values)
     if means is None:
         return None
     interval = _log_interval(means.value, means.jackknife_means)
@@ -78,8 +78,10 @@ def positive_mean(values: Clustered) -> Estimate | None:
     return interval._replace(high=high, error=error)
 
 
-def ratio_of_means(
-    numerator_values: Clustered, denominator_values: Clustered, factor: float = 1.0
+def ratio_of_positive_means(
+    numerator_values_by_cluster: ValuesByCluster,
+    denominator_values_by_cluster: ValuesByCluster,
+    factor: float = 1.0,
 ) -> Estimate | None:
     """Return a factor times the ratio of two means over units, with its 95 % interval over clusters.
 
@@ -87,9 +89,9 @@ def ratio_of_means(
     no unit. It has no ends where a cluster holds all units of one side, or where the ratio without some cluster is 0 or
     infinite.
     """
-    clusters = sorted(numerator_values.keys() | denominator_values.keys())
-    numerator = _means_of(numerator_values, clusters)
-    denominator = _means_of(denominator_values, clusters)
+    clusters = sorted(numerator_values_by_cluster.keys() | denominator_values_by_cluster.keys())
+    numerator = _jackknife_means(numerator_values_by_cluster, clusters)
+    denominator = _jackknife_means(denominator_values_by_cluster, clusters)
     if numerator is None or denominator is None:
         return None
     if denominator.value == 0.0:
@@ -100,15 +102,17 @@ def ratio_of_means(
     return _log_interval(factor * numerator.value / denominator.value, factor * jackknife_ratios)
 
 
-def difference_of_means(first_values: Clustered, second_values: Clustered) -> Estimate | None:
+def difference_of_positive_means(
+    first_values: ValuesByCluster, second_values: ValuesByCluster
+) -> Estimate | None:
     """Return the difference of two means over units with its 95 % interval over clusters; None if one has no unit.
 
     The ends follow from those of both means, so that it is as skewed as they are (MOVER; Zou & Donner 2008). They count
     both as independent: wider than needed where the same clusters are noisy in both. It has no error, and no ends where
     a mean has none.
     """
-    first = positive_mean(first_values)
-    second = positive_mean(second_values)
+    first = mean_of_positive_values(first_values)
+    second = mean_of_positive_values(second_values)
     if first is None or second is None:
         return None
     clusters = first_values.keys() | second_values.keys()

@@ -16,16 +16,16 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, Ints, as_finite
 
-MAX_ENUMERATED = 20
+MAX_ENUMERATED_TASKS = 20
 """Most tasks whose signs are enumerated."""
-MAX_CELLS = 100_000_000
+MAX_DISTRIBUTION_ADDITIONS = 100_000_000
 """Most additions for the exact distribution of whole numbers, if there are too many tasks to enumerate."""
 RANDOM_FLIP_COUNT = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
-MAX_SAMPLED = 5_000
+MAX_SAMPLED_TASKS = 5_000
 """Most tasks whose signs are drawn; of more the sum is normal to more digits than 20,000 flips show."""
 _CELLS_PER_BATCH = 2_000_000
-ROUNDING_ERROR = 1e-12
+ROUNDING_TOLERANCE = 1e-12
 """Numbers that differ by less are equal: sums in another order differ in their last bits."""
 
 
@@ -38,7 +38,7 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     flips, 1 / 20,001. Neither the order of the tasks nor the direction of the difference changes it. None without a
     task to flip.
     """
-    values = flippable_sums(sums)
+    values = nonzero_sums(sums)
     if not len(values):
         return None
     sizes = np.sort(np.abs(values))
@@ -47,41 +47,44 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     scaled_sizes = sizes / largest_size
     observed_sum = abs(math.fsum(values / largest_size))
     spread = math.fsum(scaled_sizes)
-    is_whole_numbered = (sizes == np.round(sizes)).all()
-    if spread * largest_size * len(sizes) <= MAX_CELLS and is_whole_numbered:
-        return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
-    least_sum = observed_sum - ROUNDING_ERROR * spread  # equal sums can differ in their last bits
+    has_whole_numbers_only = (sizes == np.round(sizes)).all()
+    if spread * largest_size * len(sizes) <= MAX_DISTRIBUTION_ADDITIONS and has_whole_numbers_only:
+        return _tail_probability_of_integers(sizes.astype(np.intp), round(abs(math.fsum(values))))
+    # equal sums can differ in their last bits
+    least_sum = observed_sum - ROUNDING_TOLERANCE * spread
     if least_sum <= 0.0:
         return 1.0
     variance = math.fsum(scaled_sizes**2)
-    if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
+    if (
+        len(sizes) > MAX_SAMPLED_TASKS and variance > len(sizes) / 100
+    ):  # no few tasks carry all of it
         return math.erfc(observed_sum / math.sqrt(2.0 * variance))
-    if len(sizes) <= MAX_ENUMERATED:
-        is_at_least_observed = np.abs(_sums_of_all_flips(scaled_sizes)) >= least_sum
-        return float(is_at_least_observed.mean())
-    return _sampled_tail(scaled_sizes, least_sum, seed)
+    if len(sizes) <= MAX_ENUMERATED_TASKS:
+        is_as_extreme_as_observed = np.abs(_sums_of_all_flips(scaled_sizes)) >= least_sum
+        return float(is_as_extreme_as_observed.mean())
+    return _sampled_tail_probability(scaled_sizes, least_sum, seed)
 
 
-def flippable_sums(sums: ArrayLike) -> Floats:
+def nonzero_sums(sums: ArrayLike) -> Floats:
     """Return the sums that are not 0. A sum of up to 1e-12, or 1e-12 of the largest, is a rounding error."""
     values = as_finite("sums", sums)
     largest_value = float(np.abs(values).max(initial=0.0))
-    return values[np.abs(values) > ROUNDING_ERROR * max(1.0, largest_value)]
+    return values[np.abs(values) > ROUNDING_TOLERANCE * max(1.0, largest_value)]
 
 
-def _integer_tail(sizes: Ints, observed_sum: int) -> float:
+def _tail_probability_of_integers(sizes: Ints, observed_sum: int) -> float:
     """Return P(|Σ ± s_g| >= observed) for whole sizes [G], ascending, by adding up the distribution, sign by sign."""
-    chances = np.ones(1)  # of each sum of the flipped sizes
+    probability_by_sum = np.ones(1)  # of each sum of the flipped sizes
     for size in sizes:
-        next_chances = np.zeros(len(chances) + int(size))
-        next_chances[: len(chances)] = 0.5 * chances
-        next_chances[int(size) :] += 0.5 * chances
-        chances = next_chances
+        next_probabilities = np.zeros(len(probability_by_sum) + int(size))
+        next_probabilities[: len(probability_by_sum)] = 0.5 * probability_by_sum
+        next_probabilities[int(size) :] += 0.5 * probability_by_sum
+        probability_by_sum = next_probabilities
     if observed_sum == 0:
         return 1.0
     # The sum is the spread less twice what is flipped, and its distribution is symmetric.
     most_flipped = (int(sizes.sum()) - observed_sum) // 2
-    return min(1.0, 2.0 * math.fsum(chances[: most_flipped + 1]))
+    return min(1.0, 2.0 * math.fsum(probability_by_sum[: most_flipped + 1]))
 
 
 def _sums_of_all_flips(values: Floats) -> Floats:
@@ -92,25 +95,25 @@ def _sums_of_all_flips(values: Floats) -> Floats:
     return sums
 
 
-def _sampled_tail(values: Floats, least_sum: float, seed: int) -> float:
+def _sampled_tail_probability(values: Floats, least_sum: float, seed: int) -> float:
     """Return the share of random flips of at least `least_sum`; a random byte flips eight tasks at once."""
     padding = np.zeros(-len(values) % 8)
     rows_of_eight = np.concatenate([values, padding]).reshape(-1, 8)
     all_bytes = np.arange(256, dtype=np.uint8)
     bits = np.unpackbits(all_bytes[:, None], axis=1, bitorder="little")
-    signs = 2.0 * bits - 1.0  # [256, 8]
-    sums = rows_of_eight @ signs.T  # [rows, 256]
+    sign_patterns = 2.0 * bits - 1.0  # [256, 8]
+    sums = rows_of_eight @ sign_patterns.T  # [rows, 256]
     rng = np.random.default_rng(seed)
-    hits = 0
+    extreme_flip_count = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, RANDOM_FLIP_COUNT, batch):
-        flips = min(batch, RANDOM_FLIP_COUNT - start)
-        drawn_bytes = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
-        flipped_sums = np.zeros(flips)
-        for byte_sums, byte in zip(sums, drawn_bytes.T, strict=True):
-            flipped_sums += byte_sums.take(byte)
-        hits += int(np.count_nonzero(np.abs(flipped_sums) >= least_sum))
-    return (1 + hits) / (1 + RANDOM_FLIP_COUNT)
+        flip_count = min(batch, RANDOM_FLIP_COUNT - start)
+        drawn_bytes = rng.integers(0, 256, (flip_count, len(sums)), dtype=np.uint8)
+        flipped_sums = np.zeros(flip_count)
+        for sums_by_byte_value, byte in zip(sums, drawn_bytes.T, strict=True):
+            flipped_sums += sums_by_byte_value.take(byte)
+        extreme_flip_count += int(np.count_nonzero(np.abs(flipped_sums) >= least_sum))
+    return (1 + extreme_flip_count) / (1 + RANDOM_FLIP_COUNT)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

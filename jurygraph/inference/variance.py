@@ -24,7 +24,7 @@ _ROUNDING_ERROR = 1e-12
 _LARGEST_EXPONENT = 700.0  # its exponential is finite
 
 
-class VarianceSplit(NamedTuple):
+class VarianceComponents(NamedTuple):
     """Variance components of L levels, the outermost first, and the correlations of values that share a unit.
 
     `raw` has the unbiased estimates, which may be below 0; `components` has 0 there. `correlations[i]` is the
@@ -45,7 +45,7 @@ class VarianceSplit(NamedTuple):
         return tuple(component / total for component in self.components) if total else None
 
 
-def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | None:
+def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceComponents | None:
     """Return the variance components of values [N]; None where a level has no degree of freedom.
 
     So it is with one task, with one response for each task, or with one sample for each response where samples are a
@@ -62,7 +62,7 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
         PlanError: a value that is not finite, a list of another length, or a unit that is in several outer ones.
     """
     numbers = as_finite("values", values)
-    unit_codes = _check_levels(numbers, levels)
+    unit_codes = _unit_codes_by_level(numbers, levels)
     centered = numbers - numbers.mean()
     variance = float(np.mean(centered**2))
     # What rounding alone can leave of a component; large means lose more digits.
@@ -76,14 +76,14 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
         jackknife_rows.append(_components(centered[kept], kept_codes, rounding))
     units = (*(int(codes.max()) + 1 for codes in unit_codes), len(numbers))
     # The mean number of inner units in an outer one.
-    sizes = [inner / outer for outer, inner in pairwise(units)]
+    sizes = [inner / outer_unit_count for outer_unit_count, inner in pairwise(units)]
     jackknife_components = np.array(jackknife_rows)
     correlations = [
         _correlation(raw_components, jackknife_components, level, size)
         for level, size in enumerate(sizes)
     ]
     components = raw_components.tolist()
-    return VarianceSplit(
+    return VarianceComponents(
         raw=tuple(components),
         components=tuple(max(0.0, component) for component in components),
         correlations=tuple(correlations),
@@ -99,7 +99,7 @@ def reliability(correlation: float, count: float) -> float:
     return count * correlation / (1.0 + (count - 1.0) * correlation)
 
 
-def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
+def _unit_codes_by_level(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
     """Return the unit of each value by level, as codes [N] each."""
     unit_codes: list[Ints] = []
     for number, level in enumerate(levels, start=1):
@@ -107,7 +107,7 @@ def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
         check_shape(f"level {number}", units, numbers.shape)
         if unit_codes:
             outer_codes = unit_codes[-1]
-            is_mixed = outer_codes != _outer_unit(outer_codes, units)[units]
+            is_mixed = outer_codes != _outer_unit_of_each_unit(outer_codes, units)[units]
             if is_mixed.any():
                 raise PlanError(
                     f"unit {ids[units[is_mixed][0]]!s} of level {number} is in several units of level {number - 1}; "
@@ -131,18 +131,24 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
     def times(outer: int, inner: int) -> float:
         """Return how often the component of a level is in the expected squares of another one."""
         deeper_level = max(outer, inner)  # an inner unit has all of its members in one outer unit
-        outer_sizes = sizes[outer][_outer_unit(levels[outer], levels[deeper_level])]
+        outer_sizes = sizes[outer][_outer_unit_of_each_unit(levels[outer], levels[deeper_level])]
         return _sum_of_ratios(sizes[deeper_level] ** 2, outer_sizes)
 
     # From the innermost level outwards: expected squares contain the components of all inner levels.
-    solved = np.zeros(len(levels))
+    solved_components = np.zeros(len(levels))
     for level in reversed(range(1, len(levels))):
-        gained_squares = squares[level] - squares[level - 1]
+        squares_increase = squares[level] - squares[level - 1]
         for inner in range(level + 1, len(levels)):
-            gained_squares -= (times(level, inner) - times(level - 1, inner)) * solved[inner]
-        freedom = times(level, level) - times(level - 1, level)
-        solved[level] = gained_squares / freedom if freedom > _ROUNDING_ERROR else np.nan
-    return np.where(np.abs(solved[1:]) <= rounding, 0.0, solved[1:])
+            squares_increase -= (times(level, inner) - times(level - 1, inner)) * solved_components[
+                inner
+            ]
+        degrees_of_freedom = times(level, level) - times(level - 1, level)
+        solved_components[level] = (
+            squares_increase / degrees_of_freedom
+            if degrees_of_freedom > _ROUNDING_ERROR
+            else np.nan
+        )
+    return np.where(np.abs(solved_components[1:]) <= rounding, 0.0, solved_components[1:])
 
 
 def _sum_of_ratios(numerators: Floats | Ints, denominators: Floats) -> float:
@@ -150,11 +156,11 @@ def _sum_of_ratios(numerators: Floats | Ints, denominators: Floats) -> float:
     return float(np.sum(numerators[is_counted] / denominators[is_counted]))
 
 
-def _outer_unit(outer: Ints, level: Ints) -> Ints:
+def _outer_unit_of_each_unit(outer: Ints, level: Ints) -> Ints:
     """Return the outer unit of each unit of a level, [U], from those of the values, [N] each."""
-    outer_of = np.zeros(int(level.max()) + 1, dtype=np.intp)
-    outer_of[level] = outer
-    return outer_of
+    outer_unit_by_unit = np.zeros(int(level.max()) + 1, dtype=np.intp)
+    outer_unit_by_unit[level] = outer
+    return outer_unit_by_unit
 
 
 def _correlation(
@@ -165,25 +171,29 @@ def _correlation(
         return None
     value = float(raw_components[: level + 1].sum() / raw_components.sum())
     estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(jackknife_components))
-    ratios = _log_ratio(np.vstack([raw_components, jackknife_components]), level, size)
-    if not np.isfinite(ratios).all():
+    log_ratios = _log_variance_ratio(np.vstack([raw_components, jackknife_components]), level, size)
+    if not np.isfinite(log_ratios).all():
         return estimate
-    log_f = jackknife_interval(float(ratios[0]), ratios[1:])
-    if log_f.low is None or log_f.high is None or log_f.error is None:
+    log_variance_ratio = jackknife_interval(float(log_ratios[0]), log_ratios[1:])
+    if (
+        log_variance_ratio.low is None
+        or log_variance_ratio.high is None
+        or log_variance_ratio.error is None
+    ):
         return estimate
-    low = _correlation_at(log_f.low, size)
-    high = _correlation_at(log_f.high, size)
+    low = _correlation_at_log_ratio(log_variance_ratio.low, size)
+    high = _correlation_at_log_ratio(log_variance_ratio.high, size)
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
-    return estimate._replace(low=low, high=high, error=log_f.error * slope)
+    return estimate._replace(low=low, high=high, error=log_variance_ratio.error * slope)
 
 
-def _correlation_at(log_f: float, size: float) -> float:
+def _correlation_at_log_ratio(log_variance_ratio: float, size: float) -> float:
     """Return ρ, at least 0, at a variance ratio F."""
-    f = math.exp(min(log_f, _LARGEST_EXPONENT))
+    f = math.exp(min(log_variance_ratio, _LARGEST_EXPONENT))
     return max(0.0, 1.0 - size / (f + size - 1.0))
 
 
-def _log_ratio(components: Floats, level: int, size: float) -> Floats:
+def _log_variance_ratio(components: Floats, level: int, size: float) -> Floats:
     outer_variance = components[:, : level + 1].sum(axis=1)
     inner_variance = components[:, level + 1 :].sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -19,7 +19,7 @@ from jurygraph.errors import InputError, NoRewardError
 
 PATIENCE_SECONDS = 170.0
 """Seconds after which a reward counts as failed: below the 180 s after which OpenRLHF sends a request again."""
-_PAUSE_SECONDS = 1.0
+_RETRY_PAUSE_SECONDS = 1.0
 """Seconds before a request is sent again, where the server names none."""
 
 
@@ -82,7 +82,7 @@ class RewardClient:
         # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
         async with httpx.AsyncClient(verify=_tls_context(), timeout=self._patience) as client:
             while True:
-                problem, pause = "", _PAUSE_SECONDS
+                problem, pause_seconds = "", _RETRY_PAUSE_SECONDS
                 try:
                     response = await client.post(
                         f"{self._url}{path}", content=content, headers=headers
@@ -92,17 +92,17 @@ class RewardClient:
                 else:
                     if response.status_code == httpx.codes.OK:
                         return _read_reply(self._url, response)
-                    problem = _read_error(response)
+                    problem = _read_error_message(response)
                     if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
                         is_request_invalid = response.status_code in (400, 401, 403, 404, 413, 422)
-                        error_type = InputError if is_request_invalid else NoRewardError
-                        raise error_type(f"{self._url}: {response.status_code}: {problem}")
-                    pause = _read_pause(response)
-                if monotonic() + pause >= end:
+                        error_class = InputError if is_request_invalid else NoRewardError
+                        raise error_class(f"{self._url}: {response.status_code}: {problem}")
+                    pause_seconds = _read_retry_pause(response)
+                if monotonic() + pause_seconds >= end:
                     raise NoRewardError(
                         f"{self._url}: no reward within {self._patience:g} s: {problem}"
                     )
-                await asyncio.sleep(pause)
+                await asyncio.sleep(pause_seconds)
 
 
 @cache
@@ -120,7 +120,7 @@ def _read_reply(url: str, response: httpx.Response) -> dict[str, Any]:
     return reply
 
 
-def _read_error(response: httpx.Response) -> str:
+def _read_error_message(response: httpx.Response) -> str:
     try:
         content = response.json()
     except ValueError:
@@ -129,8 +129,8 @@ def _read_error(response: httpx.Response) -> str:
     return str(error or response.reason_phrase)
 
 
-def _read_pause(response: httpx.Response) -> float:
+def _read_retry_pause(response: httpx.Response) -> float:
     try:
         return max(0.0, float(response.headers["Retry-After"]))
     except (KeyError, ValueError):
-        return _PAUSE_SECONDS
+        return _RETRY_PAUSE_SECONDS

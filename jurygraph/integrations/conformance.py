@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import advantages, filling_factor
-from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.aggregation.group_advantages import AdvantageNormalization
 from jurygraph.arrays import Floats
 from jurygraph.integrations.failed_rewards import FailedRewardRule, fill_failed
 
-Groups = Sequence[Floats]
+RewardGroups = Sequence[Floats]
 """A batch: for each group its rewards [members, functions], NaN where a function gave none."""
 Advantages = list[Floats]
 
@@ -31,7 +31,7 @@ def _nan_std(values: Floats, ddof: int = 1) -> float:
     return float(np.nanstd(values, ddof=ddof)) if count > ddof else 0.0
 
 
-def _sum_functions(group: Floats, has_mask: bool) -> Floats:
+def _sum_reward_functions(group: Floats, has_mask: bool) -> Floats:
     """Return the sum of the functions, in which NaN counts as 0; a row without any is NaN, if the trainer masks it."""
     sums: Floats = np.nansum(group, axis=1)
     if has_mask:
@@ -39,9 +39,9 @@ def _sum_functions(group: Floats, has_mask: bool) -> Floats:
     return sums
 
 
-def trl_grpo(groups: Groups, scale: str, has_mask: bool = True) -> Advantages:
+def trl_grpo_advantages(groups: RewardGroups, scale: str, has_mask: bool = True) -> Advantages:
     """Return TRL's advantages with `sum_then_normalize` (trl 1.16.0, grpo_trainer.py:2761; the mask since 1.6)."""
-    sums = [_sum_functions(group, has_mask) for group in groups]
+    sums = [_sum_reward_functions(group, has_mask) for group in groups]
     batch_std = _nan_std(np.concatenate(sums))
     result = []
     for rewards in sums:
@@ -51,7 +51,7 @@ def trl_grpo(groups: Groups, scale: str, has_mask: bool = True) -> Advantages:
     return result
 
 
-def trl_normalize_then_sum(groups: Groups) -> Advantages:
+def trl_normalize_then_sum_advantages(groups: RewardGroups) -> Advantages:
     """Return TRL's advantages with `normalize_then_sum` (trl 1.16.0, grpo_trainer.py:2790)."""
     sums = []
     for group in groups:
@@ -61,17 +61,17 @@ def trl_normalize_then_sum(groups: Groups) -> Advantages:
             scaled_rewards[:, function] = (rewards - np.nanmean(rewards)) / (
                 _nan_std(rewards) + 1e-4
             )
-        sums.append(_sum_functions(scaled_rewards, has_mask=True))
+        sums.append(_sum_reward_functions(scaled_rewards, has_mask=True))
     batch = np.concatenate(sums)
     mean, std = np.nanmean(batch), _nan_std(batch)
     return [np.nan_to_num((rewards - mean) / (std + 1e-4)) for rewards in sums]
 
 
-def trl_rloo(groups: Groups) -> Advantages:
+def trl_rloo_advantages(groups: RewardGroups) -> Advantages:
     """Return RLOO's advantages without normalisation (trl 1.16.0, rloo_trainer.py:1682)."""
     result = []
     for group in groups:
-        rewards = _sum_functions(group, has_mask=True)
+        rewards = _sum_reward_functions(group, has_mask=True)
         count = (~np.isnan(rewards)).sum()
         baselines = (np.nansum(rewards) - rewards) / (count - 1)
         result.append(np.nan_to_num(rewards - baselines))
@@ -79,7 +79,7 @@ def trl_rloo(groups: Groups) -> Advantages:
 
 
 def unmasked_advantages(
-    groups: Groups, normalize: Normalization = "std", epsilon: float = 0.0
+    groups: RewardGroups, normalize: AdvantageNormalization = "std", epsilon: float = 0.0
 ) -> Advantages:
     """Return the advantages of trainers without a mask, which are those of `aggregation.advantages`.
 
@@ -93,39 +93,39 @@ def unmasked_advantages(
 class TrainerSetting:
     """A setting of a trainer: its arithmetic, and the rule that `auto` is for its adapter.
 
-    `normalize` is that of `filling_factor`. Where `takes_none` is false, the trainer stops at a missing reward, or it
-    spreads to the group.
+    `normalize` is that of `filling_factor`. Where `accepts_missing_rewards` is false, the trainer stops at a missing
+    reward, or it spreads to the group.
     """
 
     trainer: str
     version: str
     setting: str
-    compute: Callable[[Groups], Advantages]
-    automatic: FailedRewardRule
-    normalize: Normalization = "std"
-    takes_none: bool = True
-    checked: str = "read"
+    compute: Callable[[RewardGroups], Advantages]
+    automatic_rule: FailedRewardRule
+    normalize: AdvantageNormalization = "std"
+    accepts_missing_rewards: bool = True
+    check_text: str = "read"
 
 
-def _trl_setting(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSetting:
+def _trl_setting(setting: str, compute: Callable[[RewardGroups], Advantages]) -> TrainerSetting:
     return TrainerSetting(
         trainer="TRL",
         version="1.16",
         setting=setting,
         compute=compute,
-        automatic="mask",
-        checked="run",
+        automatic_rule="mask",
+        check_text="run",
     )
 
 
-_PARTLY_RUN_TRAINERS = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
+_CHECK_TEXT_BY_TRAINER = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
 
 
 def _unmasked_setting(
     trainer: str,
     version: str,
     setting: str,
-    normalize: Normalization,
+    normalize: AdvantageNormalization,
     epsilon: float = 0.0,
 ) -> TrainerSetting:
     return TrainerSetting(
@@ -133,25 +133,29 @@ def _unmasked_setting(
         version=version,
         setting=setting,
         compute=lambda groups: unmasked_advantages(groups, normalize, epsilon),
-        automatic="neutral",
+        automatic_rule="neutral",
         normalize=normalize,
-        takes_none=False,
-        checked=_PARTLY_RUN_TRAINERS[trainer],
+        accepts_missing_rewards=False,
+        check_text=_CHECK_TEXT_BY_TRAINER[trainer],
     )
 
 
-SETTINGS: tuple[TrainerSetting, ...] = (
-    _trl_setting("GRPO, `scale_rewards: group`", lambda groups: trl_grpo(groups, "group")),
-    _trl_setting("GRPO, `scale_rewards: batch`", lambda groups: trl_grpo(groups, "batch")),
-    _trl_setting("GRPO, `scale_rewards: none`", lambda groups: trl_grpo(groups, "none")),
-    _trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum),
-    _trl_setting("RLOO", trl_rloo),
+TRAINER_SETTINGS: tuple[TrainerSetting, ...] = (
+    _trl_setting(
+        "GRPO, `scale_rewards: group`", lambda groups: trl_grpo_advantages(groups, "group")
+    ),
+    _trl_setting(
+        "GRPO, `scale_rewards: batch`", lambda groups: trl_grpo_advantages(groups, "batch")
+    ),
+    _trl_setting("GRPO, `scale_rewards: none`", lambda groups: trl_grpo_advantages(groups, "none")),
+    _trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum_advantages),
+    _trl_setting("RLOO", trl_rloo_advantages),
     TrainerSetting(
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",
         setting="GRPO, `scale_rewards: group`",
-        compute=lambda groups: trl_grpo(groups, "group", has_mask=False),
-        automatic="neutral",
+        compute=lambda groups: trl_grpo_advantages(groups, "group", has_mask=False),
+        automatic_rule="neutral",
     ),
     _unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),
     _unmasked_setting("verl", "0.9.1", "Dr. GRPO", "none"),
@@ -161,54 +165,61 @@ SETTINGS: tuple[TrainerSetting, ...] = (
     _unmasked_setting("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
 )
 
-JUDGED_REWARDS: tuple[tuple[float | None, ...], ...] = (
+EXAMPLE_JUDGE_REWARDS: tuple[tuple[float | None, ...], ...] = (
     (0.2, 0.9, None, 0.4, None, 1.0, 0.7, None),
     (0.1, 0.5, 0.3, 0.8, 0.6, 0.0, 0.9, 0.2),
 )
 """The judge's rewards in the example of the table: five of eight in one group, all of the other."""
-FORM_REWARDS = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
+EXAMPLE_FORM_REWARDS = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
 """The rewards of a second function, for each group."""
 
 
-class FailedEffect(NamedTuple):
+class FailedRewardEffect(NamedTuple):
     """The advantages of the judged members of a group with failed ones, against those without.
 
-    `factor` is by how much they differ, None if there is none for all. `of_failed` are the failed ones' own.
+    `factor` is by how much they differ, None if there is none for all. `failed_advantages` are the failed ones' own.
     """
 
     factor: float | None
-    of_failed: Floats
+    failed_advantages: Floats
 
 
-def measure_effect(setting: TrainerSetting, rule: FailedRewardRule, functions: int) -> FailedEffect:
-    """Return what failed rewards of the example do by a rule; with two functions the second is `FORM_REWARDS`.
+def measure_failed_reward_effect(
+    setting: TrainerSetting, rule: FailedRewardRule, functions: int
+) -> FailedRewardEffect:
+    """Return what failed rewards of the example do by a rule; with two functions the second is `EXAMPLE_FORM_REWARDS`.
 
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
     `none` it does not.
     """
-    judged_batches: list[Floats] = []
-    filled_batches: list[Floats] = []
-    for rewards in JUDGED_REWARDS:
+    judged_groups: list[Floats] = []
+    filled_groups: list[Floats] = []
+    for rewards in EXAMPLE_JUDGE_REWARDS:
         is_judged = np.array([reward is not None for reward in rewards])
         filled_rewards = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
         form = (
-            np.where(is_judged, FORM_REWARDS, np.nan) if rule == "mask" else np.array(FORM_REWARDS)
+            np.where(is_judged, EXAMPLE_FORM_REWARDS, np.nan)
+            if rule == "mask"
+            else np.array(EXAMPLE_FORM_REWARDS)
         )
         batch = np.stack([filled_rewards, form][:functions], axis=1)
-        judged_batches.append(batch[is_judged])
-        filled_batches.append(batch)
+        judged_groups.append(batch[is_judged])
+        filled_groups.append(batch)
     with np.errstate(invalid="ignore"):
-        expected_advantages = np.concatenate(setting.compute(judged_batches))
-        actual_advantages = np.concatenate(setting.compute(filled_batches))
-    judged = np.array([reward is not None for rewards in JUDGED_REWARDS for reward in rewards])
-    return FailedEffect(
-        _find_factor(expected_advantages, actual_advantages[judged]), actual_advantages[~judged]
+        expected_advantages = np.concatenate(setting.compute(judged_groups))
+        actual_advantages = np.concatenate(setting.compute(filled_groups))
+    judged = np.array(
+        [reward is not None for rewards in EXAMPLE_JUDGE_REWARDS for reward in rewards]
+    )
+    return FailedRewardEffect(
+        _find_advantage_factor(expected_advantages, actual_advantages[judged]),
+        actual_advantages[~judged],
     )
 
 
-def _find_factor(expected_advantages: Floats, actual_advantages: Floats) -> float | None:
+def _find_advantage_factor(expected_advantages: Floats, actual_advantages: Floats) -> float | None:
     """Return the factor of the advantages in the group with failed rewards, the first."""
-    size = sum(reward is not None for reward in JUDGED_REWARDS[0])
+    size = sum(reward is not None for reward in EXAMPLE_JUDGE_REWARDS[0])
     first, others = slice(0, size), slice(size, None)
     factor = float(
         actual_advantages[first]
@@ -225,17 +236,17 @@ def _find_factor(expected_advantages: Floats, actual_advantages: Floats) -> floa
     return factor
 
 
-def stated_factor(setting: TrainerSetting) -> float:
+def documented_factor(setting: TrainerSetting) -> float:
     """Return the factor that `auto` is documented to have in the example: 1 with a mask."""
-    if setting.automatic == "mask":
+    if setting.automatic_rule == "mask":
         return 1.0
-    judged = sum(reward is not None for reward in JUDGED_REWARDS[0])
-    return filling_factor(judged, len(JUDGED_REWARDS[0]), normalize=setting.normalize)
+    judged = sum(reward is not None for reward in EXAMPLE_JUDGE_REWARDS[0])
+    return filling_factor(judged, len(EXAMPLE_JUDGE_REWARDS[0]), normalize=setting.normalize)
 
 
-def _describe(effect: FailedEffect) -> str:
+def _describe(effect: FailedRewardEffect) -> str:
     if effect.factor is None:
-        low, high = float(min(effect.of_failed)), float(max(effect.of_failed))
+        low, high = float(min(effect.failed_advantages)), float(max(effect.failed_advantages))
         return f"siblings change; failed rows get {low:.2f} to {high:.2f}"
     if abs(effect.factor - 1) <= TOLERANCE:
         return "siblings unchanged"
@@ -243,7 +254,7 @@ def _describe(effect: FailedEffect) -> str:
 
 
 _SERVER_COLUMNS = "raise, or `neutral` by the server | read"
-_OTHER_TRAINERS = (
+_OTHER_TRAINER_ROWS = (
     "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
     "| error of the trace: `trace.ok` is false | run |",
     f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER_COLUMNS} |",
@@ -253,28 +264,36 @@ _OTHER_TRAINERS = (
 _TABLE_HEAD = "| trainer | version | setting | functions | None, as it is | `auto` | checked |"
 
 
-def table_lines() -> Iterator[str]:
+def conformance_table_lines() -> Iterator[str]:
     """Yield the table of what a missing reward does, in Markdown."""
     yield _TABLE_HEAD
     yield "|---|---|---|---|---|---|---|"
-    for setting in SETTINGS:
+    for setting in TRAINER_SETTINGS:
         counts = (1, 2) if setting.trainer == "TRL" else (1,)
         for functions in counts:
-            effect_of_none = "stops the run, or spreads to the group as NaN"
-            if setting.takes_none:
-                effect_of_none = _describe(measure_effect(setting, "none", functions))
-            effect_of_auto = _describe(measure_effect(setting, setting.automatic, functions))
-            treatment = setting.automatic if setting.takes_none else "error; server: neutral"
+            none_effect_text = "stops the run, or spreads to the group as NaN"
+            if setting.accepts_missing_rewards:
+                none_effect_text = _describe(
+                    measure_failed_reward_effect(setting, "none", functions)
+                )
+            auto_effect_text = _describe(
+                measure_failed_reward_effect(setting, setting.automatic_rule, functions)
+            )
+            auto_rule_text = (
+                setting.automatic_rule
+                if setting.accepts_missing_rewards
+                else "error; server: neutral"
+            )
             cells = (
                 setting.trainer,
                 setting.version,
                 setting.setting,
                 str(functions),
-                effect_of_none,
+                none_effect_text,
             )
-            yield f"| {' | '.join(cells)} | {treatment}: {effect_of_auto} | {setting.checked} |"
-    yield from _OTHER_TRAINERS
+            yield f"| {' | '.join(cells)} | {auto_rule_text}: {auto_effect_text} | {setting.check_text} |"
+    yield from _OTHER_TRAINER_ROWS
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in table_lines())
+    sys.stdout.writelines(f"{line}\n" for line in conformance_table_lines())

@@ -10,27 +10,29 @@ from math import fsum, isfinite
 from typing import Literal, NamedTuple
 
 from jurygraph.aggregation import filling_factor
-from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.aggregation.group_advantages import AdvantageNormalization
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.schema import Trace
 
 FailedRewardRule = Literal["none", "mask", "neutral", "raise"] | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
-_RULES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
+_RULE_NAMES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
     "none",
     "mask",
     "neutral",
     "raise",
 )
-MAX_WITHOUT_REWARD = 3
+MAX_GROUPS_WITHOUT_REWARD = 3
 """Groups in a row without a single reward after which a training is stopped."""
 
 
-def read_failed_reward_rule(value: str | float, automatic: FailedRewardRule) -> FailedRewardRule:
+def read_failed_reward_rule(
+    value: str | float, automatic_rule: FailedRewardRule
+) -> FailedRewardRule:
     """Return the rule of a setting; `auto` is what the trainer makes best of. Raises `InputError`."""
     if value == "auto":
-        return automatic
-    for rule in _RULES:
+        return automatic_rule
+    for rule in _RULE_NAMES:
         if value == rule:
             return rule
     try:
@@ -38,7 +40,7 @@ def read_failed_reward_rule(value: str | float, automatic: FailedRewardRule) -> 
     except (TypeError, ValueError):
         number = float("nan")
     if not isfinite(number) or isinstance(value, bool):
-        rules_text = ", ".join(("auto", *_RULES))
+        rules_text = ", ".join(("auto", *_RULE_NAMES))
         raise InputError(
             f"failed: is {value!r}; write {rules_text}, or the number that a failed reward becomes"
         )
@@ -69,7 +71,7 @@ def first_failure(traces: Iterable[Trace]) -> str | None:
     return next(filter(None, abstentions), None)
 
 
-def describe_failures(traces: Iterable[Trace]) -> str:
+def describe_first_failure(traces: Iterable[Trace]) -> str:
     """Return the first failure as the end of a sentence."""
     failure = first_failure(traces)
     return "" if failure is None else f": {failure}"
@@ -79,7 +81,7 @@ def fill_failed(
     rewards: Sequence[float | None],
     rule: FailedRewardRule,
     *,
-    normalize: Normalization = "std",
+    normalize: AdvantageNormalization = "std",
     ddof: int = 1,
     why: str = "",
     setting: str = "`failed` is `raise`",
@@ -103,17 +105,17 @@ def fill_failed(
                 f"none of {len(values)} rewards of a group has a value, so that there is no mean"
             )
             raise NoRewardError(f"{problem}{why}")
-        constant = fsum(judged) / len(judged)
+        fill_value = fsum(judged) / len(judged)
         factor = filling_factor(len(judged), len(values), normalize=normalize, ddof=ddof)
     else:
         assert isinstance(rule, float)
-        constant = rule
+        fill_value = rule
         factor = None
-    filled_values: list[float | None] = [constant if value is None else value for value in values]
+    filled_values: list[float | None] = [fill_value if value is None else value for value in values]
     return FilledRewards(filled_values, failed_count, factor)
 
 
-def read_single_rule(value: str | float) -> Literal["raise"] | float:
+def read_single_sample_rule(value: str | float) -> Literal["raise"] | float:
     """Return the rule for a trainer that sends one sample a call and has no mask. Raises `InputError` for others.
 
     `auto` is `raise`: without the group there is no mean, and any number would reward or punish.
@@ -130,7 +132,7 @@ def read_single_rule(value: str | float) -> Literal["raise"] | float:
 class OutageGuard:
     """Counts groups in a row without a single reward: no training goes on without a judge."""
 
-    def __init__(self, max_without_reward: int = MAX_WITHOUT_REWARD) -> None:
+    def __init__(self, max_without_reward: int = MAX_GROUPS_WITHOUT_REWARD) -> None:
         self._most = max_without_reward
         self._in_a_row = 0
 

@@ -19,7 +19,7 @@ from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import choose_folder
 from jurygraph.schema import Config, Trace
-from jurygraph.sources.files import refuse_unreadable
+from jurygraph.sources.files import refuse_unreadable_file
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 """A config as `Jury.from_config` takes it: a file, its content, or a whole config."""
@@ -36,15 +36,15 @@ class LazyJury:
         self._config = Path(config).resolve() if isinstance(config, str | Path) else config
         self._record = record
         if isinstance(self._config, Path) and not self._config.is_file():
-            with refuse_unreadable(str(config)):
+            with refuse_unreadable_file(str(config)):
                 self._config.stat()
             raise InputError(f"{config}: is no file; name a config")
         if record is not None:
             choose_folder(record)
-        self._reset()
+        self._reset_process_state()
         self.open()
 
-    def _reset(self) -> None:
+    def _reset_process_state(self) -> None:
         self._guard = Lock()
         self._jury: Jury | None = None
         self._process = os.getpid()
@@ -55,12 +55,12 @@ class LazyJury:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._reset()
+        self._reset_process_state()
 
     def open(self) -> Jury:
         """Return the jury of this process. Raises as `Jury.from_config`."""
         if self._process != os.getpid():
-            self._reset()  # after a fork: the threads and connections are the parent's
+            self._reset_process_state()  # after a fork: the threads and connections are the parent's
         with self._guard:
             if self._jury is None:
                 self._jury = Jury.from_config(self._config, record=self._record)
@@ -84,7 +84,7 @@ class LazyJury:
         """Close the jury of this process, as its end does, too; it is opened again when it is needed."""
         atexit.unregister(self.close)
         if self._process != os.getpid():
-            self._reset()  # after a fork, whose end must not close what the parent uses
+            self._reset_process_state()  # after a fork, whose end must not close what the parent uses
         with self._guard:
             jury = self._jury
             self._jury = None
@@ -92,13 +92,13 @@ class LazyJury:
             jury.close()
 
 
-def shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJury:
+def find_shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJury:
     """Return the jury of a file, one for each process, for trainers that call a plain function with its path."""
-    return _share_jury(str(config), None if record is None else str(record))
+    return _make_shared_jury(str(config), None if record is None else str(record))
 
 
 @lru_cache(maxsize=64)
-def _share_jury(config: str, record: str | None) -> LazyJury:
+def _make_shared_jury(config: str, record: str | None) -> LazyJury:
     return LazyJury(config, record)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError
-from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.samples import read_label, read_response, read_task
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Response, Task
@@ -40,7 +40,7 @@ def reward_func(
     if not len(queries) == len(prompts) == len(labels) or not queries:
         counts = f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels"
         raise InputError(f"there are {counts}; give each sample one of each")
-    jury = shared_jury(config, record)
+    jury = find_shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 
     opened_jury = jury.open()

@@ -16,13 +16,13 @@ from jurygraph.errors import InputError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.task_tables import make_rubric
+from jurygraph.sources.task_tables import rubric_from_criteria
 
-_DIGEST_LENGTH = 16
+_TASK_DIGEST_LENGTH = 16
 """Hexadecimal digits of a name that is made from a task's content."""
 
 
-PART_COLUMNS: Mapping[str, str] = {
+DEFAULT_COLUMN_BY_PART: Mapping[str, str] = {
     "id": "task_id",
     "reference": "reference",
     "rubric": "rubric",
@@ -31,22 +31,22 @@ PART_COLUMNS: Mapping[str, str] = {
 """The columns of a row by the parts of a task that they hold, where a trainer has no setting for them."""
 
 
-def read_parts(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
+def read_task_parts(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the parts of a task in a row by their columns; what the row does not have is left out."""
     parts: dict[str, Any] = {}
     for part, column in columns.items():
         if column is not None and row.get(column) is not None:
-            parts[part] = _READERS[part](row[column])
+            parts[part] = _READER_BY_PART[part](row[column])
     return parts
 
 
-def _read_reference(value: Any) -> Any:
+def _read_reference_cell(value: Any) -> Any:
     """Return what a cell holds, a number as text: data sets of answers have columns of them."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number and isfinite(value) else value
 
 
-def _read_structure(value: Any) -> Any:
+def _read_json_cell(value: Any) -> Any:
     """Return what a cell holds: data sets keep nested values as text of JSON where their rows differ in shape."""
     if not isinstance(value, str):
         return value
@@ -58,16 +58,18 @@ def _read_structure(value: Any) -> Any:
 
 def _read_rubric(value: Any) -> Any:
     """Return a rubric; a list, or a text that does not begin as JSON, has criteria as in a table."""
-    rubric = _read_structure(value)
+    rubric = _read_json_cell(value)
     is_broken = isinstance(rubric, str) and rubric.lstrip().startswith(("{", "["))
-    return make_rubric(rubric) if isinstance(rubric, str | list) and not is_broken else rubric
+    return (
+        rubric_from_criteria(rubric) if isinstance(rubric, str | list) and not is_broken else rubric
+    )
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {
+_READER_BY_PART: Mapping[str, Callable[[Any], Any]] = {
     "id": str,
-    "reference": _read_reference,
+    "reference": _read_reference_cell,
     "rubric": _read_rubric,
-    "stakeholders": _read_structure,
+    "stakeholders": _read_json_cell,
 }
 
 
@@ -76,20 +78,20 @@ def read_label(label: Any) -> dict[str, Any]:
     if label in (None, ""):
         return {}
     if isinstance(label, str) and label.lstrip().startswith("{"):
-        parts = _read_structure(label)
+        parts = _read_json_cell(label)
         if isinstance(parts, dict) and parts.keys() <= Task.model_fields.keys():
             return dict(parts)
     text = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
     return {"reference": text}
 
 
-def name_task(content: Any) -> Any:
+def add_task_id(content: Any) -> Any:
     """Return the content of a task; one without an id is named by what it contains."""
     if not isinstance(content, Mapping) or "id" in content:
         return content
     # messages of LangChain and others are dumped, as their own `model_dump` does it
     plain_content = to_jsonable_python(content, by_alias=False, fallback=dict)
-    return {**content, "id": f"prompt-{digest_of(plain_content)[:_DIGEST_LENGTH]}"}
+    return {**content, "id": f"prompt-{digest_of(plain_content)[:_TASK_DIGEST_LENGTH]}"}
 
 
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
@@ -97,7 +99,7 @@ def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
 
     Raises `InputError` that names the prompt, the field and what would be right.
     """
-    task = validate(Task, name_task({"query": prompt, **parts}))
+    task = validate(Task, add_task_id({"query": prompt, **parts}))
     if not isinstance(task, Task):
         where = f"the trainer's prompt {format_value(prompt, 60)}, `{task.field}`"
         raise InputError(f"{where}: {task}")
@@ -115,17 +117,17 @@ def read_tasks(
     """
     for part, column in columns.items():
         if rows and column not in (None, *rows[0]) and part != "id":
-            column_names = ", ".join(sorted(rows[0])) or "none"
+            column_names_text = ", ".join(sorted(rows[0])) or "none"
             raise InputError(
-                f"{part}: the data set has no column {column!r}; it has {column_names}"
+                f"{part}: the data set has no column {column!r}; it has {column_names_text}"
             )
     tasks: list[Task] = []
-    last_content: tuple[Any, dict[str, Any]] | None = None
+    previous_content: tuple[Any, dict[str, Any]] | None = None
     for prompt, row in zip(prompts, rows, strict=True):
-        content = prompt, read_parts(row, columns)
-        is_new = not tasks or content != last_content
+        content = prompt, read_task_parts(row, columns)
+        is_new = not tasks or content != previous_content
         tasks.append(read_task(*content) if is_new else tasks[-1])
-        last_content = content
+        previous_content = content
     return tasks
 
 

@@ -6,7 +6,11 @@ become its group's mean, need the server, whose cohorts wait for the members.
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
-from jurygraph.integrations.failed_rewards import describe_failures, fill_failed, read_single_rule
+from jurygraph.integrations.failed_rewards import (
+    describe_first_failure,
+    fill_failed,
+    read_single_sample_rule,
+)
 from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
 from jurygraph.schema import Response, Task, Trace
 
@@ -20,13 +24,13 @@ async def judge_sample(
 
     Raises `InputError` where the jury of a config compares responses, and `NoRewardError` by the rule `raise`.
     """
-    rule = read_single_rule(failed)
+    rule = read_single_sample_rule(failed)
     if compares_responses(jury.open()):
         problem = "the config compares the responses of a group"
         raise InputError(f"{problem}, and this trainer sends one at a time; {SERVER_HINT}")
     ((trace,),) = await jury.score([Group(task, [response])])
     rewards = [trace.reward.value]
-    why = describe_failures([trace])
+    why = describe_first_failure([trace])
     jury.outages.observe(rewards, why)
     setting = f"`failed` is `raise`{', by `auto`' if failed == 'auto' else ''}"
     (value,) = fill_failed(rewards, rule, why=why, setting=setting).values

@@ -20,14 +20,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.aggregation.group_advantages import AdvantageNormalization
 from jurygraph.display import format_value
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     FailedRewardRule,
     FilledRewards,
-    describe_failures,
+    describe_first_failure,
     fill_failed,
     read_failed_reward_rule,
 )
@@ -41,9 +41,9 @@ log = logging.getLogger(__name__)
 RewardValues = list[float | None]
 RewardFunction = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 
-FIRST_WITH_MASK = (1, 6)
+FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
-_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
+_TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
@@ -54,32 +54,32 @@ class TrainerSettings(NamedTuple):
     """The parts of a trainer that decide what a missing reward does, as far as they can be seen from its callbacks."""
 
     functions: int | None = None
-    wrapped: int = 0
+    wrapped_count: int = 0
     """Functions that return None where the judge failed (`reward_functions`)."""
     group_sizes: tuple[int, ...] = ()
     has_mask: bool = True
-    normalize: Normalization | None = "std"
+    normalize: AdvantageNormalization | None = "std"
     """None where the advantages of a group depend on other groups."""
 
 
-def read_trainer(log_metric: Any) -> TrainerSettings:
+def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
     trainer = getattr(log_metric, "__self__", None)
     has_mask = _has_mask(type(trainer))
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
         return TrainerSettings(has_mask=has_mask)
-    sizes = {getattr(trainer, name, None) for name in _size_names(trainer)}
+    sizes = {getattr(trainer, name, None) for name in _group_size_names(trainer)}
     return TrainerSettings(
         functions=len(functions),
-        wrapped=sum(isinstance(function, MaskedReward) for function in functions),
+        wrapped_count=sum(isinstance(function, MaskedReward) for function in functions),
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
         has_mask=has_mask,
         normalize=_read_normalization(trainer),
     )
 
 
-def _size_names(trainer: Any) -> tuple[str, ...]:
+def _group_size_names(trainer: Any) -> tuple[str, ...]:
     """Return the names of the group sizes that a call may have: TRL has one of its own in evaluations."""
     is_training = getattr(getattr(trainer, "model", None), "training", None)
     if isinstance(is_training, bool):
@@ -88,16 +88,16 @@ def _size_names(trainer: Any) -> tuple[str, ...]:
 
 
 def _has_mask(trainer: type) -> bool:
-    if any(base.__name__.startswith(_WITHOUT_MASK) for base in trainer.__mro__):
+    if any(base.__name__.startswith(_TRAINERS_WITHOUT_MASK) for base in trainer.__mro__):
         return False
     version = getattr(sys.modules.get("trl"), "__version__", None)
     if not isinstance(version, str):
         return True
     numbers = [int(part) for part in version.split(".")[:2] if part.isdigit()]
-    return tuple(numbers) >= FIRST_WITH_MASK
+    return tuple(numbers) >= FIRST_VERSION_WITH_MASK
 
 
-def _read_normalization(trainer: Any) -> Normalization | None:
+def _read_normalization(trainer: Any) -> AdvantageNormalization | None:
     # RLOO, whose own normalisation is that of the batch
     if hasattr(trainer, "normalize_advantages"):
         return None if trainer.normalize_advantages else "leave-one-out"
@@ -106,8 +106,13 @@ def _read_normalization(trainer: Any) -> Normalization | None:
         != "sum_then_normalize"
     ):
         return None
-    scales: dict[Any, Normalization] = {"group": "std", "none": "none", True: "std", False: "none"}
-    return scales.get(getattr(trainer, "scale_rewards", "group"))
+    normalization_by_scale: dict[Any, AdvantageNormalization] = {
+        "group": "std",
+        "none": "none",
+        True: "std",
+        False: "none",
+    }
+    return normalization_by_scale.get(getattr(trainer, "scale_rewards", "group"))
 
 
 class ScoredBatch(NamedTuple):
@@ -117,7 +122,7 @@ class ScoredBatch(NamedTuple):
     is_judged: list[bool]
 
 
-class _SharedCall:
+class _SharedTrainerCall:
     """One call of the trainer, which the jury's function and the others make each; it is scored once."""
 
     def __init__(self, prompts: Sequence[Any], completions: Sequence[Any]) -> None:
@@ -127,8 +132,8 @@ class _SharedCall:
         self.result_future: Future[ScoredBatch] = Future()
 
     def matches(self, prompts: Sequence[Any], completions: Sequence[Any]) -> bool:
-        is_same = self.completions is completions or self.completions == completions
-        return is_same and self.prompts == prompts
+        has_same_completions = self.completions is completions or self.completions == completions
+        return has_same_completions and self.prompts == prompts
 
 
 class JuryScorer:
@@ -154,15 +159,15 @@ class JuryScorer:
         self._group_size = group_size
         self._others = others
         self._name = name
-        self._reset()
+        self._reset_process_state()
 
-    def _reset(self) -> None:
+    def _reset_process_state(self) -> None:
         self._guard = Lock()
-        self._calls: list[_SharedCall] = []
+        self._calls: list[_SharedTrainerCall] = []
         self._warnings: set[str] = set()
         """The warnings that were logged: each is logged once."""
 
-    def _warn(self, message: str, *arguments: Any) -> None:
+    def _warn_once(self, message: str, *arguments: Any) -> None:
         if message not in self._warnings:
             self._warnings.add(message)
             log.warning(message, *arguments)
@@ -173,13 +178,13 @@ class JuryScorer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._reset()
+        self._reset_process_state()
 
     async def score(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> ScoredBatch:
         """Return the rewards of a call; the jury's function among several is number 0."""
-        call, is_first = self._join(0, prompts, completions)
+        call, is_first = self._join_call(0, prompts, completions)
         if not is_first:
             return await asyncio.wrap_future(call.result_future)
         with self._pass_errors_on(call):
@@ -196,7 +201,7 @@ class JuryScorer:
         columns: Mapping[str, Any],
     ) -> ScoredBatch:
         """Return the rewards of a call for the function of this number, and wait for them."""
-        call, is_first = self._join(function, prompts, completions)
+        call, is_first = self._join_call(function, prompts, completions)
         if is_first:
             with self._pass_errors_on(call):
                 batch = self._read_batch(prompts, completions, columns)
@@ -204,16 +209,16 @@ class JuryScorer:
                 call.result_future.set_result(self._finish(batch, traces, columns))
         return call.result_future.result()
 
-    def _join(
+    def _join_call(
         self, function: int, prompts: Sequence[Any], completions: Sequence[Any]
-    ) -> tuple[_SharedCall, bool]:
+    ) -> tuple[_SharedTrainerCall, bool]:
         """Return the call that a function is part of, and whether it is the first to come, which scores it."""
         with self._guard:
             for call in self._calls:
                 if function not in call.functions and call.matches(prompts, completions):
                     break
             else:
-                call = _SharedCall(prompts, completions)
+                call = _SharedTrainerCall(prompts, completions)
                 self._calls = [*self._calls[-_MAX_CALLS_KEPT + 1 :], call]
             is_first = not call.functions
             call.functions.add(function)
@@ -222,7 +227,7 @@ class JuryScorer:
             return call, is_first
 
     @contextmanager
-    def _pass_errors_on(self, call: _SharedCall) -> Iterator[None]:
+    def _pass_errors_on(self, call: _SharedTrainerCall) -> Iterator[None]:
         """Give an error of the block to those who wait for its result, too; the same call made again is a new one."""
         try:
             yield
@@ -235,35 +240,37 @@ class JuryScorer:
 
     def _read_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
-    ) -> "_Batch":
+    ) -> "_TrainerBatch":
         if len(prompts) != len(completions):
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
-        trainer = read_trainer(columns.get("log_metric"))
+        trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_rule(trainer)
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
-        self._warn_of_ids(prompts, tasks)
+        self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
         labels = {} if step is None else {"step": int(step)}
         groups: list[Group] = []
         members: list[list[int]] = []
-        for same_task in find_groups(tasks).values():
-            for part in self._split(same_task, trainer, rule):
+        for task_members in find_groups(tasks).values():
+            for part in self._split_into_groups(task_members, trainer, rule):
                 responses = [
                     read_response(completions[index], labels, f"completion {index + 1} of the call")
                     for index in part
                 ]
                 groups.append(Group(tasks[part[0]], responses))
                 members.append(part)
-        return _Batch(groups, members, rule, trainer)
+        return _TrainerBatch(groups, members, rule, trainer)
 
-    def _warn_of_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
+    def _warn_of_differing_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""
         pairs = zip(pairwise(prompts), pairwise(tasks), strict=True)
         for (prompt, next_prompt), (task, next_task) in pairs:
             if prompt == next_prompt and task.id != next_task.id:
                 ids = f"the ids {task.id!r} and {next_task.id!r}"
-                self._warn("samples of one prompt have %s, so that each is a group of its own", ids)
+                self._warn_once(
+                    "samples of one prompt have %s, so that each is a group of its own", ids
+                )
 
     def _choose_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
         """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
@@ -274,7 +281,7 @@ class JuryScorer:
             problem = "failed: is `mask`, and this trainer has none: None would count as 0"
             raise InputError(f"{problem}; write `auto` or `neutral`")
         count = 0 if trainer.functions is None else trainer.functions - 1
-        if count > trainer.wrapped:
+        if count > trainer.wrapped_count:
             problem = f"the trainer has {count} other reward functions, and TRL counts None as 0 beside them"
             hint = (
                 "make all by `reward_functions(config, beside=[…])`, or set `failed` to `neutral`"
@@ -282,20 +289,20 @@ class JuryScorer:
             raise InputError(f"{problem}; {hint}, as several juries need")
         return rule
 
-    def _split(
+    def _split_into_groups(
         self, members: list[int], trainer: TrainerSettings, rule: FailedRewardRule
     ) -> list[list[int]]:
         """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
         sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
         fitting_sizes = [size for size in sizes if len(members) % size == 0]
-        compares = self._compares_responses
+        is_group_compared = self._compares_responses
         if fitting_sizes:
             size = fitting_sizes[-1]
             return [members[start : start + size] for start in range(0, len(members), size)]
-        if sizes and (compares or rule == "neutral"):
+        if sizes and (is_group_compared or rule == "neutral"):
             need = (
                 "the config compares the responses of a group"
-                if compares
+                if is_group_compared
                 else "`neutral` needs its mean"
             )
             problem = (
@@ -307,9 +314,11 @@ class JuryScorer:
         if self._group_size is not None:
             problem = f"a call has {len(members)} samples of a prompt, which is no multiple of it"
             raise InputError(f"group_size: is {self._group_size}, and {problem}")
-        if compares and len(members) == 1:
+        if is_group_compared and len(members) == 1:
             hint = "set `group_size`, so that an incomplete group is refused"
-            self._warn("a prompt has one sample here, and the config compares several; %s", hint)
+            self._warn_once(
+                "a prompt has one sample here, and the config compares several; %s", hint
+            )
         return [members]
 
     @property
@@ -317,7 +326,7 @@ class JuryScorer:
         return compares_responses(self.jury.open())
 
     def _finish(
-        self, batch: "_Batch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]
+        self, batch: "_TrainerBatch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]
     ) -> ScoredBatch:
         """Return the values that the trainer gets, after what is logged of them. Raises `NoRewardError`."""
         size = sum(map(len, batch.members))
@@ -326,27 +335,27 @@ class JuryScorer:
         factors: list[float | None] = [None] * size
         for members, group in zip(batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            why = describe_failures(group)
+            why = describe_first_failure(group)
             self._warn_of_failure(group, why)
             self.jury.outages.observe(rewards, why)
-            filled_rewards = self._fill(rewards, batch, why)
+            filled_rewards = self._fill_failed(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace
                 values[index] = value
                 factors[index] = filled_rewards.factor
-        all_traces = [trace for trace in traces if trace is not None]
-        self._warn_of_quotations(all_traces)
-        _log_metrics(columns.get("log_metric"), self._name, all_traces, factors)
-        _log_columns(columns.get("log_extra"), self._name, all_traces, factors)
-        return ScoredBatch(values, [trace.reward.value is not None for trace in all_traces])
+        scored_traces = [trace for trace in traces if trace is not None]
+        self._warn_of_quotations(scored_traces)
+        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors)
+        _log_columns(columns.get("log_extra"), self._name, scored_traces, factors)
+        return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
     def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
         """Log the first failed rewards: what the trainer logs of later ones does not say why."""
-        failed_ids = [trace.response_id for trace in group if trace.reward.value is None]
-        if failed_ids:
-            self._warn(
+        failed_response_ids = [trace.response_id for trace in group if trace.reward.value is None]
+        if failed_response_ids:
+            self._warn_once(
                 "%d of the %d rewards of a group failed (%s)%s (said once; %s/failed has the share of all)",
-                *(len(failed_ids), len(group), failed_ids[0], why, self._name),
+                *(len(failed_response_ids), len(group), failed_response_ids[0], why, self._name),
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
@@ -354,13 +363,15 @@ class JuryScorer:
         verdicts = chain.from_iterable(trace.verdicts for trace in traces)
         worst = next((verdict for verdict in verdicts if verdict.is_worst_case), None)
         if worst is not None:
-            self._warn(
+            self._warn_once(
                 "a finding on %s had no quotation that counts, so that it has the worst score: %s (said once; if the "
                 "judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`)",
                 *(worst.about, worst.reason),
             )
 
-    def _fill(self, rewards: RewardValues, batch: "_Batch", why: str) -> FilledRewards:
+    def _fill_failed(
+        self, rewards: RewardValues, batch: "_TrainerBatch", why: str
+    ) -> FilledRewards:
         normalize = batch.trainer.normalize
         filled_rewards = fill_failed(rewards, batch.rule, normalize=normalize or "std", why=why)
         is_sum = batch.trainer.functions not in (None, 1)
@@ -370,7 +381,7 @@ class JuryScorer:
         return filled_rewards
 
 
-class _Batch(NamedTuple):
+class _TrainerBatch(NamedTuple):
     """The groups of a call, and the positions of their members in it."""
 
     groups: list[Group]
@@ -402,8 +413,8 @@ def _log_metrics(
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
     for trace in traces:
-        named_values = {"reward": trace.reward.value, **trace.reward.components}
-        for name, value in named_values.items():
+        value_by_metric = {"reward": trace.reward.value, **trace.reward.components}
+        for name, value in value_by_metric.items():
             if value is not None:
                 figures.setdefault(name, []).append(value)
     figures["factor"] = [factor for factor in factors if factor is not None]
@@ -472,8 +483,8 @@ class MaskedReward:
             self._scorer.jury.open().run(_await_result(result)) if isawaitable(result) else result
         )
         return [
-            value if is_judged or own_value is not None else None
-            for value, is_judged, own_value in zip(
+            value if is_judged or jury_value is not None else None
+            for value, is_judged, jury_value in zip(
                 values, scored.is_judged, scored.values, strict=True
             )
         ]

@@ -17,8 +17,8 @@ from math import fsum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jurygraph.integrations.lazy_jury import LazyJury, shared_jury
-from jurygraph.integrations.samples import read_parts, read_response, read_task
+from jurygraph.integrations.lazy_jury import LazyJury, find_shared_jury
+from jurygraph.integrations.samples import read_response, read_task, read_task_parts
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Trace
 
@@ -39,7 +39,11 @@ class JuryJudge:
 
     async def score(self, task: Any, trace: Any) -> Mapping[str, float]:
         """Return what each component adds to the reward. Raises `NoRewardError` for a failed one."""
-        jury = self.jury if isinstance(self.jury, LazyJury) else shared_jury(self.jury, self.record)
+        jury = (
+            self.jury
+            if isinstance(self.jury, LazyJury)
+            else find_shared_jury(self.jury, self.record)
+        )
         completion = trace.last_reply
         if self.full_trace:
             completion = [message.model_dump(mode="json") for message in trace.messages]
@@ -52,7 +56,7 @@ class JuryJudge:
     def _read_parts(self, task: Any) -> dict[str, Any]:
         fields = {"id": "id", "reference": self.reference, "rubric": self.rubric}
         row = {field: getattr(task, field) for field in fields.values() if field is not None}
-        return read_parts(row, fields)
+        return read_task_parts(row, fields)
 
 
 def _read_prompt(task: Any) -> Any:

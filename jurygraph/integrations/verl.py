@@ -19,12 +19,17 @@ from typing import Any
 
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations.client import RewardClient
-from jurygraph.integrations.lazy_jury import shared_jury
-from jurygraph.integrations.samples import PART_COLUMNS, read_parts, read_response, read_task
+from jurygraph.integrations.lazy_jury import find_shared_jury
+from jurygraph.integrations.samples import (
+    DEFAULT_COLUMN_BY_PART,
+    read_response,
+    read_task,
+    read_task_parts,
+)
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.messages import describe_value
 
-_client = lru_cache(maxsize=64)(RewardClient)
+_cached_client = lru_cache(maxsize=64)(RewardClient)
 
 
 async def compute_score(
@@ -57,11 +62,11 @@ async def compute_score(
     extra_fields = dict(extra_info or {})
     if url is not None:
         return await _ask_server(
-            _client(url, token), solution_str, ground_truth, extra_fields, cohort_size
+            _cached_client(url, token), solution_str, ground_truth, extra_fields, cohort_size
         )
     assert config is not None
-    jury = shared_jury(config, record)
-    task = read_task(*_read_extra(extra_fields, ground_truth))
+    jury = find_shared_jury(config, record)
+    task = read_task(*_read_extra_fields(extra_fields, ground_truth))
     trace, value = await judge_sample(jury, task, read_response(solution_str), failed)
     # every sample has the same keys, because verl takes those of the first
     components = {
@@ -80,12 +85,12 @@ async def _ask_server(
 ) -> dict[str, Any]:
     task: dict[str, Any] | None = None
     task_id = extra_fields.get("task_id")
-    if "task" in extra_fields or _query_of(extra_fields) is not None:
-        query, parts = _read_extra(extra_fields, ground_truth)
+    if "task" in extra_fields or _read_query(extra_fields) is not None:
+        query, parts = _read_extra_fields(extra_fields, ground_truth)
         task = read_task(query, parts).model_dump(mode="json", exclude_defaults=True)
         task_id = task["id"]
     elif task_id is None:
-        raise _missing_task(extra_fields)
+        raise _missing_task_error(extra_fields)
     step = extra_fields.get("global_step")
     reply = await client.score(
         [solution],
@@ -101,12 +106,14 @@ async def _ask_server(
     return {"score": reward, "jury_task": task_id}
 
 
-def _query_of(extra_fields: Mapping[str, Any]) -> Any:
+def _read_query(extra_fields: Mapping[str, Any]) -> Any:
     query = extra_fields.get("query")
     return extra_fields.get("question") if query is None else query
 
 
-def _read_extra(extra_fields: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[str, Any]]:
+def _read_extra_fields(
+    extra_fields: Mapping[str, Any], ground_truth: Any
+) -> tuple[Any, dict[str, Any]]:
     """Return the query of a sample, and the other parts of its task."""
     content = extra_fields.get("task")
     if isinstance(content, str):
@@ -118,10 +125,10 @@ def _read_extra(extra_fields: Mapping[str, Any], ground_truth: Any) -> tuple[Any
         parts = dict(content)
         query = parts.pop("query", None)
     else:
-        query = _query_of(extra_fields)
-        parts = read_parts(extra_fields, PART_COLUMNS)
+        query = _read_query(extra_fields)
+        parts = read_task_parts(extra_fields, DEFAULT_COLUMN_BY_PART)
     if query is None:
-        raise _missing_task(extra_fields)
+        raise _missing_task_error(extra_fields)
     if not isinstance(ground_truth, str | int | float | None):
         problem = f"ground_truth: is {describe_value(ground_truth)}"
         raise InputError(f"{problem}; write the reference as text, or `extra_info.task`")
@@ -130,10 +137,10 @@ def _read_extra(extra_fields: Mapping[str, Any], ground_truth: Any) -> tuple[Any
     return query, parts
 
 
-def _missing_task(extra_fields: Mapping[str, Any]) -> InputError:
-    field_names = ", ".join(sorted(extra_fields)) or "nothing"
+def _missing_task_error(extra_fields: Mapping[str, Any]) -> InputError:
+    field_names_text = ", ".join(sorted(extra_fields)) or "nothing"
     return InputError(
-        f"extra_info: has no `task` and no `query` of the sample; it has {field_names}"
+        f"extra_info: has no `task` and no `query` of the sample; it has {field_names_text}"
     )
 
 
@@ -152,8 +159,8 @@ class JuryRewardManager:
         if not inspect.iscoroutinefunction(compute_score):
             raise InputError("reward.custom_reward_function: name `compute_score` of this module")
         self._compute_score = compute_score
-        rollout = config["actor_rollout_ref"]["rollout"]
-        size = int(rollout.get("n") or 1)
+        rollout_config = config["actor_rollout_ref"]["rollout"]
+        size = int(rollout_config.get("n") or 1)
         reward_kwargs = config["reward"]["custom_reward_function"].get("reward_kwargs") or {}
         self._cohort_size = size if size > 1 and reward_kwargs.get("url") else None
 
@@ -166,7 +173,7 @@ class JuryRewardManager:
         extra_fields = dict(columns.get("extra_info") or {})
         if (
             extra_fields.get("task") is None
-            and _query_of(extra_fields) is None
+            and _read_query(extra_fields) is None
             and "raw_prompt" in columns
         ):
             extra_fields["query"] = [dict(message) for message in columns["raw_prompt"]]

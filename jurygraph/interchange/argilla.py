@@ -7,9 +7,9 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.sources.files import validate_at
+from jurygraph.sources.files import validate_content
 
-_SUBMITTED_STATUSES = (None, "submitted")
+_SUBMITTED_RESPONSE_STATUSES = (None, "submitted")
 
 
 class _Response(ImportedRow):
@@ -25,17 +25,17 @@ class _Record(ImportedRow):
     responses: dict[str, tuple[_Response, ...]]
 
 
-def argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+def read_argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
     for location, row in read_located_rows(path):
-        record = validate_at(location, _Record, row)
+        record = validate_content(location, _Record, row)
         fields: dict[str, JsonValue] = {"id": record.id}
         if columns.item is not None:
             fields = {**record.fields, **record.metadata}
         for name, responses in record.responses.items():
             for number, response in enumerate(responses):
                 field_path = f"responses.{name}[{number}]"
-                if response.status in _SUBMITTED_STATUSES:
+                if response.status in _SUBMITTED_RESPONSE_STATUSES:
                     yield ExportedAnswer(
                         location, field_path, fields, "id", response.user_id, response.value, name
                     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import RowKey
 from jurygraph.messages import (
-    DECIMAL_COMMA,
+    DECIMAL_COMMA_PATTERN,
     Problem,
     describe_decimal_comma,
     join_names,
@@ -19,7 +19,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NUMERAL
+from jurygraph.sources.ratings import NUMERAL_PATTERN
 from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
 
 
@@ -56,8 +56,8 @@ class ExportedAnswer(NamedTuple):
     def to_vote(self, item_column: str | None) -> Vote:
         """Return the answer as a vote. Raises `InputError` with the location and field."""
         where = f"{self.location}, field {self.field}"
-        item = field_of(self.location, self.fields, item_column or self.key, "--id-column")
-        label = _parse_label(where, self.value)
+        item = get_export_field(self.location, self.fields, item_column or self.key, "--id-column")
+        label = _unwrap_label(where, self.value)
         content = {"item": item, "annotator": self.annotator, "label": label}
         if self.question != item:  # an item may be the question itself, in a survey
             content["dimension"] = self.question
@@ -93,14 +93,14 @@ def read_located_rows(path: Path) -> Iterator[tuple[str, TableRow]]:
     return ((f"{path}, {position}", row) for position, row in read_rows(path))
 
 
-def field_of(location: str, row: Mapping[str, Any], name: str, option: str) -> Any:
+def get_export_field(location: str, row: Mapping[str, Any], name: str, option: str) -> Any:
     """Return the value of a field that an option names. Raises `InputError` where the row has none."""
     if name not in row:
         raise missing_column_error(location, (name,), list(row), option)
     return row[name]
 
 
-def _parse_label(where: str, value: Any) -> Any:
+def _unwrap_label(where: str, value: Any) -> Any:
     """Return the one number or word in an answer, out of a list; None for none, or several, or an object."""
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else None
@@ -111,12 +111,12 @@ def _parse_label(where: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if DECIMAL_COMMA.fullmatch(text):
+    if DECIMAL_COMMA_PATTERN.fullmatch(text):
         raise InputError(f"{where}: {describe_decimal_comma((), text)}")
-    return float(text) if NUMERAL.fullmatch(text) else text or None
+    return float(text) if NUMERAL_PATTERN.fullmatch(text) else text or None
 
 
-def wide_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater."""
     if not columns.raters:
         raise InputError(
@@ -125,5 +125,5 @@ def wide_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]
     for location, row in read_located_rows(path):
         key = "id" if "id" in row and "item" not in row else "item"
         for rater in columns.raters:
-            value = field_of(location, row, rater, "--rater-columns")
+            value = get_export_field(location, row, rater, "--rater-columns")
             yield ExportedAnswer(location, rater, row, key, rater, value)

@@ -20,23 +20,27 @@ from jurygraph.interchange.rows import (
     ImportNote,
     ImportResult,
     ScoredItem,
+    add_rubric,
     nonempty_fields,
-    with_rubric,
 )
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.frozen_model import Count, Flag, Number, Unit
-from jurygraph.sources.files import validate_at
+from jurygraph.schema.frozen_model import Count, Flag, Number, UnitInterval
+from jurygraph.sources.files import validate_content
 from jurygraph.sources.task_tables import read_rows
 
-ROLES = {
+ROLE_BY_NODE_TYPE = {
     "foundation": "core",
     "bonus": "additional",
     "penalty": "penalty",
     "trigger": "applicability",
 }
 """Roles by the authors' types of nodes."""
-EDGE_KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
+EDGE_KIND_BY_SOURCE_TYPE = {
+    "weak_prerequisite": "weak",
+    "strong_prerequisite": "strong",
+    "trigger": "activation",
+}
 """Kinds of edges by the authors' types."""
 OMITTED_EDGES_NOTE = (
     "edges are left out that join no two criteria, are of an unknown type, "
@@ -48,7 +52,7 @@ NO_TEXT_NOTE = "responses without text are left out"
 M = TypeVar("M", bound=FrozenModel)
 
 
-def _parse_json(value: Any) -> Any:
+def _parse_json_if_text(value: Any) -> Any:
     """Return the value of a JSON text, as verl writes nested columns; anything else as it is."""
     try:
         return from_json(value) if isinstance(value, str) else value
@@ -87,8 +91,10 @@ class RewardModel(ImportedRow):
 
 
 class AnnotatedRow(ImportedRow):
-    prompt: Annotated[tuple[ImportedTurn, ...], BeforeValidator(_parse_json), Field(min_length=1)]
-    reward_model: Annotated[RewardModel, BeforeValidator(_parse_json)]
+    prompt: Annotated[
+        tuple[ImportedTurn, ...], BeforeValidator(_parse_json_if_text), Field(min_length=1)
+    ]
+    reward_model: Annotated[RewardModel, BeforeValidator(_parse_json_if_text)]
     data_source: str = "gear"
 
 
@@ -97,7 +103,7 @@ class DumpRow(ImportedRow):
 
     input: str | None = None
     output: str
-    p_list: tuple[Unit, ...]
+    p_list: tuple[UnitInterval, ...]
     criteria_met_list: tuple[Flag, ...] = ()
     rubric_ids: tuple[str, ...] = ()
     step: Count | None = None
@@ -114,19 +120,21 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
     rows = _read_located_rows(path, AnnotatedRow)
     if not rows:
         raise InputError(f"{path}: holds no rows; name a file that GEAR's rubric_graph.py wrote")
-    lines_by_row: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
+    dump_lines_by_row: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
     if scores is not None:
         lines = _read_located_rows(scores, DumpRow)
-        lines_per_row, rest = divmod(len(lines), len(rows))
-        if not lines_per_row or rest:
+        dump_lines_per_row, rest = divmod(len(lines), len(rows))
+        if not dump_lines_per_row or rest:
             raise InputError(
                 f"{scores}: has {len(lines)} lines for the {len(rows)} rows of {path}; each row needs equally many"
             )
-        starts = range(0, len(lines), lines_per_row)
-        lines_by_row = [lines[start : start + lines_per_row] for start in starts]
-    for number, ((where, row), row_lines) in enumerate(zip(rows, lines_by_row, strict=True), 1):
-        fields, notes = _to_content(f"{row.data_source}-{number}", row, row_lines)
-        task = None if fields is None else validate_at(where, TaskLine, fields)
+        starts = range(0, len(lines), dump_lines_per_row)
+        dump_lines_by_row = [lines[start : start + dump_lines_per_row] for start in starts]
+    for number, ((where, row), dump_lines) in enumerate(
+        zip(rows, dump_lines_by_row, strict=True), 1
+    ):
+        fields, notes = _to_task_content(f"{row.data_source}-{number}", row, dump_lines)
+        task = None if fields is None else validate_content(where, TaskLine, fields)
         yield ImportResult(task, tuple(notes))
 
 
@@ -135,25 +143,25 @@ def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
     rows = []
     for position, values in read_rows(Path(path)):
         where = f"{path}, {position}"
-        rows.append((where, validate_at(where, model, values)))
+        rows.append((where, validate_content(where, model, values)))
     return rows
 
 
-def _to_content(
+def _to_task_content(
     name: str, row: AnnotatedRow, lines: Sequence[tuple[str, DumpRow]]
 ) -> tuple[Mapping[str, Any] | None, Sequence[ImportNote]]:
     """Return the fields of a row's task, or None if no reward can be formed from its rubric; and the notes."""
     model = row.reward_model
     graph = model.graph or AuthorsGraph()
-    node_types = {node.id: node.node_type for node in graph.nodes}
+    node_type_by_id = {node.id: node.node_type for node in graph.nodes}
     items = []
     for criterion, item in zip(model.ids, model.rubrics, strict=True):
-        role = ROLES.get(node_types.get(criterion) or "")
+        role = ROLE_BY_NODE_TYPE.get(node_type_by_id.get(criterion) or "")
         items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
     notes = [ImportNote(NO_GRAPH_NOTE, name)] if model.graph is None else []
     responses = []
     for number, (where, line) in enumerate(lines, 1):
-        _check_line(line, model.ids, where)
+        _check_dump_row(line, model.ids, where)
         if line.input is not None and row.prompt[-1].content.strip() not in line.input:
             problem = (
                 "does not contain the prompt of its row; write the dump in the order of the rows"
@@ -167,20 +175,20 @@ def _to_content(
         "id": name,
         "query": [turn.message() for turn in row.prompt],
         "responses": responses,
-        "metadata": _metadata_of(row),
+        "metadata": _collect_metadata(row),
     }
-    content, rubric_notes = with_rubric(task, items, notes)
+    content, rubric_notes = add_rubric(task, items, notes)
     if content is None:
         return None, rubric_notes
     criteria = {criterion["id"] for criterion in content["rubric"]["criteria"]}
-    edges = _acyclic_edges(graph.edges, criteria)
+    edges = _select_acyclic_edges(graph.edges, criteria)
     left_out = len(graph.edges) - len(edges)
     if left_out:
         rubric_notes = [*rubric_notes, ImportNote(OMITTED_EDGES_NOTE, f"{name}: {left_out}")]
     return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_notes
 
 
-def _metadata_of(row: AnnotatedRow) -> dict[str, Any]:
+def _collect_metadata(row: AnnotatedRow) -> dict[str, Any]:
     """Return the other fields of a row; of `extra_info`, in which verl repeats the rubric, what is not repeated."""
     metadata = row.other
     extra_info = metadata.pop("extra_info", None)
@@ -191,7 +199,7 @@ def _metadata_of(row: AnnotatedRow) -> dict[str, Any]:
     return metadata
 
 
-def _check_line(line: DumpRow, criteria: Sequence[str], where: str) -> None:
+def _check_dump_row(line: DumpRow, criteria: Sequence[str], where: str) -> None:
     """Raise `InputError` if a line is not about the criteria of its row."""
     lists = {
         "p_list": line.p_list,
@@ -218,22 +226,24 @@ def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str,
     return {"id": name, "text": line.output, "data": {"scores": scores}, "metadata": metadata}
 
 
-def _acyclic_edges(edges: Sequence[ImportedEdge], criteria: set[str]) -> list[dict[str, str]]:
+def _select_acyclic_edges(
+    edges: Sequence[ImportedEdge], criteria: set[str]
+) -> list[dict[str, str]]:
     """Return the edges that the authors' aggregator uses, in their order; of one pair, the first."""
     parents: dict[str, set[str]] = {}
     kept = []
     for edge in edges:
-        kind = EDGE_KINDS.get(edge.type or "")
+        kind = EDGE_KIND_BY_SOURCE_TYPE.get(edge.type or "")
         if kind is None or edge.parent not in criteria or edge.child not in criteria:
             continue
-        parents_of_child = parents.setdefault(edge.child, set())
-        if edge.parent in parents_of_child:
+        parent_ids = parents.setdefault(edge.child, set())
+        if edge.parent in parent_ids:
             continue
-        parents_of_child.add(edge.parent)
+        parent_ids.add(edge.parent)
         try:
             TopologicalSorter(parents).prepare()
         except CycleError:  # an edge of a criterion with itself, too
-            parents_of_child.remove(edge.parent)
+            parent_ids.remove(edge.parent)
             continue
         kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
     return kept

@@ -21,7 +21,7 @@ from jurygraph.interchange.rows import (
 UNREAD_FIELDS_NOTE = "preferences in fields that are not read are left out"
 NO_PREFERENCE_NOTE = "tasks in which nobody states a preference are left out"
 
-_CONSTRAINT_SENTENCES: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
+_CONSTRAINT_SENTENCE_BY_FIELD: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
     "avg_budget": ("hard", "The trip costs this person {} yuan at most."),
     "transport.must": ("hard", "Travel between cities is by {}."),
     "transport.prefer": ("soft", "Travel between cities is preferably by {}."),
@@ -105,15 +105,17 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
     constraints: dict[str, dict[str, Any]] = {}
     unread_fields: dict[str, None] = {}
-    for path, value in _entries(preference):
+    for path, value in _list_counted_entries(preference):
         part, _, field = path.partition(".")
         city = ""
         if part == "city_specific_preferences":
-            city, field = _split_city(field)
-        kind, words = _CONSTRAINT_SENTENCES.get(field, ("", ""))
-        is_for_city = "{city}" in words
-        is_read = bool(city) if is_for_city else not city and part == "global_constraints"
-        if kind and is_read:
+            city, field = _split_city_field(field)
+        kind, words = _CONSTRAINT_SENTENCE_BY_FIELD.get(field, ("", ""))
+        is_city_constraint = "{city}" in words
+        is_supported_field = (
+            bool(city) if is_city_constraint else not city and part == "global_constraints"
+        )
+        if kind and is_supported_field:
             name = f"{path}: {value}"
             constraints[name] = {"id": name, "kind": kind, "text": words.format(value, city=city)}
         else:
@@ -121,23 +123,23 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
     return list(constraints.values()), list(unread_fields)
 
 
-def _split_city(field: str) -> tuple[str, str]:
+def _split_city_field(field: str) -> tuple[str, str]:
     """Return a city, whose name may hold a dot, and the known field that follows it; empty texts without one."""
-    for name in _CONSTRAINT_SENTENCES:
+    for name in _CONSTRAINT_SENTENCE_BY_FIELD:
         if field.endswith(f".{name}"):
             return field[: -len(name) - 1], name
     return "", ""
 
 
-def _entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+def _list_counted_entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every entry of a list and every limit above 0, as the benchmark counts them, each after its field."""
     if isinstance(value, dict):
         for name, part in value.items():
             part_path = f"{path}.{name}" if path else name
-            yield from _entries(part, part_path)
+            yield from _list_counted_entries(part, part_path)
     elif isinstance(value, list):
         for entry in value:
-            yield from _entries(entry, path)
+            yield from _list_counted_entries(entry, path)
     elif value:  # a limit of 0 is none
         if isinstance(value, float) and value.is_integer():
             value = int(value)

@@ -10,7 +10,7 @@ from jurygraph.interchange.rows import (
     RowKey,
     ScoredItem,
     TaskRow,
-    with_rubric,
+    add_rubric,
 )
 
 NO_TEXT_NOTE = "completions without text are left out"
@@ -55,4 +55,4 @@ class HealthBenchRow(TaskRow):
             "responses": responses,
             "metadata": self.other,
         }
-        return with_rubric(task, (item.criterion_fields() for item in self.rubrics), notes)
+        return add_rubric(task, (item.criterion_fields() for item in self.rubrics), notes)

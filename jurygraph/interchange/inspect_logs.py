@@ -13,20 +13,20 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
 from jurygraph.interchange.trials import (
     Conversation,
-    Location,
+    FileLocation,
     Trial,
+    make_trials_reader,
     read_json_document,
-    read_trials,
 )
 
 OMITTED_EVENTS_NOTE = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES_NOTE = "samples without messages are left out"
 NO_SCORE_NOTE = "scores without a value are left out"
 
-_OMITTED_FIELDS = ("events", "events_data", "timelines", "store", "output")
-_SCORE_OF_GRADE = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_OMITTED_SAMPLE_FIELDS = ("events", "events_data", "timelines", "store", "output")
+_SCORE_BY_GRADE = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """The value of Inspect's grades: correct, partial, incorrect, no answer."""
-_CONVERSION_HINT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
+_LOG_CONVERSION_HINT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
 
 
 class Score(ImportedRow):
@@ -50,35 +50,37 @@ class Log(ImportedRow):
 
 def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
     if str(path).endswith(".eval"):
-        raise InputError(f"{path}: is packed; {_CONVERSION_HINT}")
+        raise InputError(f"{path}: is packed; {_LOG_CONVERSION_HINT}")
     document, value = read_json_document(path)
     log = document.validate(Log, value)
     for index, sample in enumerate(log.samples or ()):
-        location = Location(file=document.file, path=("samples", index))
+        location = FileLocation(file=document.file, path=("samples", index))
         yield _to_trial(location, location.validate(Sample, sample))
 
 
-def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
+def _to_trial(location: FileLocation, sample: Sample) -> Trial | ImportNote:
     name = f"{sample.id}/{sample.epoch}"
     if not sample.messages:
         return ImportNote(NO_MESSAGES_NOTE, name)
     attachments = sample.attachments or {}
     openai_messages = [_to_openai_message(message, attachments) for message in sample.messages]
     messages = location.messages(openai_messages, "messages")
-    start = _start_of_answer(sample, messages)
+    start = _find_answer_start(sample, messages)
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
-    published_scores = sample.scores or {}
-    labels = {key: score.value for key, score in published_scores.items()}
+    score_by_name = sample.scores or {}
+    labels = {key: score.value for key, score in score_by_name.items()}
     notes = [
         ImportNote(NO_SCORE_NOTE, f"{name}: {key}")
         for key, value in labels.items()
         if value is None
     ]
-    parts = [field for field in _OMITTED_FIELDS if sample.other.get(field)]
+    parts = [field for field in _OMITTED_SAMPLE_FIELDS if sample.other.get(field)]
     if parts:
         notes.append(ImportNote(OMITTED_EVENTS_NOTE, f"{name}: {', '.join(parts)}"))
-    metadata = {key: value for key, value in sample.other.items() if key not in _OMITTED_FIELDS}
-    scores = {key: nonempty_fields(**score.other) for key, score in published_scores.items()}
+    metadata = {
+        key: value for key, value in sample.other.items() if key not in _OMITTED_SAMPLE_FIELDS
+    }
+    scores = {key: nonempty_fields(**score.other) for key, score in score_by_name.items()}
     metadata |= nonempty_fields(scores=nonempty_fields(**scores))
     return Trial(
         location=location,
@@ -88,34 +90,34 @@ def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
         name=str(sample.epoch),
         about={"reference": target or None, "metadata": sample.metadata},
         response={
-            "labels": {"epoch": sample.epoch, **_with_reward(labels)},
+            "labels": {"epoch": sample.epoch, **_add_reward_label(labels)},
             "metadata": metadata,
         },
         notes=notes,
     )
 
 
-def _with_reward(labels: Mapping[str, Any]) -> dict[str, Any]:
+def _add_reward_label(labels: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of scores, and that of a single one as `reward` if it is a number or a grade."""
     values = {name: value for name, value in labels.items() if value is not None}
     if len(values) == 1:
         (value,) = values.values()
-        reward = _SCORE_OF_GRADE.get(value) if isinstance(value, str) else value
+        reward = _SCORE_BY_GRADE.get(value) if isinstance(value, str) else value
         if isinstance(reward, int | float):
             values["reward"] = float(reward)
     return values
 
 
-def _start_of_answer(sample: Sample, messages: Conversation) -> int:
+def _find_answer_start(sample: Sample, messages: Conversation) -> int:
     """Return the index of the first message that the assistant wrote: some of its own may be in the input."""
     # a message is found by its index, which is that of its source only if both lists are as long
-    has_sources = len(sample.messages) == len(messages)
+    has_source_messages = len(sample.messages) == len(messages)
     for index, message in enumerate(messages):
         if message.role != "assistant":
             continue
-        item = sample.messages[index] if has_sources else None
-        is_input = isinstance(item, Mapping) and item.get("source") == "input"
-        if not is_input:
+        item = sample.messages[index] if has_source_messages else None
+        is_input_message = isinstance(item, Mapping) and item.get("source") == "input"
+        if not is_input_message:
             return index
     return len(messages)
 
@@ -124,7 +126,7 @@ def _to_openai_message(item: Any, attachments: Mapping[str, str]) -> Any:
     """Return a message in OpenAI's form. Long texts are stored apart from the messages, and results may be errors."""
     if not isinstance(item, Mapping):
         return item
-    fields = _resolve(dict(item), attachments)
+    fields = _resolve_attachments(dict(item), attachments)
     calls = fields.get("tool_calls")
     if isinstance(calls, list):
         fields["tool_calls"] = [_flatten_tool_call(call) for call in calls]
@@ -143,14 +145,14 @@ def _flatten_tool_call(call: Any) -> Any:
     return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments", {})}
 
 
-def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
+def _resolve_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
     if isinstance(value, str) and value.startswith("attachment://"):
         return attachments.get(value.removeprefix("attachment://"), value)
     if isinstance(value, list):
-        return [_resolve(item, attachments) for item in value]
+        return [_resolve_attachments(item, attachments) for item in value]
     if isinstance(value, dict):
-        return {name: _resolve(item, attachments) for name, item in value.items()}
+        return {name: _resolve_attachments(item, attachments) for name, item in value.items()}
     return value
 
 
-read_inspect = read_trials(_read, "a log of Inspect's with samples")
+read_inspect_log = make_trials_reader(_read, "a log of Inspect's with samples")

@@ -8,9 +8,9 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.sources.files import validate_at
+from jurygraph.sources.files import validate_content
 
-_WRAPPER_KEYS = ("rating", "number", "choices", "selected")
+_RESULT_VALUE_KEYS = ("rating", "number", "choices", "selected")
 """The keys under which a result has its value."""
 
 
@@ -37,19 +37,19 @@ class _AnnotatedTask(ImportedRow):
     annotations: tuple[_Annotation, ...]
 
 
-def label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+def read_label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the answers of annotators; a question is a `from_name`, and a skipped annotation is left out.
 
     An item is the task's id, or a field of its data.
     """
     for location, row in read_located_rows(path):
-        yield from _annotation_answers(location, row, columns)
+        yield from _read_annotation_answers(location, row, columns)
 
 
-def _annotation_answers(
+def _read_annotation_answers(
     location: str, row: Any, columns: ExportColumns
 ) -> Iterator[ExportedAnswer]:
-    task = validate_at(location, _AnnotatedTask, row)
+    task = validate_content(location, _AnnotatedTask, row)
     fields = task.data if columns.item is not None else {"id": task.id}
     for number, annotation in enumerate(task.annotations):
         for result in () if annotation.was_cancelled else annotation.result:
@@ -68,7 +68,7 @@ def _unwrap_values(value: Any) -> Any:
         parts = (
             value
             if isinstance(value, list)
-            else [value[key] for key in _WRAPPER_KEYS if key in value]
+            else [value[key] for key in _RESULT_VALUE_KEYS if key in value]
         )
         if len(parts) != 1:
             return parts

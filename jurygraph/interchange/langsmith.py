@@ -11,7 +11,13 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
-from jurygraph.interchange.trials import Conversation, Location, Trial, read_located, read_trials
+from jurygraph.interchange.trials import (
+    Conversation,
+    FileLocation,
+    Trial,
+    make_trials_reader,
+    read_located_lines,
+)
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
@@ -35,28 +41,28 @@ class ExportedRow(ImportedRow):
 
 
 def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
-    for location, row in read_located(path, ExportedRow):
+    for location, row in read_located_lines(path, ExportedRow):
         name = row.id
         if not name:
             name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
             yield ImportNote(NESTED_RUNS_NOTE, name)
             continue
-        query = _read_side_messages(location, "inputs", row.inputs)
+        query = _read_input_or_output_messages(location, "inputs", row.inputs)
         if not query:
             yield ImportNote(UNREAD_INPUTS_NOTE, name)
             continue
-        is_run = row.run_type is not None
-        convert = _to_trial if is_run else _to_task
-        yield convert(location, row, name, query)
+        is_run_row = row.run_type is not None
+        convert_row = _to_trial if is_run_row else _to_task
+        yield convert_row(location, row, name, query)
 
 
-def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
-    outputs = _read_side_messages(location, "outputs", row.outputs)
-    answer = _answer(query, outputs)
+def _to_trial(location: FileLocation, row: ExportedRow, name: str, query: Conversation) -> Trial:
+    outputs = _read_input_or_output_messages(location, "outputs", row.outputs)
+    answer = _extract_answer(query, outputs)
     notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
     unread_fields = nonempty_fields(
-        inputs=_unread_fields(row.inputs), outputs=_unread_fields(row.outputs, answer)
+        inputs=_select_unread_fields(row.inputs), outputs=_select_unread_fields(row.outputs, answer)
     )
     about = nonempty_fields(run_type=row.run_type, metadata=row.metadata)
     return Trial(
@@ -65,22 +71,22 @@ def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversati
         query=query,
         answer=answer,
         name=name,
-        about=_reference(location, query, "reference_outputs", row.reference_outputs),
+        about=_to_reference_fields(location, query, "reference_outputs", row.reference_outputs),
         response={"agent": row.name, "metadata": {**row.other, **about, **unread_fields}},
         notes=notes,
     )
 
 
-def _to_task(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
+def _to_task(location: FileLocation, row: ExportedRow, name: str, query: Conversation) -> Trial:
     field = "reference_outputs"
     outputs = row.reference_outputs
     if outputs is None:
         field = "outputs"
         outputs = row.outputs
-    reference = _reference(location, query, field, outputs)
-    unread_outputs = _unread_fields(outputs, bool(reference))
+    reference = _to_reference_fields(location, query, field, outputs)
+    unread_outputs = _select_unread_fields(outputs, bool(reference))
     unread_fields = nonempty_fields(
-        inputs=_unread_fields(row.inputs), outputs=unread_outputs, **row.other
+        inputs=_select_unread_fields(row.inputs), outputs=unread_outputs, **row.other
     )
     notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
     return Trial(
@@ -93,30 +99,30 @@ def _to_task(location: Location, row: ExportedRow, name: str, query: Conversatio
     )
 
 
-def _reference(
-    location: Location, query: Conversation, field: str, outputs: Mapping[str, Any] | None
+def _to_reference_fields(
+    location: FileLocation, query: Conversation, field: str, outputs: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the reference of a task: one text, or messages."""
-    answer = _answer(query, _read_side_messages(location, field, outputs))
+    answer = _extract_answer(query, _read_input_or_output_messages(location, field, outputs))
     if len(answer) == 1 and not answer[0].tool_calls:
         return {"reference": answer[0].text}
     return nonempty_fields(reference_messages=answer)
 
 
-def _answer(query: Conversation, outputs: Conversation) -> Conversation:
+def _extract_answer(query: Conversation, outputs: Conversation) -> Conversation:
     """Return the messages of outputs; the state of a graph repeats those of the inputs first."""
     repeats = outputs[: len(query)] == query
     return outputs[len(query) :] if repeats else outputs
 
 
-def _read_side_messages(
-    location: Location, field: str, side: Mapping[str, Any] | None
+def _read_input_or_output_messages(
+    location: FileLocation, field: str, side: Mapping[str, Any] | None
 ) -> Conversation:
     """Return the messages of inputs or outputs; none where there are none, and no single text."""
     role: Literal["user", "assistant"] = "user" if field == "inputs" else "assistant"
     path: tuple[str | int, ...] = (field,)
     value: Any = side or {}
-    for step in _path_of_messages(value):
+    for step in _find_messages_key_path(value):
         path += (step,)
         value = value[step]
     if isinstance(value, str):
@@ -127,14 +133,14 @@ def _read_side_messages(
     return location.messages(items, *path)
 
 
-def _path_of_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
+def _find_messages_key_path(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
     messages = side.get("messages")
     if isinstance(messages, list):
-        has_batches = bool(messages) and isinstance(messages[0], list)
-        return ("messages", 0) if has_batches else ("messages",)
+        has_message_batches = bool(messages) and isinstance(messages[0], list)
+        return ("messages", 0) if has_message_batches else ("messages",)
     for path in (("generations", 0, 0, "message"), ("choices", 0, "message"), ("message",)):
-        if isinstance(_value_at(side, path), Mapping):
+        if isinstance(_get_value_at_path(side, path), Mapping):
             return path
     if len(side) == 1:
         ((name, value),) = side.items()
@@ -143,21 +149,23 @@ def _path_of_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     return ()
 
 
-def _value_at(value: Any, path: Sequence[str | int]) -> Any:
+def _get_value_at_path(value: Any, path: Sequence[str | int]) -> Any:
     for key in path:
-        has_step = isinstance(value, list) and bool(value)
+        is_nonempty_list = isinstance(value, list) and bool(value)
         if isinstance(value, Mapping):
-            has_step = key in value
-        if not has_step:
+            is_nonempty_list = key in value
+        if not is_nonempty_list:
             return None
         value = value[key]
     return value
 
 
-def _unread_fields(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
+def _select_unread_fields(
+    side: Mapping[str, Any] | None, was_read: object = True
+) -> dict[str, Any]:
     """Return the fields of inputs or outputs except those that were read; all if nothing was."""
-    path = _path_of_messages(side or {}) if is_read else ()
+    path = _find_messages_key_path(side or {}) if was_read else ()
     return {name: value for name, value in (side or {}).items() if name not in path[:1]}
 
 
-read_langsmith = read_trials(_read, "LangSmith's runs or examples, one a line")
+read_langsmith = make_trials_reader(_read, "LangSmith's runs or examples, one a line")

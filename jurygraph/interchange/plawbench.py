@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, ImportNote, ScoredItem, TaskRow, with_rubric
+from jurygraph.interchange.rows import ImportedContent, ImportNote, ScoredItem, TaskRow, add_rubric
 from jurygraph.schema.frozen_model import digest_of
 
 NO_SUB_ITEMS_NOTE = (
@@ -42,46 +42,46 @@ class Case(TaskRow):
         items = []
         notes = []
         for number, item in enumerate(self.rubrics, 1):
-            parts = _weighted_parts(item)
+            parts = _split_weighted_parts(item)
             if parts is None:
                 notes.append(ImportNote(NO_SUB_ITEMS_NOTE, f"{name}: criterion-{number}"))
             fields = item.criterion_fields()
             if parts and len(parts) > 1:
                 fields["parts"] = parts
             items.append(fields)
-        return with_rubric(task, items, notes)
+        return add_rubric(task, items, notes)
 
 
-_POINTS_MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
+_POINTS_MARK_PATTERN = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
 _HEADING = re.compile(r"【[^】]*】|\d+\s*分")
 _MAX_PARTS = 20
-_NUMBERING = re.compile(r"[\W\d_一二三四五六七八九十第步]*")
+_NUMBERING_PATTERN = re.compile(r"[\W\d_一二三四五六七八九十第步]*")
 
 
-def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
+def _split_weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
-    parts = sub_items(item.criterion)
+    parts = split_sub_items(item.criterion)
     weights = [part["weight"] for part in parts]
     if len(parts) > _MAX_PARTS or 0 in weights or not math.isclose(sum(weights), item.points):
         return None
     for part in parts:
-        text_without_points = _POINTS_MARK.sub("", part["text"])
+        text_without_points = _POINTS_MARK_PATTERN.sub("", part["text"])
         if re.search(r"\w", _HEADING.sub("", text_without_points)) is None:
             return None
     return parts
 
 
-def sub_items(text: str) -> list[dict[str, Any]]:
+def split_sub_items(text: str) -> list[dict[str, Any]]:
     """Return the marked sub-items of a text, each with its points.
 
     A mark is either before its sub-item, or at the end of the line that begins it; in both cases the sub-item continues
     until the next one. Text before the first sub-item belongs to none.
     """
-    marks = list(_POINTS_MARK.finditer(text))
+    marks = list(_POINTS_MARK_PATTERN.finditer(text))
     starts = []
     earlier: re.Match[str] | None = None
     for mark in marks:
-        starts.append(_sub_item_start(text, earlier, mark))
+        starts.append(_find_sub_item_start(text, earlier, mark))
         earlier = mark
     ends = [*starts[1:], len(text)]
     items = []
@@ -91,7 +91,7 @@ def sub_items(text: str) -> list[dict[str, Any]]:
     return items
 
 
-def _sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str]) -> int:
+def _find_sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str]) -> int:
     """Return the start of a mark's sub-item.
 
     It is the start of its line or, if the line has an earlier mark, the position at or behind a mark.
@@ -99,4 +99,6 @@ def _sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str
     line = text.rfind("\n", 0, mark.start()) + 1
     if earlier is None or earlier.start() < line:
         return line
-    return mark.start() if _NUMBERING.fullmatch(text, line, earlier.start()) else earlier.end()
+    return (
+        mark.start() if _NUMBERING_PATTERN.fullmatch(text, line, earlier.start()) else earlier.end()
+    )

@@ -37,19 +37,19 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     Raises `InputError` for a name of neither set, or two files of one; for an invalid row, with file, line and field;
     or for a file without answers.
     """
-    read_sets: set[str] = set()
+    seen_set_names: set[str] = set()
     for path in paths:
         names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
-        if len(names) != 1 or names[0] in read_sets:
+        if len(names) != 1 or names[0] in seen_set_names:
             hint = "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
             raise InputError(
                 f"{path}: its name does not say which set it is of, or that of another file; {hint}"
             )
-        read_sets.update(names)
+        seen_set_names.update(names)
         votes = 0
         with closing(TextFile(path)) as file:
             for number, (_, summary) in enumerate(read_lines(file, ImportedSummary), start=1):
-                for vote in _votes(f"{names[0]}_{number}", names[0].upper(), summary):
+                for vote in _to_votes(f"{names[0]}_{number}", names[0].upper(), summary):
                     votes += 1
                     yield vote
         if not votes:
@@ -58,7 +58,7 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
             )
 
 
-def _votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:
+def _to_votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:
     for index, sentence in enumerate(summary.summary_sentences):
         for answer in sentence.responses:
             annotator = f"worker_{answer.worker_id}"

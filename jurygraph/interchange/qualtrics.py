@@ -6,14 +6,19 @@ from itertools import islice
 from pathlib import Path
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_of, read_located_rows
+from jurygraph.interchange.exports import (
+    ExportColumns,
+    ExportedAnswer,
+    get_export_field,
+    read_located_rows,
+)
 
-_QUESTION_HEADER = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
+_QUESTION_HEADER_PATTERN = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
 """The third header of a question with an answer to choose; those of texts, times and orders end with a word."""
-_PREVIEW_VALUES = ("Survey Preview", "1")
+_PREVIEW_STATUS_VALUES = ("Survey Preview", "1")
 
 
-def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
+def read_qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the answers of participants: an item is a question, by the name of its column.
 
     Who answered is in `PROLIFIC_PID` if the survey has it, else in `ResponseId`. Previews are left out. Raises
@@ -22,14 +27,18 @@ def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAn
     rows = read_located_rows(path)
     headers = dict(islice(rows, 2)).values()
     import_ids = list(headers)[-1] if headers else {}
-    questions = [name for name, cell in import_ids.items() if _QUESTION_HEADER.fullmatch(str(cell))]
+    questions = [
+        name for name, cell in import_ids.items() if _QUESTION_HEADER_PATTERN.fullmatch(str(cell))
+    ]
     if not questions:
         hint = "export as CSV, and leave the three rows of the header as they are"
         raise InputError(f"{path}, line 3: has no ImportId of a question (QID1); {hint}")
     person = "PROLIFIC_PID" if "PROLIFIC_PID" in import_ids else "ResponseId"
     for location, row in rows:
-        annotator = field_of(location, row, columns.annotator or person, "--reviewer-column")
-        for name in () if row.get("Status") in _PREVIEW_VALUES else questions:
+        annotator = get_export_field(
+            location, row, columns.annotator or person, "--reviewer-column"
+        )
+        for name in () if row.get("Status") in _PREVIEW_STATUS_VALUES else questions:
             yield ExportedAnswer(
                 location, name, {"question": name}, "question", annotator, row[name], name
             )

@@ -8,10 +8,10 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedText, Rating, Vote
-from jurygraph.sources.files import validate_at
-from jurygraph.sources.ratings import NUMERAL, FileRows, read_rated_texts, read_texts
+from jurygraph.sources.files import validate_content
+from jurygraph.sources.ratings import NUMERAL_PATTERN, FileRows, read_rated_texts, read_texts
 
-COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
+RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
 
 
@@ -28,15 +28,18 @@ def read_rated_table(
 ) -> RatedTable:
     """Read a table with a text in each row, and a label that an annotator gave to it.
 
-    `columns` maps our names (`COLUMNS`) to those of the file; `options` as for `read_ratings`.
+    `columns` maps our names (`RATED_TABLE_COLUMNS`) to those of the file; `options` as for `read_ratings`.
 
     The response to a task has the key of its vote as id; the
     task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts.
     """
     for name, column in columns.items():
-        if name not in COLUMNS:
-            hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
-            if column in COLUMNS:
+        if name not in RATED_TABLE_COLUMNS:
+            hint = (
+                did_you_mean(name, RATED_TABLE_COLUMNS)
+                or f"known: {', '.join(RATED_TABLE_COLUMNS)}"
+            )
+            if column in RATED_TABLE_COLUMNS:
                 hint = f"did you mean {column}={name}?"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
     rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
@@ -44,27 +47,29 @@ def read_rated_table(
     votes = [vote for _, vote in file.rows]
     keys = {name: columns[name] for name in ("item", "agent") if name in columns}
     texts = read_texts(path, keys | {"text": columns.get("text", "text")})
-    prompt = columns.get("prompt", "prompt" if "prompt" in file.unread else None)
+    prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
     prompts = {} if prompt is None else read_texts(path, keys | {"text": prompt})
-    by_item: dict[str, list[RatedText]] = {}
+    ratings_by_item: dict[str, list[RatedText]] = {}
     for vote in votes:
-        by_item.setdefault(vote.item, []).append(vote)
-    for item, item_votes in by_item.items():
+        ratings_by_item.setdefault(vote.item, []).append(vote)
+    for item, item_votes in ratings_by_item.items():
         if len({prompts.get(vote.key) for vote in item_votes}) > 1:
             raise InputError(
                 f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
             )
     tasks = []
-    for item, item_votes in by_item.items():
+    for item, item_votes in ratings_by_item.items():
         people = [vote.annotator for vote in item_votes]
         tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
-    return RatedTable(tasks, votes, list(_note_words(file)))
+    return RatedTable(tasks, votes, list(_note_word_among_numbers(file)))
 
 
-def _note_words(file: FileRows[RatedText]) -> Iterator[str]:
+def _note_word_among_numbers(file: FileRows[RatedText]) -> Iterator[str]:
     """Yield a note on the first word among labels of which most are numbers."""
     labels = [(position, str(vote.label)) for position, vote in file.rows if vote.label is not None]
-    words = [(position, label) for position, label in labels if not NUMERAL.fullmatch(label)]
+    words = [
+        (position, label) for position, label in labels if not NUMERAL_PATTERN.fullmatch(label)
+    ]
     if 0 < 2 * len(words) < len(labels):
         position, word = words[0]
         where = f"{file.path}, {position}, field {file.columns['label']}"
@@ -95,4 +100,4 @@ def item_to_task(
         "metadata": {} if first.domain is None else {"domain": first.domain},
         "responses": responses,
     }
-    return validate_at(f"{path}, item {quote(item)}", TaskLine, content)
+    return validate_content(f"{path}, item {quote(item)}", TaskLine, content)

@@ -6,23 +6,23 @@ A format is a module next to this one, and an entry here. What reads raises `Inp
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from jurygraph.interchange.argilla import argilla_answers
+from jurygraph.interchange.argilla import read_argilla_answers
 from jurygraph.interchange.chats import Chat
-from jurygraph.interchange.exports import AnswerReader, wide_answers
+from jurygraph.interchange.exports import AnswerReader, read_wide_table_answers
 from jurygraph.interchange.gear_graphs import read_gear
 from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.interchange.healthbench import HealthBenchRow
-from jurygraph.interchange.inspect_logs import read_inspect
+from jurygraph.interchange.inspect_logs import read_inspect_log
 from jurygraph.interchange.judgebench import ImportedPair
-from jurygraph.interchange.label_studio import label_studio_answers
+from jurygraph.interchange.label_studio import read_label_studio_answers
 from jurygraph.interchange.langsmith import read_langsmith
 from jurygraph.interchange.plawbench import Case
 from jurygraph.interchange.qags import read_qags
-from jurygraph.interchange.qualtrics import qualtrics_answers
+from jurygraph.interchange.qualtrics import read_qualtrics_answers
 from jurygraph.interchange.rewardbench import ImportedComparison
 from jurygraph.interchange.rows import ImportResult
 from jurygraph.interchange.taubench import read_taubench
-from jurygraph.interchange.verifiers import read_verifiers
+from jurygraph.interchange.verifiers import read_verifiers_traces
 from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheets
@@ -46,13 +46,13 @@ GRAPH_READERS: Mapping[str, TaskReader] = {"gear": read_gear}
 
 TRIAL_READERS: Mapping[str, TaskReader] = {
     "langsmith": read_langsmith,
-    "inspect": read_inspect,
-    "verifiers": read_verifiers,
+    "inspect": read_inspect_log,
+    "verifiers": read_verifiers_traces,
     "taubench": read_taubench,
 }
 """Readers of recorded conversations by the name of the format; several may be trials of one task."""
 
-SCALES: Mapping[str, Mapping[str, TaskReader]] = {
+READERS_BY_SCALE: Mapping[str, Mapping[str, TaskReader]] = {
     "writingbench": {"position": ImportedQuery.read, "tenths": QueryInTenths.read},
 }
 """Readers of formats whose values are scored in several ways, by format and way."""
@@ -64,9 +64,9 @@ VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
 """Readers of votes by the name of the format."""
 
 EXPORT_READERS: Mapping[str, AnswerReader] = {
-    "label-studio": label_studio_answers,
-    "argilla": argilla_answers,
-    "qualtrics": qualtrics_answers,
-    "wide": wide_answers,
+    "label-studio": read_label_studio_answers,
+    "argilla": read_argilla_answers,
+    "qualtrics": read_qualtrics_answers,
+    "wide": read_wide_table_answers,
 }
 """Readers of answers that annotation tools and surveys export, by the name of the format."""

@@ -52,19 +52,21 @@ class ImportedComparison(TaskRow):
                 rejected_texts
             )
         texts = (*chosen_texts, *rejected_texts)
-        are_preferred = [True] * len(chosen_texts) + [False] * len(rejected_texts)
-        entries = zip(texts, are_preferred, agents, strict=True)
-        shuffled_entries = sorted(entries, key=lambda entry: _sort_key(name, entry[0], entry[1]))
+        preference_flags = [True] * len(chosen_texts) + [False] * len(rejected_texts)
+        entries = zip(texts, preference_flags, agents, strict=True)
+        shuffled_entries = sorted(
+            entries, key=lambda entry: _shuffling_sort_key(name, entry[0], entry[1])
+        )
         responses = []
-        for number, (text, is_preferred, agent) in enumerate(shuffled_entries, 1):
+        for number, (text, is_preferred_response, agent) in enumerate(shuffled_entries, 1):
             identity = {"id": f"{name}/{number}", "agent": agent, "text": text}
-            responses.append({**identity, "labels": {"preferred": is_preferred}})
+            responses.append({**identity, "labels": {"preferred": is_preferred_response}})
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
         task = {"id": name, "query": self.prompt, "responses": responses, "metadata": about}
-        is_unnamed = self.models is not None and None in agents
-        return task, [ImportNote(NO_MODEL_NOTE, name)] if is_unnamed else []
+        has_unnamed_model = self.models is not None and None in agents
+        return task, [ImportNote(NO_MODEL_NOTE, name)] if has_unnamed_model else []
 
 
-def _sort_key(name: str, text: str, is_preferred: bool) -> tuple[str, bool]:
-    rejected_first = int(digest_of([name, text]), 16) % 2 == 1
-    return digest_of(text), is_preferred is rejected_first
+def _shuffling_sort_key(name: str, text: str, is_preferred: bool) -> tuple[str, bool]:
+    is_rejected_first = int(digest_of([name, text]), 16) % 2 == 1
+    return digest_of(text), is_preferred is is_rejected_first

@@ -36,7 +36,7 @@ RowKey = Annotated[
 ]
 """Id of a published row: text, or a whole number, which is read as text."""
 
-Points = Annotated[Number, BeforeValidator(_text_to_number)]
+CriterionPoints = Annotated[Number, BeforeValidator(_text_to_number)]
 """A finite number; PLawBench writes it as text."""
 
 
@@ -105,9 +105,9 @@ class TaskRow(ImportedRow):
                 first = lines_by_task.setdefault(task.id, line.number)
                 if first != line.number:
                     problem = f"makes the task {quote(task.id)}, which is already in line {first}"
-                    key_path = () if cls.KEY is None else (cls.KEY,)
-                    repetition = Problem(key_path, problem, "keep one of them")
-                    raise_line_error(file.name, line.number, repetition)
+                    id_field_path = () if cls.KEY is None else (cls.KEY,)
+                    repetition_problem = Problem(id_field_path, problem, "keep one of them")
+                    raise_line_error(file.name, line.number, repetition_problem)
                 yield ImportResult(task, tuple(notes))
         if not lines_by_task:
             raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
@@ -129,7 +129,7 @@ NO_POSITIVE_WEIGHT_NOTE = (
 )
 
 
-def with_rubric(
+def add_rubric(
     task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[ImportNote] = ()
 ) -> ImportedContent:
     """Return the task with a rubric of these items, each the fields of a criterion.
@@ -158,7 +158,7 @@ class ScoredItem(ImportedRow):
     """A criterion for a response, or the required content of a section of it, and its points, possibly negative."""
 
     criterion: str
-    points: Points
+    points: CriterionPoints
 
     def criterion_fields(self) -> dict[str, Any]:
         return {"text": self.criterion, "weight": self.points, "about": self.other}

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from jurygraph.runs.export_table import ExportTable, to_text
-from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
+from jurygraph.sources.ratings import CHARACTERS_TO_QUOTE, escape_formulas
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:
@@ -18,9 +18,9 @@ def table_to_csv(table: ExportTable) -> Iterator[bytes]:
     spreadsheet would run as a formula gets an apostrophe; the other formats leave every text unchanged.
     """
     columns = table.columns
-    yield _csv_line(columns)
+    yield _format_csv_line(columns)
     for rows in table.batches():
-        yield from (_csv_line(row.get(name) for name in columns) for row in rows)
+        yield from (_format_csv_line(row.get(name) for name in columns) for row in rows)
 
 
 def write_parquet(table: ExportTable, path: Path) -> None:
@@ -33,14 +33,14 @@ def write_parquet(table: ExportTable, path: Path) -> None:
             writer.write_batch(batch)
 
 
-def _csv_line(cells: Iterable[JsonValue]) -> bytes:
+def _format_csv_line(cells: Iterable[JsonValue]) -> bytes:
     """Return one CSV line with unquoted numbers. The writer quotes cells that hold a character of its terminator."""
     line = io.StringIO()
-    csv.writer(line, lineterminator=QUOTED_CHARACTERS).writerow(map(_csv_cell, cells))
-    return f"{line.getvalue().removesuffix(QUOTED_CHARACTERS)}\n".encode()
+    csv.writer(line, lineterminator=CHARACTERS_TO_QUOTE).writerow(map(_to_csv_cell, cells))
+    return f"{line.getvalue().removesuffix(CHARACTERS_TO_QUOTE)}\n".encode()
 
 
-def _csv_cell(value: JsonValue) -> str | float | None:
+def _to_csv_cell(value: JsonValue) -> str | float | None:
     """Return a number or None as it is, everything else as text that no spreadsheet runs as a formula."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value

@@ -12,11 +12,11 @@ from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.interchange.trials import (
-    Location,
+    FileLocation,
     Trial,
-    first_answer,
+    find_first_answer,
+    make_trials_reader,
     read_json_document,
-    read_trials,
 )
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Number
@@ -53,13 +53,13 @@ def _read(path: str | Path) -> Iterator[Trial]:
     if not isinstance(results, list):
         document.refuse((), f"is {describe_value(results)}", "write a list of results")
     for index, result in enumerate(results):
-        location = Location(file=document.file, path=(index,))
+        location = FileLocation(file=document.file, path=(index,))
         yield _to_trial(location, location.validate(RunResult, result))
 
 
-def _to_trial(location: Location, result: RunResult) -> Trial:
+def _to_trial(location: FileLocation, result: RunResult) -> Trial:
     messages = location.messages(list(result.traj), "traj")
-    start = first_answer(messages)
+    start = find_first_answer(messages)
     task = result.info.task
     actions = [{"name": action.name, "arguments": action.kwargs} for action in task.actions]
     task_fields = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)
@@ -77,4 +77,4 @@ def _to_trial(location: Location, result: RunResult) -> Trial:
     )
 
 
-read_taubench = read_trials(_read, "a file of tau-bench's results")
+read_taubench = make_trials_reader(_read, "a file of tau-bench's results")

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import ImportNote, ImportResult
-from jurygraph.messages import Path as FieldPath
+from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
@@ -24,12 +24,12 @@ from jurygraph.sources.files import TextFile, raise_field_error, raise_line_erro
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
 
-OTHER_BEGINNINGS_NOTE = (
+DIFFERENT_BEGINNINGS_NOTE = (
     "tasks whose trials begin with different messages, which stand in their responses"
 )
 NO_ANSWER_NOTE = "conversations without an answer of the assistant make no response"
 
-_MAX_JSON = 1 << 30
+_MAX_JSON_BYTES = 1 << 30
 
 
 class _Messages(FrozenModel):
@@ -37,7 +37,7 @@ class _Messages(FrozenModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Location:
+class FileLocation:
     """A place in a file: a line, or the path of a value in a JSON document."""
 
     file: str
@@ -74,7 +74,7 @@ class Trial:
     the last part of the id of the response, of which `response` has further fields; without one there is only `about`.
     """
 
-    location: Location
+    location: FileLocation
     task: str
     query: Conversation
     answer: Conversation = ()
@@ -87,7 +87,9 @@ class Trial:
 TrialReader = Callable[[str | Path], Iterator[Trial | ImportNote]]
 
 
-def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iterator[ImportResult]]:
+def make_trials_reader(
+    read: TrialReader, expected: str
+) -> Callable[[str | Path], Iterator[ImportResult]]:
     """Return a reader of tasks, in the order of their first trials, which reads the whole file first."""
 
     def read_tasks(path: str | Path) -> Iterator[ImportResult]:
@@ -111,12 +113,12 @@ def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iter
 
 def _to_task(trials: Sequence[Trial]) -> ImportResult:
     first = trials[0]
-    query = _shared_beginning([trial.query for trial in trials])
+    query = _find_shared_beginning([trial.query for trial in trials])
     notes = list(chain.from_iterable(trial.notes for trial in trials))
     if any(len(trial.query) > len(query) for trial in trials):
-        notes.append(ImportNote(OTHER_BEGINNINGS_NOTE, first.task))
+        notes.append(ImportNote(DIFFERENT_BEGINNINGS_NOTE, first.task))
     responses = []
-    names: dict[str, Location] = {}
+    names: dict[str, FileLocation] = {}
     for trial in trials:
         if trial.name is None:
             continue
@@ -129,21 +131,21 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
         messages = (*trial.query[len(query) :], *trial.answer)
         identity = {"id": f"{trial.task}/{trial.name}", "messages": messages}
         responses.append({**identity, **trial.response})
-    fields = {**_shared_fields(trials), "responses": responses}
+    fields = {**_collect_shared_fields(trials), "responses": responses}
     text = query[0].content if len(query) == 1 and query[0].role == "user" else None
     fields["query"] = text if isinstance(text, str) else (query or "")
     return ImportResult(first.location.validate(TaskLine, fields), tuple(notes))
 
 
-def _shared_beginning(queries: Sequence[Conversation]) -> Conversation:
-    shortest = min(queries, key=len)
-    for index, message in enumerate(shortest):
+def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
+    shortest_query = min(queries, key=len)
+    for index, message in enumerate(shortest_query):
         if any(query[index] != message for query in queries):
-            return shortest[:index]
-    return shortest
+            return shortest_query[:index]
+    return shortest_query
 
 
-def _shared_fields(trials: Sequence[Trial]) -> dict[str, Any]:
+def _collect_shared_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the fields of the task. Raises InputError where two trials have different ones."""
     fields: dict[str, Any] = {"id": trials[0].task}
     for trial in trials:
@@ -154,18 +156,18 @@ def _shared_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     return fields
 
 
-def read_located(path: str | Path, model: type[M]) -> Iterator[tuple[Location, M]]:
+def read_located_lines(path: str | Path, model: type[M]) -> Iterator[tuple[FileLocation, M]]:
     """Yield every line of a file of JSON lines with its location. Raises InputError with line and field."""
     with closing(TextFile(path)) as file:
         for line, row in read_lines(file, model):
-            yield Location(file=file.name, line=line.number), row
+            yield FileLocation(file=file.name, line=line.number), row
 
 
-def read_json_document(path: str | Path) -> tuple[Location, Any]:
+def read_json_document(path: str | Path) -> tuple[FileLocation, Any]:
     """Return the value of a JSON file; a NaN in it, as some tools write, is null. Raises InputError for no JSON."""
     with closing(TextFile(path)) as file:
-        location = Location(file=file.name)
-        text = file.read_whole(_MAX_JSON, "split it into smaller files")
+        location = FileLocation(file=file.name)
+        text = file.read_whole(_MAX_JSON_BYTES, "split it into smaller files")
     try:
         return location, json.loads(text, parse_constant=lambda name: None)
     except json.JSONDecodeError as error:
@@ -175,7 +177,7 @@ def read_json_document(path: str | Path) -> tuple[Location, Any]:
         location.refuse((), "is nested too deeply", "leave the deepest parts out")
 
 
-def first_answer(messages: Conversation) -> int:
+def find_first_answer(messages: Conversation) -> int:
     """Return the index of the assistant's first message; the number of messages without any."""
     roles = [message.role for message in messages]
     return roles.index("assistant") if "assistant" in roles else len(roles)

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, nonempty_fields
-from jurygraph.interchange.trials import Location, Trial, read_located, read_trials
+from jurygraph.interchange.trials import FileLocation, Trial, make_trials_reader, read_located_lines
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
 OMITTED_BRANCHES_NOTE = "messages off the path to the last one are left out"
@@ -60,21 +60,21 @@ class Episode(ImportedRow):
 
 
 def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
-    for location, episode in read_located(path, Episode):
+    for location, episode in read_located_lines(path, Episode):
         for index, trace in enumerate(episode.traces):
             yield _to_trial(location, index, trace, episode.other)
 
 
 def _to_trial(
-    location: Location, index: int, trace: AgentTrace, about_episode: dict[str, Any]
+    location: FileLocation, index: int, trace: AgentTrace, episode_metadata: dict[str, Any]
 ) -> Trial | ImportNote:
-    path = _path_to_last(location, index, trace.nodes)
+    path = _find_path_to_last_node(location, index, trace.nodes)
     if not path:
         return ImportNote(NO_MESSAGES_NOTE, trace.id)
     nodes = [trace.nodes[number] for number in path]
     messages = location.messages([node.message for node in nodes], "traces", index, "messages")
-    sampled_nodes = [number for number, node in enumerate(nodes) if node.sampled]
-    start = sampled_nodes[0] if sampled_nodes else len(nodes)
+    sampled_node_indices = [number for number, node in enumerate(nodes) if node.sampled]
+    start = sampled_node_indices[0] if sampled_node_indices else len(nodes)
     notes = [ImportNote(OMITTED_BRANCHES_NOTE, trace.id)] if len(path) < len(trace.nodes) else []
     labels = {name: reward and reward.score for name, reward in trace.rewards.items()}
     rewards = list(trace.rewards.values())
@@ -85,8 +85,12 @@ def _to_trial(
     data = trace.task.data
     position = None if data.idx is None else str(data.idx)
     task = trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}"
-    tools = [_plain_tool(tool) for tool in trace.tools]
-    metadata = {**trace.other, "episode": about_episode, "weights": _weights(trace)}
+    tools = [_to_openai_tool(tool) for tool in trace.tools]
+    metadata = {
+        **trace.other,
+        "episode": episode_metadata,
+        "weights": _select_reward_weights(trace),
+    }
     return Trial(
         location=location,
         task=task,
@@ -103,11 +107,11 @@ def _to_trial(
     )
 
 
-def _weights(trace: AgentTrace) -> dict[str, float]:
+def _select_reward_weights(trace: AgentTrace) -> dict[str, float]:
     return {name: reward.weight for name, reward in trace.rewards.items() if reward is not None}
 
 
-def _path_to_last(location: Location, index: int, nodes: Sequence[Node]) -> list[int]:
+def _find_path_to_last_node(location: FileLocation, index: int, nodes: Sequence[Node]) -> list[int]:
     """Return the indices of the nodes from the root to the last one. Raises InputError for a wrong parent."""
     path: list[int] = []
     number = len(nodes) - 1 if nodes else None
@@ -121,9 +125,9 @@ def _path_to_last(location: Location, index: int, nodes: Sequence[Node]) -> list
     return path[::-1]
 
 
-def _plain_tool(tool: dict[str, Any]) -> dict[str, JsonValue]:
+def _to_openai_tool(tool: dict[str, Any]) -> dict[str, JsonValue]:
     function = {name: value for name, value in tool.items() if name != "type"}
     return tool if "function" in tool else {"type": "function", "function": function}
 
 
-read_verifiers = read_trials(_read, "verifiers' traces.jsonl")
+read_verifiers_traces = make_trials_reader(_read, "verifiers' traces.jsonl")

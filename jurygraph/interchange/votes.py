@@ -20,9 +20,9 @@ def export_votes(run: Run) -> Iterator[bytes]:
     unnamed_answers: list[RecordedVerdict] = []
     for trace in run.traces():
         for verdict in verdicts_about_response(trace, superseded=True):
-            is_of_response = verdict.responses == (trace.response_id,)
-            is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
-            if not is_of_response or not is_vote:
+            is_single_response_verdict = verdict.responses == (trace.response_id,)
+            is_vote_verdict = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
+            if not is_single_response_verdict or not is_vote_verdict:
                 continue
             if verdict.judge is None:
                 if verdict.calls:

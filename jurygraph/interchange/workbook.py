@@ -21,30 +21,35 @@ from pydantic import JsonValue
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import escape_lines, format_count, format_plain, shorten
+from jurygraph.messages import (
+    escape_multiline_text,
+    format_count,
+    format_number_for_sentence,
+    shorten,
+)
 from jurygraph.runs.export_table import ExportTable, to_text
-from jurygraph.runs.reports.bill import Bill, ReplySource, source_of_reply
-from jurygraph.runs.reports.units import unit_of
+from jurygraph.runs.reports.bill import CallBill, ReplySource, source_of_reply
+from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import Call
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.views.agents import (
     UnitRewards,
+    agent_label,
     conclude_ranking,
-    limits_of,
-    name_agent,
     rank_agents,
+    reward_limits_of,
 )
-from jurygraph.views.trace import criterion_texts, summarize_losses
+from jurygraph.views.trace import criterion_texts, describe_lost_points
 
-MAX_ROWS = 1_048_576
-_MAX_COLUMNS = 16_384
-_MAX_TEXT = 32_767  # UTF-16 units in a cell
-_MAX_INTEGER = 2**53  # whole numbers above are rounded, which an id must not be
-_NO_XML_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
-_LITERAL_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+MAX_SHEET_ROWS = 1_048_576
+_MAX_SHEET_COLUMNS = 16_384
+_MAX_CELL_TEXT_LENGTH = 32_767  # UTF-16 units in a cell
+_MAX_EXACT_INTEGER = 2**53  # whole numbers above are rounded, which an id must not be
+_NON_XML_CHARACTERS_PATTERN = re.compile("[\ud800-\udfff\ufffe\uffff]")
+_LITERAL_ESCAPE_PATTERN = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """What Excel would read as a character that cannot be written, such as `_x003D_`."""
 
 
@@ -54,37 +59,37 @@ class SheetColumn(NamedTuple):
     title: str
     width: int
     number_format: str = "General"
-    is_wrapped: bool = False
+    has_wrapped_text: bool = False
 
 
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
 _MAX_WEIGHTS_LISTED = 40
 """Weights that are listed: of tasks with rubrics of their own there may be thousands."""
-_FOUR_DECIMALS = "0.0000"
+_FOUR_DECIMALS_FORMAT = "0.0000"
 """As on pages and in the terminal."""
-_READABLE_COLUMNS = (
-    SheetColumn("Response", 28, is_wrapped=True),
-    SheetColumn("Question", 40, is_wrapped=True),
-    SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60, is_wrapped=True),
-    SheetColumn("Agent", 18, is_wrapped=True),
-    SheetColumn("Reward", 10, _FOUR_DECIMALS),
+_RESPONSE_SHEET_COLUMNS = (
+    SheetColumn("Response", 28, has_wrapped_text=True),
+    SheetColumn("Question", 40, has_wrapped_text=True),
+    SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60, has_wrapped_text=True),
+    SheetColumn("Agent", 18, has_wrapped_text=True),
+    SheetColumn("Reward", 10, _FOUR_DECIMALS_FORMAT),
     SheetColumn("Judged", 10, "0%"),
-    SheetColumn("What was lost, or why there is no reward", 90, is_wrapped=True),
+    SheetColumn("What was lost, or why there is no reward", 90, has_wrapped_text=True),
 )
-_AGENT_COLUMNS = (
-    SheetColumn("Agent", 28, is_wrapped=True),
-    SheetColumn("Mean reward", 12, _FOUR_DECIMALS),
-    SheetColumn("From (95 %)", 12, _FOUR_DECIMALS),
-    SheetColumn("To (95 %)", 12, _FOUR_DECIMALS),
+_AGENT_SHEET_COLUMNS = (
+    SheetColumn("Agent", 28, has_wrapped_text=True),
+    SheetColumn("Mean reward", 12, _FOUR_DECIMALS_FORMAT),
+    SheetColumn("From (95 %)", 12, _FOUR_DECIMALS_FORMAT),
+    SheetColumn("To (95 %)", 12, _FOUR_DECIMALS_FORMAT),
     SheetColumn("Responses", 11),
     SheetColumn("Tasks", 11),
     SheetColumn("Failed", 11),
-    SheetColumn("Is it better than the next?", 70, is_wrapped=True),
-    SheetColumn("Is the best better than it?", 70, is_wrapped=True),
+    SheetColumn("Is it better than the next?", 70, has_wrapped_text=True),
+    SheetColumn("Is the best better than it?", 70, has_wrapped_text=True),
 )
 
-_LEGEND = (
+_LEGEND_ROWS = (
     (
         "Mean reward, From, To",
         "the mean of what did not fail, and its 95 % interval over the tasks",
@@ -108,16 +113,16 @@ _LEGEND = (
 SheetRows = Sequence[Sequence[JsonValue]]
 
 
-def read_agents(run: Run) -> SheetRows:
+def read_agent_rows(run: Run) -> SheetRows:
     """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks.
 
     What the run was, cost and counted follows after an empty row.
     """
-    bill = Bill()
+    bill = CallBill()
     times: list[int] = []
     rewards: list[UnitRewards] = []
     for group in read_stored_groups(run):
-        rewards += _read_rewards(run, group)
+        rewards += _read_unit_rewards(run, group)
         for trace in group.traces:
             times.append(trace.own_record.at)
             for call in map(Call.model_validate, trace.body.get("calls", ())):
@@ -125,7 +130,9 @@ def read_agents(run: Run) -> SheetRows:
     for call in run.planning_calls():
         bill.add(call, source_of_reply(run, call))
     rows: list[Sequence[JsonValue]] = []
-    limits = limits_of(list(run.decisions()), min((row.least for row in rewards), default=0.0))
+    limits = reward_limits_of(
+        list(run.decisions()), min((row.least for row in rewards), default=0.0)
+    )
     agents = rank_agents(rewards, limits)
     for row in agents:
         ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
@@ -137,7 +144,7 @@ def read_agents(run: Run) -> SheetRows:
             for difference in (row.lead, row.gap)
         ]
         counts = row.responses, row.units, failed_count
-        rows.append((name_agent(row.agent), *ends, *counts, *differences))
+        rows.append((agent_label(row.agent), *ends, *counts, *differences))
     fact_rows: list[Sequence[JsonValue]] = [(sentence,) for sentence in conclude_ranking(agents)]
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
@@ -150,36 +157,44 @@ def read_agents(run: Run) -> SheetRows:
     fact_rows.append(("Cost", _format_bill(bill)))
     fact_rows += _read_weights(run)
     if all(map(math.isfinite, limits)):
-        fact_rows.append(("Rewards can be", " to ".join(map(format_plain, limits))))
-    fact_rows += _LEGEND
+        fact_rows.append(("Rewards can be", " to ".join(map(format_number_for_sentence, limits))))
+    fact_rows += _LEGEND_ROWS
     return [
         *rows,
-        *((*fact_row, *[None] * (len(_AGENT_COLUMNS) - len(fact_row))) for fact_row in fact_rows),
+        *(
+            (*fact_row, *[None] * (len(_AGENT_SHEET_COLUMNS) - len(fact_row)))
+            for fact_row in fact_rows
+        ),
     ]
 
 
-def _read_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
-    unit = unit_of(run, group.record.key)
+def _read_unit_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
+    unit = unit_name_of_task(run, group.record.key)
     for trace in group.traces:
         scored = int(trace.value is not None)
         yield UnitRewards(trace.agent or "", unit, 1, scored, trace.value or 0.0, *trace.span)
 
 
-def _format_time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000.0, UTC):%Y-%m-%d %H:%M}"
+def _format_time(epoch_milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(epoch_milliseconds / 1000.0, UTC):%Y-%m-%d %H:%M}"
 
 
-def _format_bill(bill: Bill) -> str:
-    billed = [bill.tallies["sent"], bill.tallies["unanswered"]]
-    requests = sum(tally.number for tally in billed)
-    unpriced_count = sum(tally.unpriced for tally in billed)
-    is_unknown = 0 < requests == unpriced_count
-    amount = "unknown" if is_unknown else f"${sum(tally.cost for tally in billed):.4f}"
-    parts = [f"{amount}, {format_count(requests, 'request')} to models"]
-    if unpriced_count and not is_unknown:
+def _format_bill(bill: CallBill) -> str:
+    billed_tallies = [bill.tallies["sent"], bill.tallies["unanswered"]]
+    requests = sum(tally.number for tally in billed_tallies)
+    unpriced_count = sum(tally.unpriced for tally in billed_tallies)
+    is_cost_unknown = 0 < requests == unpriced_count
+    amount_text = (
+        "unknown" if is_cost_unknown else f"${sum(tally.cost for tally in billed_tallies):.4f}"
+    )
+    parts = [f"{amount_text}, {format_count(requests, 'request')} to models"]
+    if unpriced_count and not is_cost_unknown:
         parts.append(f"{unpriced_count} of them without a known price")
-    origins: dict[ReplySource, str] = {"cached": "from the cache", "carried": "from another run"}
-    for source, origin in origins.items():
+    origin_text_by_source: dict[ReplySource, str] = {
+        "cached": "from the cache",
+        "carried": "from another run",
+    }
+    for source, origin in origin_text_by_source.items():
         number = bill.tallies[source].number
         if number:
             parts.append(f"{number} more {origin}")
@@ -198,12 +213,17 @@ def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
                     weights.setdefault(label, set()).add(use.signed_weight)
     for label, values in list(weights.items())[:_MAX_WEIGHTS_LISTED]:
         low, *others = sorted(values)
-        yield label, f"{format_plain(low)} to {format_plain(others[-1])}" if others else low
+        yield (
+            label,
+            f"{format_number_for_sentence(low)} to {format_number_for_sentence(others[-1])}"
+            if others
+            else low,
+        )
     if len(weights) > _MAX_WEIGHTS_LISTED:
         yield f"and {len(weights) - _MAX_WEIGHTS_LISTED} more weights", None
 
 
-def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
+def read_response_rows(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
     """Return a row of the readable sheet for every response: those without a reward, then the lowest reward first."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
     for trace, response, task in run.responses_with_tasks():
@@ -211,13 +231,15 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         reward = trace.reward
         cells = (
             trace.response_id,
-            ERASED_TEXT if task is None else shorten(chat_text(task.query), _MAX_QUESTION_LENGTH),
-            ERASED_TEXT if response is None else shorten(response.text, _MAX_ANSWER_LENGTH),
+            ERASED_PLACEHOLDER
+            if task is None
+            else shorten(chat_to_prompt_text(task.query), _MAX_QUESTION_LENGTH),
+            ERASED_PLACEHOLDER if response is None else shorten(response.text, _MAX_ANSWER_LENGTH),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.
             None if reward.value is None else round(reward.value, 4),
             round(reward.coverage, 4),
-            summarize_losses(run.explain_trace(trace), criteria),
+            describe_lost_points(run.explain_trace(trace), criteria),
         )
         rows.append((reward.value, cells))
         report(1)
@@ -228,27 +250,27 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
 def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, path: Path) -> None:
     """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
-    if len(names) > _MAX_COLUMNS:
-        limit = f"{_MAX_COLUMNS} are all that a sheet has"
+    if len(names) > _MAX_SHEET_COLUMNS:
+        limit = f"{_MAX_SHEET_COLUMNS} are all that a sheet has"
         raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
-    every_row = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
-    book = Workbook(write_only=True)
+    row_values = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
+    workbook = Workbook(write_only=True)
     _add_sheet(
-        book, "Agents", _AGENT_COLUMNS, agents
+        workbook, "Agents", _AGENT_SHEET_COLUMNS, agents
     )  # first, so that the file opens on who is better
-    _add_sheet(book, "Rewards", _READABLE_COLUMNS, losses)
-    _add_sheet(book, "Everything", [SheetColumn(name, 16) for name in names], every_row)
-    book.save(path)
+    _add_sheet(workbook, "Rewards", _RESPONSE_SHEET_COLUMNS, losses)
+    _add_sheet(workbook, "Everything", [SheetColumn(name, 16) for name in names], row_values)
+    workbook.save(path)
 
 
 def _add_sheet(
-    book: Workbook,
+    workbook: Workbook,
     title: str,
     columns: Sequence[SheetColumn],
     rows: Iterable[Sequence[JsonValue]],
 ) -> None:
     """Add a sheet; a row has a value for each column, None for an empty cell."""
-    sheet = book.create_sheet(title)
+    sheet = workbook.create_sheet(title)
     sheet.freeze_panes = "A2"  # the titles stay in sight
     titles = []
     for number, column in enumerate(columns, start=1):
@@ -266,23 +288,23 @@ def _add_sheet(
             if column.number_format != "General":
                 cell.number_format = column.number_format
                 cell.alignment = top_alignment
-            elif column.is_wrapped:
+            elif column.has_wrapped_text:
                 cell.alignment = wrapped_alignment
             cells.append(cell)
         sheet.append(cells)
 
 
 def _make_cell(sheet: Any, value: JsonValue) -> Any:
-    is_exact = isinstance(value, int) and abs(value) < _MAX_INTEGER
+    is_exact = isinstance(value, int) and abs(value) < _MAX_EXACT_INTEGER
     if value is None or is_exact or isinstance(value, float):
         return WriteOnlyCell(sheet, value)
-    text = _NO_XML_CHARACTERS.sub(
-        lambda match: json.dumps(match[0])[1:-1], escape_lines(to_text(value))
+    text = _NON_XML_CHARACTERS_PATTERN.sub(
+        lambda match: json.dumps(match[0])[1:-1], escape_multiline_text(to_text(value))
     )
     units = text.encode("utf-16-le")
-    if len(units) > 2 * _MAX_TEXT:
-        text = units[: 2 * (_MAX_TEXT - 1)].decode("utf-16-le", "ignore") + "…"
-    cell = WriteOnlyCell(sheet, _LITERAL_ESCAPE.sub("_x005F_", text))
+    if len(units) > 2 * _MAX_CELL_TEXT_LENGTH:
+        text = units[: 2 * (_MAX_CELL_TEXT_LENGTH - 1)].decode("utf-16-le", "ignore") + "…"
+    cell = WriteOnlyCell(sheet, _LITERAL_ESCAPE_PATTERN.sub("_x005F_", text))
     cell.data_type = "s"  # also of what the library takes for a formula, or an error such as #N/A
     cell.quotePrefix = text.startswith(("=", "+", "-", "@"))
     return cell

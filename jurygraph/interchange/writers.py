@@ -14,7 +14,7 @@ from typing import Literal
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
-from jurygraph.interchange.traces import export_jsonl, write_bundle
+from jurygraph.interchange.traces import export_traces_as_jsonl, write_audit_bundle
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.export_table import ExportTable, TableName
 from jurygraph.runs.run import Run
@@ -41,17 +41,24 @@ class Exporter:
 
 
 def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportContent:
-    from jurygraph.interchange.workbook import MAX_ROWS, read_agents, read_losses, write_workbook
+    from jurygraph.interchange.workbook import (
+        MAX_SHEET_ROWS,
+        read_agent_rows,
+        read_response_rows,
+        write_workbook,
+    )
 
     responses = run.ledger.count_records("trace")
-    if responses >= MAX_ROWS:
-        problem = f"{run.folder}: a sheet has room for {MAX_ROWS - 1} responses, not {responses}"
+    if responses >= MAX_SHEET_ROWS:
+        problem = (
+            f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}"
+        )
         raise InputError(f"{problem}; use --to parquet")
-    losses = read_losses(run, options.report)
-    agents = read_agents(run)
-    silent_options = replace(options, report=lambda count: None)
+    losses = read_response_rows(run, options.report)
+    agents = read_agent_rows(run)
+    options_without_progress = replace(options, report=lambda count: None)
     return partial(
-        write_workbook, losses, agents, _open_table(run, "rewards", silent_options, stack)
+        write_workbook, losses, agents, _open_table(run, "rewards", options_without_progress, stack)
     )
 
 
@@ -75,19 +82,21 @@ _RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "advantage
 _VERDICT_TABLE_OPTIONS = frozenset({"texts"})
 
 
-def _csv(name: TableName, option_names: frozenset[str]) -> Exporter:
+def _make_csv_exporter(name: TableName, option_names: frozenset[str]) -> Exporter:
     return Exporter(
         suffix=".csv",
-        read=lambda run, options, opened: table_to_csv(_open_table(run, name, options, opened)),
+        read=lambda run, options, exit_stack: table_to_csv(
+            _open_table(run, name, options, exit_stack)
+        ),
         option_names=option_names,
     )
 
 
-def _parquet(name: TableName, option_names: frozenset[str]) -> Exporter:
+def _make_parquet_exporter(name: TableName, option_names: frozenset[str]) -> Exporter:
     return Exporter(
         suffix=".parquet",
-        read=lambda run, options, opened: partial(
-            write_parquet, _open_table(run, name, options, opened)
+        read=lambda run, options, exit_stack: partial(
+            write_parquet, _open_table(run, name, options, exit_stack)
         ),
         option_names=option_names,
         needs_file=True,
@@ -96,9 +105,9 @@ def _parquet(name: TableName, option_names: frozenset[str]) -> Exporter:
 
 
 EXPORTERS: Mapping[str, Sequence[Exporter]] = {
-    "jsonl": [Exporter(suffix=".jsonl", read=lambda run, *_: export_jsonl(run))],
-    "csv": [_csv("rewards", _RESPONSE_TABLE_OPTIONS)],
-    "parquet": [_parquet("rewards", _RESPONSE_TABLE_OPTIONS)],
+    "jsonl": [Exporter(suffix=".jsonl", read=lambda run, *_: export_traces_as_jsonl(run))],
+    "csv": [_make_csv_exporter("rewards", _RESPONSE_TABLE_OPTIONS)],
+    "parquet": [_make_parquet_exporter("rewards", _RESPONSE_TABLE_OPTIONS)],
     "xlsx": [
         Exporter(
             suffix=".xlsx",
@@ -109,14 +118,14 @@ EXPORTERS: Mapping[str, Sequence[Exporter]] = {
         )
     ],
     "verdicts": [
-        _csv("verdicts", _VERDICT_TABLE_OPTIONS),
-        _parquet("verdicts", _VERDICT_TABLE_OPTIONS),
+        _make_csv_exporter("verdicts", _VERDICT_TABLE_OPTIONS),
+        _make_parquet_exporter("verdicts", _VERDICT_TABLE_OPTIONS),
     ],
     "ratings": [Exporter(suffix=".jsonl", read=lambda run, *_: export_votes(run))],
     "audit-bundle": [
         Exporter(
             suffix=".zip",
-            read=lambda run, *_: partial(write_bundle, run),
+            read=lambda run, *_: partial(write_audit_bundle, run),
             needs_file=True,
         )
     ],

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, ImportedRow, RowKey, TaskRow, with_rubric
+from jurygraph.interchange.rows import ImportedContent, ImportedRow, RowKey, TaskRow, add_rubric
 
 SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
@@ -37,7 +37,7 @@ class ImportedQuery(TaskRow):
 
     KEY = "index"
     EXPECTED = "WritingBench's queries"
-    LOWEST: ClassVar[float] = 1.0
+    LOWEST_SCALE_VALUE: ClassVar[float] = 1.0
     """The end of the scale that counts 0: a value v scores (v - LOWEST) / (10 - LOWEST)."""
 
     index: RowKey
@@ -47,10 +47,12 @@ class ImportedQuery(TaskRow):
     def to_content(self) -> ImportedContent:
         """Return the query with its checklist as a rubric of criteria on a scale up to 10, each of weight 1."""
         task = {"id": self.index, "query": self.query, "metadata": self.other}
-        return with_rubric(task, (entry.criterion_fields(self.LOWEST) for entry in self.checklist))
+        return add_rubric(
+            task, (entry.criterion_fields(self.LOWEST_SCALE_VALUE) for entry in self.checklist)
+        )
 
 
 class QueryInTenths(ImportedQuery):
     """A query whose values score v / 10, as in the code of GEAR's authors, instead of their position on the scale."""
 
-    LOWEST = 0.0
+    LOWEST_SCALE_VALUE = 0.0

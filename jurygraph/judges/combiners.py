@@ -87,18 +87,18 @@ class AdaptiveSum(Combiner):
         weights = matrices[WEIGHT_SUBJECT]
         # [R,n,K] for n people and K samples: the columns of one person come after those of another
         shape = (len(utilities.value), len(people), -1)
-        is_live = (utilities.applicable & weights.applicable).reshape(shape)
-        utility = np.where(is_live, utilities.value.reshape(shape), 0.0)
-        weight = np.where(is_live, weights.value.reshape(shape), 0.0)
-        is_open = is_live & ~weights.judged.reshape(shape)
-        by_sample = _utility_of_replies(utility, weight, is_open)
-        live_samples = np.where(is_live.any(axis=1), 1.0, 0.0)
-        value, has_value = weighted_mean(by_sample, live_samples)
-        live_weight = np.where(is_live, 1.0, 0.0)  # for means over the live samples
+        is_applicable = (utilities.applicable & weights.applicable).reshape(shape)
+        utility = np.where(is_applicable, utilities.value.reshape(shape), 0.0)
+        weight = np.where(is_applicable, weights.value.reshape(shape), 0.0)
+        is_open = is_applicable & ~weights.judged.reshape(shape)
+        utility_by_sample = _utility_of_replies(utility, weight, is_open)
+        applicable_sample_weights = np.where(is_applicable.any(axis=1), 1.0, 0.0)
+        value, has_value = weighted_mean(utility_by_sample, applicable_sample_weights)
+        applicable_weights = np.where(is_applicable, 1.0, 0.0)  # for means over the live samples
         total = np.asarray(aggregation.total(weight, axis=1))
         divisor = np.where(total > 0.0, total, 1.0)
-        share, _ = weighted_mean(weight / divisor[:, None], live_weight)
-        means, _ = weighted_mean(utility, live_weight)
+        share, _ = weighted_mean(weight / divisor[:, None], applicable_weights)
+        means, _ = weighted_mean(utility, applicable_weights)
         parts = dict(zip(people, means.T, strict=True))
         shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
         return Component(value, has_value, parts, {"R": _to_native_scale(value), **shares})
@@ -124,8 +124,8 @@ def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floa
     total = np.asarray(aggregation.total(weight, axis=1))
     divisor = np.where(total > 0.0, total, 1.0)
     weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
-    is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
-    filled_utility = np.where(is_filled_high, utility.max(axis=1), 0.0)
+    is_missing_weight_one = (is_open & np.greater(weight, 0.0)).any(axis=1)
+    filled_utility = np.where(is_missing_weight_one, utility.max(axis=1), 0.0)
     return np.where(is_open.any(axis=1), filled_utility, weighted_utility)
 
 
@@ -134,18 +134,18 @@ FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 
 
 @dataclass(frozen=True, slots=True)
-class BothOrders:
+class PairPreferences:
     """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
 
     `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
-    value, from both sides: a fill of 0 means lost for the row. `compared` marks the pairs that were compared at all. A
-    response that was compared with none, because a gate excluded it or its material failed, has the value
+    value, from both sides: a fill of 0 means lost for the row. `is_compared` marks the pairs that were compared at all.
+    A response that was compared with none, because a gate excluded it or its material failed, has the value
     `uncompared_value`, [R]. `diagnostics`, [R] each, are diagnostics of the effect of the order.
     """
 
     first: Floats
     second: Floats
-    compared: Bools
+    is_compared: Bools
     uncompared_value: Floats
     present: Bools
     diagnostics: Mapping[str, Floats]
@@ -153,15 +153,15 @@ class BothOrders:
     @property
     def outcomes(self) -> Floats:
         """The result of both orders for the row, 1, 0.5 or 0, [R,R]; 0 where nothing was compared."""
-        return np.where(self.compared, pairwise.outcomes(self.first, self.second), 0.0)
+        return np.where(self.is_compared, pairwise.outcomes(self.first, self.second), 0.0)
 
     @property
-    def opponents(self) -> Floats:
+    def opponent_counts(self) -> Floats:
         """The number of opponents that each response was compared with, [R]."""
-        return count_true(self.compared)
+        return count_true(self.is_compared)
 
 
-def read_pairs(matrix: ScoreMatrix) -> BothOrders:
+def read_pair_verdicts(matrix: ScoreMatrix) -> PairPreferences:
     """Read verdicts on ordered pairs: column j of row i is the score of i, shown first, against j.
 
     Diagnostics: `flips`, the share of opponents at which the order decided, among those judged in both orders; and
@@ -172,20 +172,20 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     applicable = _pad_columns(matrix.applicable, size)
     judged = _pad_columns(matrix.judged, size)
     first = _pad_columns(matrix.value, size)
-    are_others = ~np.eye(size, dtype=np.bool_)
-    is_compared = applicable & applicable.T & are_others
+    is_other_response = ~np.eye(size, dtype=np.bool_)
+    is_compared = applicable & applicable.T & is_other_response
     # A fill is not turned round: 0 is a loss for the row, in whichever order the verdict is missing.
     second = np.where(judged.T, 1.0 - first.T, first.T)
     has_verdict = is_compared & judged
-    judged_in_both = has_verdict & has_verdict.T
+    is_judged_in_both = has_verdict & has_verdict.T
     diagnostics = {
-        "flips": _flip_share(first, second, judged_in_both),
-        "first": _first_preferred_share(first, judged_in_both),
+        "flips": _flip_share(first, second, is_judged_in_both),
+        "first": _first_preferred_share(first, is_judged_in_both),
     }
-    return _both_orders(matrix, first, second, is_compared, diagnostics)
+    return _build_pair_preferences(matrix, first, second, is_compared, diagnostics)
 
 
-def read_lists(matrix: ScoreMatrix) -> BothOrders:
+def read_listing_verdicts(matrix: ScoreMatrix) -> PairPreferences:
     """Read verdicts of two listings: column s of row i is the rank score of i in listing s; one listing is reversed.
 
     Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing.
@@ -196,33 +196,34 @@ def read_lists(matrix: ScoreMatrix) -> BothOrders:
     value = _pad_columns(matrix.value, 2)
     first = _compare_ranks(value[:, 0], judged[:, 0])
     second = _compare_ranks(value[:, 1], judged[:, 1])
-    live_rows = np.asarray(applicable.all(axis=1))
-    judged_rows = np.asarray(judged.all(axis=1))
-    are_others = ~np.eye(size, dtype=np.bool_)
-    is_compared = live_rows[:, None] & live_rows & are_others
-    judged_in_both = is_compared & judged_rows[:, None] & judged_rows
-    diagnostics = {"flips": _flip_share(first, second, judged_in_both)}
-    return _both_orders(matrix, first, second, is_compared, diagnostics)
+    is_row_applicable = np.asarray(applicable.all(axis=1))
+    is_row_judged = np.asarray(judged.all(axis=1))
+    is_other_response = ~np.eye(size, dtype=np.bool_)
+    is_compared = is_row_applicable[:, None] & is_row_applicable & is_other_response
+    is_judged_in_both = is_compared & is_row_judged[:, None] & is_row_judged
+    diagnostics = {"flips": _flip_share(first, second, is_judged_in_both)}
+    return _build_pair_preferences(matrix, first, second, is_compared, diagnostics)
 
 
-ORDER_READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {
-    "pairs": read_pairs,
-    "lists": read_lists,
+PREFERENCE_READERS: dict[ComparisonForm, Callable[[ScoreMatrix], PairPreferences]] = {
+    "pairs": read_pair_verdicts,
+    "lists": read_listing_verdicts,
 }
 
 
-def _both_orders(
+def _build_pair_preferences(
     matrix: ScoreMatrix,
     first: Floats,
     second: Floats,
     is_compared: Bools,
     diagnostics: Mapping[str, Floats],
-) -> BothOrders:
-    """Build `BothOrders`; a cell without a verdict and without an opponent gives the response `uncompared_value`."""
+) -> PairPreferences:
+    """Build `PairPreferences`; a cell without a verdict and without an opponent gives the response
+    `uncompared_value`."""
     is_unjudged = matrix.applicable & ~matrix.judged
     uncompared_value = np.max(np.where(is_unjudged, matrix.value, 0.0), axis=1)
     present = np.asarray(matrix.applicable.any(axis=1))
-    return BothOrders(first, second, is_compared, uncompared_value, present, diagnostics)
+    return PairPreferences(first, second, is_compared, uncompared_value, present, diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
@@ -242,12 +243,12 @@ def _first_preferred_share(first: Floats, has_verdict: Bools) -> Floats:
 
 def _compare_ranks(value: Floats, judged: Bools) -> Floats:
     """Compare ranks from the side of the row, [R,R]; where one of the two has no verdict, the fill value counts."""
-    row_value = value[:, None]
-    row_judged = judged[:, None]
-    below_or_equal = np.where(row_value < value, 0.0, 0.5)
-    result = np.where(row_value > value, 1.0, below_or_equal)
-    filled_value = np.where(row_judged, value, row_value)
-    return np.where(row_judged & judged, result, filled_value)
+    row_rank_score = value[:, None]
+    is_row_judged = judged[:, None]
+    lower_or_tied_result = np.where(row_rank_score < value, 0.0, 0.5)
+    result = np.where(row_rank_score > value, 1.0, lower_or_tied_result)
+    filled_value = np.where(is_row_judged, value, row_rank_score)
+    return np.where(is_row_judged & judged, result, filled_value)
 
 
 def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:
@@ -258,11 +259,11 @@ def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:
 DEFAULT_PRIOR = 0.1
 MIN_PRIOR = 0.01
 MAX_PRIOR = 100.0
-_DECIMALS = (
+_ROUNDING_DECIMALS = (
     12  # of a probability: those beyond depend on the order of responses, and break ties by chance
 )
 
-_REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
+_REQUIRED_VERDICTS_BY_FORM: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),
     "lists": ("group", 2, "listwise"),
 }
@@ -296,25 +297,28 @@ class WinShare(Combiner):
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         form: ComparisonForm = params.get("shown", self.shown)
-        scope, samples, evaluator = _REQUIRED_VERDICTS[form]
+        scope, samples, evaluator = _REQUIRED_VERDICTS_BY_FORM[form]
         for question in questions:
             is_ordered = scope != "pair" or question.pairs == "ordered"
             if is_ordered and question.scope == scope and question.samples == samples:
                 continue
-            required_verdicts = (
+            required_verdicts_text = (
                 f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
             )
-            requested_verdicts = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
+            requested_verdicts_text = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
             raise PlanError(
-                f"combiner {self.name!r} reads {required_verdicts}, and question {question.id!r} asks for "
-                f"{requested_verdicts}; give it the verdicts of `{evaluator}`, without `samples` of the config's own"
+                f"combiner {self.name!r} reads {required_verdicts_text}, and question {question.id!r} asks for "
+                f"{requested_verdicts_text}; give it the verdicts of `{evaluator}`, without `samples` "
+                "of the config's own"
             )
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
-        orders = ORDER_READERS[self.shown](matrix)
-        value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
-        return _build_component(orders, value, orders.diagnostics)
+        preferences = PREFERENCE_READERS[self.shown](matrix)
+        value = aggregation.total(preferences.outcomes) / np.maximum(
+            preferences.opponent_counts, 1.0
+        )
+        return _build_component(preferences, value, preferences.diagnostics)
 
 
 class RankShare(WinShare):
@@ -344,14 +348,16 @@ class BradleyTerry(WinShare):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
-        orders = ORDER_READERS[params["shown"]](matrix)
-        strengths = _strengths(orders, params["prior"])
+        preferences = PREFERENCE_READERS[params["shown"]](matrix)
+        strengths = _fit_strengths(preferences, params["prior"])
         own_strength = strengths.diagonal()
         win_probability = own_strength[:, None] / (own_strength[:, None] + strengths)
-        expected_wins = aggregation.total(np.where(orders.compared, win_probability, 0.0))
-        value = np.asarray(expected_wins / np.maximum(orders.opponents, 1.0)).round(_DECIMALS)
-        diagnostics = {**orders.diagnostics, "strength": np.array(own_strength)}
-        return _build_component(orders, value, diagnostics)
+        expected_wins = aggregation.total(np.where(preferences.is_compared, win_probability, 0.0))
+        value = np.asarray(expected_wins / np.maximum(preferences.opponent_counts, 1.0)).round(
+            _ROUNDING_DECIMALS
+        )
+        diagnostics = {**preferences.diagnostics, "strength": np.array(own_strength)}
+        return _build_component(preferences, value, diagnostics)
 
     def bounds(
         self,
@@ -368,38 +374,44 @@ class BradleyTerry(WinShare):
         if np.array_equal(low_matrix.value, high_matrix.value):
             value = self.combine(low, params).value
             return value, value
-        read = ORDER_READERS[params["shown"]]
-        lowest_orders = read(low_matrix)
-        highest_orders = read(high_matrix)
-        opponents = np.maximum(lowest_orders.opponents, 1.0)
+        read = PREFERENCE_READERS[params["shown"]]
+        lowest_preferences = read(low_matrix)
+        highest_preferences = read(high_matrix)
+        opponent_count = np.maximum(lowest_preferences.opponent_counts, 1.0)
         prior = params["prior"]
-        lowest = np.maximum(aggregation.total(lowest_orders.outcomes) / opponents - prior, 0.0)
-        highest = np.minimum((aggregation.total(highest_orders.outcomes) + prior) / opponents, 1.0)
-        is_compared = lowest_orders.opponents > 0
-        low_limit = np.where(is_compared, lowest, lowest_orders.uncompared_value)
-        high_limit = np.where(is_compared, highest, highest_orders.uncompared_value)
-        return low_limit.round(_DECIMALS), high_limit.round(_DECIMALS)
+        lowest = np.maximum(
+            aggregation.total(lowest_preferences.outcomes) / opponent_count - prior, 0.0
+        )
+        highest = np.minimum(
+            (aggregation.total(highest_preferences.outcomes) + prior) / opponent_count, 1.0
+        )
+        is_compared = lowest_preferences.opponent_counts > 0
+        lower_bound = np.where(is_compared, lowest, lowest_preferences.uncompared_value)
+        upper_bound = np.where(is_compared, highest, highest_preferences.uncompared_value)
+        return lower_bound.round(_ROUNDING_DECIMALS), upper_bound.round(_ROUNDING_DECIMALS)
 
 
-def _strengths(orders: BothOrders, prior: float) -> Floats:
+def _fit_strengths(preferences: PairPreferences, prior: float) -> Floats:
     """Return the strengths of all, as they count for response i in row i, [R,R]."""
-    wins = orders.outcomes
-    unjudged_share = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
+    wins = preferences.outcomes
+    unjudged_share = np.where(preferences.is_compared, 1.0 - wins - wins.T, 0.0)
     agreed_wins = wins + unjudged_share / 2.0
-    strengths_if_complete = bradley_terry(agreed_wins, prior)
+    strengths_with_ties = bradley_terry(agreed_wins, prior)
     rows = []
     for index, unjudged in enumerate(unjudged_share):
-        worst_case = agreed_wins.copy()
+        worst_case_wins = agreed_wins.copy()
         # What is missing of this response is won by its opponents; what is missing of others stays half for each.
-        worst_case[index] = wins[index]
-        worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
-        rows.append(bradley_terry(worst_case, prior) if unjudged.any() else strengths_if_complete)
+        worst_case_wins[index] = wins[index]
+        worst_case_wins[:, index] = np.where(preferences.is_compared[index], 1.0 - wins[index], 0.0)
+        rows.append(
+            bradley_terry(worst_case_wins, prior) if unjudged.any() else strengths_with_ties
+        )
     return np.stack(rows)
 
 
 def _build_component(
-    orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]
+    preferences: PairPreferences, value: Floats, diagnostics: Mapping[str, Floats]
 ) -> Component:
-    has_opponents = orders.opponents > 0
-    counted_value = np.where(has_opponents, value, orders.uncompared_value)
-    return Component(counted_value, orders.present, {}, diagnostics)
+    has_opponents = preferences.opponent_counts > 0
+    component_value = np.where(has_opponents, value, preferences.uncompared_value)
+    return Component(component_value, preferences.present, {}, diagnostics)

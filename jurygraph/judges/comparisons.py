@@ -13,8 +13,8 @@ from jurygraph.agents.roles import (
     EvaluatorAnswer,
     EvaluatorInput,
     QuotableTexts,
-    Quotes,
-    Reason,
+    QuoteTexts,
+    ReasonText,
     ask_model,
     describe_missing_quotes,
     failed_verdict,
@@ -23,17 +23,17 @@ from jurygraph.agents.roles import (
     shorten_quotes,
     verify_quotes,
 )
-from jurygraph.judges.criteria import Profile, ReplySentence
+from jurygraph.judges.criteria import ReplyProfile, ReplySentence
 from jurygraph.models.request import ToolResult
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import aread_text
+from jurygraph.safety.evidence import to_searchable_text_async
 from jurygraph.schema import (
+    EvaluatorScope,
     Evidence,
     FrozenModel,
     Layer,
     Question,
     Response,
-    Scope,
     TaskView,
     Verdict,
 )
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
 
-OPPONENT_SOURCE = (
+OPPONENT_EVIDENCE_SOURCE = (
     "opponent"  # source of evidence from the response with which a verdict compares its own
 )
 MAX_RESPONSES_SHOWN = 20  # most responses in one prompt
-DEFAULT_QUESTION = (
+DEFAULT_COMPARISON_QUESTION = (
     "Which one serves the task better: it does what was asked, it is right, "
     "and it can be used as it stands."
 )
@@ -73,18 +73,18 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
     unique_quotations = list(
         dict.fromkeys(quotation for quotation in quotations if quotation.strip())
     )
-    lost_quotations = unique_quotations
+    unmatched_quotations = unique_quotations
     evidence = []
     for text in texts:
         passages, rejected_quotations = verify_quotes(unique_quotations, text)
         evidence.append(passages)
-        lost_quotations = [
-            quotation for quotation in lost_quotations if quotation in rejected_quotations
+        unmatched_quotations = [
+            quotation for quotation in unmatched_quotations if quotation in rejected_quotations
         ]
-    if not lost_quotations:
+    if not unmatched_quotations:
         return QuotedEvidence(evidence, "")
     why = "in no response, too short, or cut within a word or number"
-    return QuotedEvidence(evidence, f"{shorten_quotes(lost_quotations)} ({why})")
+    return QuotedEvidence(evidence, f"{shorten_quotes(unmatched_quotations)} ({why})")
 
 
 class ComparisonJudge(Evaluator):
@@ -96,9 +96,9 @@ class ComparisonJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        criterion: ReplySentence = DEFAULT_QUESTION
+        criterion: ReplySentence = DEFAULT_COMPARISON_QUESTION
         """What is compared, in a sentence; by default, which response serves the task better."""
-        profile: Profile = "full"
+        profile: ReplyProfile = "full"
         """`full`, or `compact` for fewer tokens."""
 
     layer: Layer = "model"
@@ -139,44 +139,46 @@ class ComparisonJudge(Evaluator):
         """
         client = inputs.client
         assert client is not None, "a model is required"
-        client = client.showing(responses)
+        client = client.for_responses(responses)
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
-        named_responses = [
+        response_entries = [
             {"name": name, "text": response.text}
             for name, response in zip(names, responses, strict=True)
         ]
         variables = {
             **shared_prompt_variables(inputs),
-            "responses": named_responses,
+            "responses": response_entries,
             "criterion": self.settings.criterion,
             "compact": self._compact,
             **self.prompt_variables(names),
         }
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
-        texts = [QuotableTexts(await aread_text(response.text)) for response in responses]
+        texts = [
+            QuotableTexts(await to_searchable_text_async(response.text)) for response in responses
+        ]
         rule = client.safety.evidence
         needs_evidence = rule != "off" and not self._compact
 
         def note_results(results: Sequence[ToolResult]) -> None:
             """Let each response be quoted from what a tool read of it, too, such as a file of its workspace."""
             for number, text in enumerate(texts, start=1):
-                own_results = [item for item in results if item.response == number]
-                text.add_results([item._replace(response=1) for item in own_results])
+                response_results = [item for item in results if item.response == number]
+                text.add_tool_results([item._replace(response=1) for item in response_results])
 
-        def find_missing(reply: Any, quoted_evidence: QuotedEvidence) -> str:
+        def find_missing_evidence(reply: Any, quoted_evidence: QuotedEvidence) -> str:
             if needs_evidence and self.has_preference(reply):
                 return quoted_evidence.missing
             return ""
 
         def find_flaw(reply: Any) -> str | None:
-            missing = find_missing(reply, locate_quotes(reply, texts))
+            missing = find_missing_evidence(reply, locate_quotes(reply, texts))
             problems = [f"a response is preferred, {missing}"] if missing else []
             return describe_missing_quotes(problems, "a response")
 
         def read(reply: "ParsedReply[Any]") -> list[Verdict]:
             quoted_evidence = locate_quotes(reply.value, texts)
-            missing = find_missing(reply.value, quoted_evidence)
+            missing = find_missing_evidence(reply.value, quoted_evidence)
             reason = getattr(reply.value, "reason", "")
             if quoted_evidence.lost:
                 reason += f" [lost: {quoted_evidence.lost}]"
@@ -190,12 +192,12 @@ class ComparisonJudge(Evaluator):
                 verdict = scored.model_copy(update=fields)
                 if missing:
                     verdict = mark_unsupported(
-                        verdict, f"prefers a response, {missing}", rule, _tie_fields(verdict)
+                        verdict, f"prefers a response, {missing}", rule, _fields_of_tie(verdict)
                     )
                 verdicts.append(verdict)
             return verdicts
 
-        letters = sum(len(response.text) for response in responses)
+        letter_count = sum(len(response.text) for response in responses)
         return await ask_model(
             client,
             request,
@@ -204,7 +206,7 @@ class ComparisonJudge(Evaluator):
             fail=failed_verdict,
             find_flaw=find_flaw,
             note_results=note_results,
-            letters=letters,
+            letter_count=letter_count,
         )
 
     def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
@@ -212,15 +214,15 @@ class ComparisonJudge(Evaluator):
         return quoted_evidence.evidence[index]
 
 
-def _tie_fields(verdict: Verdict) -> Mapping[str, Any]:
+def _fields_of_tie(verdict: Verdict) -> Mapping[str, Any]:
     """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
     native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
     met = None if verdict.met is None else False
     return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
 
 
-PreferredText = Literal["A", "B", "tie"]
-_SCORE_OF_ANSWER: dict[PreferredText, tuple[float, str]] = {
+PreferredTextLabel = Literal["A", "B", "tie"]
+_SCORE_BY_PREFERENCE: dict[PreferredTextLabel, tuple[float, str]] = {
     "A": (1.0, "first"),
     "B": (0.0, "second"),
     "tie": (0.5, "tie"),
@@ -231,13 +233,13 @@ _SCORE_OF_ANSWER: dict[PreferredText, tuple[float, str]] = {
 
 
 class PreferenceReply(FrozenModel):
-    reason: Reason
-    quotes: Quotes
-    preferred: PreferredText
+    reason: ReasonText
+    quotes: QuoteTexts
+    preferred: PreferredTextLabel
 
 
 class BarePreferenceReply(FrozenModel):
-    preferred: PreferredText
+    preferred: PreferredTextLabel
 
 
 class Pairwise(ComparisonJudge):
@@ -248,7 +250,7 @@ class Pairwise(ComparisonJudge):
     """
 
     name = "pairwise"
-    scope: Scope = "pair"
+    scope: EvaluatorScope = "pair"
     prompt_name = "pair"
     combiner = "win-share"
 
@@ -260,14 +262,14 @@ class Pairwise(ComparisonJudge):
 
     def read_scores(self, reply: Any) -> list[Verdict]:
         """Return the only verdict, on the first response."""
-        score, native = _SCORE_OF_ANSWER[reply.preferred]
+        score, native = _SCORE_BY_PREFERENCE[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
     def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
         first, second = quoted_evidence.evidence
         opponent_evidence: list[Evidence] = []
         for passage in second:
-            source = OPPONENT_SOURCE if passage.source == "response" else passage.source
+            source = OPPONENT_EVIDENCE_SOURCE if passage.source == "response" else passage.source
             opponent_evidence.append(passage.model_copy(update={"source": source}))
         return (*first, *opponent_evidence)
 
@@ -285,7 +287,7 @@ class Listwise(ComparisonJudge):
     """
 
     name = "listwise"
-    scope: Scope = "group"
+    scope: EvaluatorScope = "group"
     prompt_name = "listing"
     combiner = "rank-share"
 
@@ -328,7 +330,7 @@ class Listwise(ComparisonJudge):
 def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
     """Return the pydantic model of the reply: every name once, the best first."""
 
-    def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
+    def require_each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
         if sorted(ranking) != list(names):
             raise ValueError(
                 f"the ranking is {', '.join(ranking)}: name each of {', '.join(names)} once"
@@ -336,9 +338,11 @@ def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
         return ranking
 
     label: Any = Literal[names]
-    exact_length = Field(min_length=len(names), max_length=len(names))
-    ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
-    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    length_constraint = Field(min_length=len(names), max_length=len(names))
+    ranking_type = Annotated[
+        tuple[label, ...], length_constraint, AfterValidator(require_each_once)
+    ]
+    explanation: Any = {} if compact else {"reason": (ReasonText, ...), "quotes": (QuoteTexts, ...)}
     return create_model(
         "RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...)
     )

@@ -8,7 +8,7 @@ from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Question, TaskView, Verdict
 
-CONTEXT_ITEMS: Mapping[str, Item] = MappingProxyType(
+CONTEXT_JUDGEMENT_ITEMS: Mapping[str, Item] = MappingProxyType(
     {
         "faithful": Item(
             "Everything that the response claims is borne out by the passages, and nothing in it goes against them.",
@@ -35,13 +35,13 @@ class Context(JudgeEvaluator):
     name = "context"
     version = "1"
     prompt = load_prompt("context")
-    shares = MappingProxyType(dict.fromkeys(CONTEXT_ITEMS, 1.0))
+    shares = MappingProxyType(dict.fromkeys(CONTEXT_JUDGEMENT_ITEMS, 1.0))
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        return [self.question(view, name) for name in CONTEXT_ITEMS]
+        return [self.question(view, name) for name in CONTEXT_JUDGEMENT_ITEMS]
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        return CONTEXT_ITEMS[inputs.question.subject]
+        return CONTEXT_JUDGEMENT_ITEMS[inputs.question.subject]
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         if not batch[0].task.context:

@@ -22,13 +22,13 @@ from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.roles import (
     CANNOT_TELL_REASON,
     BatchEvaluator,
-    Claim,
+    ClaimWithQuotes,
     EvaluatorInput,
     Finding,
-    Measurement,
-    QuotedFrom,
-    Quotes,
-    Reason,
+    JudgedValue,
+    QuotedSourceKind,
+    QuoteTexts,
+    ReasonText,
     judge_findings,
     share_client,
     shared_prompt_variables,
@@ -36,8 +36,8 @@ from jurygraph.agents.roles import (
 from jurygraph.concurrency import gather_all
 from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, escape_hidden, shorten
-from jurygraph.models.judge_client import JudgeClient, p_true
+from jurygraph.messages import Problem, escape_hidden_characters, shorten
+from jurygraph.models.judge_client import JudgeClient, probability_of_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.schema import (
@@ -54,10 +54,10 @@ from jurygraph.schema.frozen_model import (
     Flag,
     Id,
     ParamsModel,
-    Positive,
-    Unit,
+    PositiveNumber,
+    UnitInterval,
     require_type,
-    require_unique,
+    require_unique_ids,
 )
 from jurygraph.schema.task import require_different_texts
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
-Profile = Literal["full", "compact"]
+ReplyProfile = Literal["full", "compact"]
 ReplySentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
@@ -77,7 +77,7 @@ _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 class BinaryAnswer(FrozenModel):
     # on one item that is met or not; _add_reason adds the reason and quotations
     met: Flag | None
-    probability: Unit | None
+    probability: UnitInterval | None
 
     @model_validator(mode="after")
     def _require_probability(self) -> Self:
@@ -95,7 +95,7 @@ class BinaryAnswer(FrozenModel):
 
 
 class PartAnswer(FrozenModel):
-    quotes: Quotes
+    quotes: QuoteTexts
     met: Flag | None
 
 
@@ -104,12 +104,12 @@ class BarePartAnswer(FrozenModel):
 
 
 class LikelyPartAnswer(FrozenModel):
-    quotes: Quotes
-    probability: Unit | None
+    quotes: QuoteTexts
+    probability: UnitInterval | None
 
 
 class BareLikelyPartAnswer(FrozenModel):
-    probability: Unit | None
+    probability: UnitInterval | None
 
 
 class AnswerForm(ShortRepr, ABC):
@@ -143,11 +143,11 @@ class Binary(AnswerForm):
     """
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return BinaryAnswer if compact else _add_reason(BinaryAnswer)
+        return BinaryAnswer if compact else _add_reason_fields(BinaryAnswer)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.met is None:
-            return _build_part_verdict(name, answer, None)
+            return _build_answer_finding(name, answer, None)
         score = _p_met_by_tokens(answer, name, reply)
         native = "P(met) from log probabilities"
         if score is None and not answer.met and answer.probability == MET_THRESHOLD:
@@ -156,8 +156,8 @@ class Binary(AnswerForm):
         elif score is None:
             score = answer.probability
             native = "P(met) as stated"
-        measurement = Measurement(score, answer.met, native)
-        return _build_part_verdict(name, answer, measurement, "met" if answer.met else "")
+        measurement = JudgedValue(score, answer.met, native)
+        return _build_answer_finding(name, answer, measurement, "met" if answer.met else "")
 
     def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         probability = answer.probability
@@ -181,7 +181,7 @@ def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> fl
     """
     if reply is None:
         return None
-    p_met = p_true(reply, (name, "met"))
+    p_met = probability_of_true(reply, (name, "met"))
     if p_met is None or (p_met >= MET_THRESHOLD) != answer.met:
         return None
     return p_met
@@ -207,19 +207,19 @@ class Scale(AnswerForm):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.value is None:
-            return _build_part_verdict(name, answer, None)
+            return _build_answer_finding(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
-        measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
+        measurement = JudgedValue(score, native=answer.value, scale=(self.low, self.high))
         statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
-        return _build_part_verdict(name, answer, measurement, statement)
+        return _build_answer_finding(name, answer, measurement, statement)
 
 
-def _build_part_verdict(
-    name: str, answer: Any, measurement: Measurement | None, statement: str = ""
+def _build_answer_finding(
+    name: str, answer: Any, measurement: JudgedValue | None, statement: str = ""
 ) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
     quotes = getattr(answer, "quotes", ())
-    claims = [Claim(statement, quotes)] if statement else []
+    claims = [ClaimWithQuotes(statement, quotes)] if statement else []
     return Finding(name, measurement, getattr(answer, "reason", ""), quotes, claims)
 
 
@@ -238,8 +238,8 @@ class PartialCredit(AnswerForm):
         require_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
         for index, weight in enumerate(self.weights):
             require_type(f"PartialCredit.weights[{index}]", weight, int | float, _WEIGHTS_HINT)
-        are_positive = all(0 < weight < math.inf for weight in self.weights)
-        if not self.weights or not are_positive:
+        are_weights_positive = all(0 < weight < math.inf for weight in self.weights)
+        if not self.weights or not are_weights_positive:
             raise InputError(f"PartialCredit.weights: are {list(self.weights)}; {_WEIGHTS_HINT}")
 
     @property
@@ -253,7 +253,7 @@ class PartialCredit(AnswerForm):
         reason = getattr(answer, "reason", "")
         quotes: list[str] = []
         unjudged_parts: list[str] = []
-        claims: list[Claim] = []
+        claims: list[ClaimWithQuotes] = []
         part_credits: list[float] = []
         for part, weight in zip(self.names, self.weights, strict=True):
             part_answer = getattr(answer, part)
@@ -265,7 +265,7 @@ class PartialCredit(AnswerForm):
                 continue
             part_credits.append(weight * p_met)
             if p_met >= MET_THRESHOLD:
-                claims.append(Claim(f"{part} met", part_quotes))
+                claims.append(ClaimWithQuotes(f"{part} met", part_quotes))
         if unjudged_parts:
             why = f"{CANNOT_TELL_REASON} {', '.join(unjudged_parts)}"
             return Finding(name, None, f"{why}: {reason}" if reason else why, quotes)
@@ -273,7 +273,7 @@ class PartialCredit(AnswerForm):
         total = math.fsum(self.weights)
         # Probabilities decide nothing: whether the item is met, the rubric's `met_from` says.
         is_met = None if self.by_probability else len(claims) == len(self.weights)
-        measurement = Measurement(min(1.0, credit / total), is_met, credit, (0.0, total))
+        measurement = JudgedValue(min(1.0, credit / total), is_met, credit, (0.0, total))
         return Finding(name, measurement, reason, quotes, claims)
 
 
@@ -281,25 +281,25 @@ class PartialCredit(AnswerForm):
 def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
     value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)] | None
     model_without_reason = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
-    return model_without_reason if compact else _add_reason(model_without_reason)
+    return model_without_reason if compact else _add_reason_fields(model_without_reason)
 
 
 @lru_cache(maxsize=64)
 def _parts_model(number: int, compact: bool, by_probability: bool) -> type[FrozenModel]:
-    part_model: type[FrozenModel] = BarePartAnswer if compact else PartAnswer
+    part_answer_model: type[FrozenModel] = BarePartAnswer if compact else PartAnswer
     if by_probability:
-        part_model = BareLikelyPartAnswer if compact else LikelyPartAnswer
+        part_answer_model = BareLikelyPartAnswer if compact else LikelyPartAnswer
     names = [f"part_{index}" for index in range(1, number + 1)]
-    fields: Any = dict.fromkeys(names, (part_model, ...))
-    reason_field: Any = {} if compact else {"reason": (Reason, ...)}
+    fields: Any = dict.fromkeys(names, (part_answer_model, ...))
+    reason_field: Any = {} if compact else {"reason": (ReasonText, ...)}
     return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)
 
 
 @lru_cache(maxsize=1024)
-def _add_reason(model_without_reason: type[FrozenModel]) -> type[FrozenModel]:
+def _add_reason_fields(model_without_reason: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
     model_with_reason = create_model(
-        "Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...)
+        "Reasoned", __base__=FrozenModel, reason=(ReasonText, ...), quotes=(QuoteTexts, ...)
     )
     return create_model(
         model_without_reason.__name__, __base__=(model_without_reason, model_with_reason)
@@ -317,7 +317,7 @@ class Item(ShortRepr):
     form: AnswerForm
     parts: tuple[str, ...] = ()
     anchors: tuple[tuple[str, str], ...] = ()
-    needs: tuple[QuotedFrom, ...] = ("response",)
+    needs: tuple[QuotedSourceKind, ...] = ("response",)
 
     def __post_init__(self) -> None:
         require_type("Item.text", self.text, str, "give the text of a criterion")
@@ -347,7 +347,7 @@ async def judge_items(
     """
     answers = tuple((name, item.form.reply_model(compact)) for name, item in items.items())
     reply_model: type[Any] = _reply_model(answers)
-    shown_items = tuple(_show_item(name, item) for name, item in items.items())
+    shown_items = tuple(_to_shown_item(name, item) for name, item in items.items())
     prompt_variables = {**variables, "items": shown_items, "compact": compact}
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)
 
@@ -374,7 +374,7 @@ async def judge_items(
         items,
         find,
         find_problem=find_problem,
-        is_quoted=not compact,
+        are_quotes_checked=not compact,
         passages=passages,
     )
     return list(verdicts.values())
@@ -394,7 +394,7 @@ class ShownItem(dict[str, Any]):
         return hash(tuple(self.values()))
 
 
-def _show_item(name: str, item: Item) -> ShownItem:
+def _to_shown_item(name: str, item: Item) -> ShownItem:
     form = item.form
     lines = [item.text]
     if isinstance(form, PartialCredit):
@@ -426,7 +426,7 @@ class JudgeEvaluator(BatchEvaluator):
     """
 
     class Params(ParamsModel):
-        profile: Profile = "full"
+        profile: ReplyProfile = "full"
         """`full`, or `compact` for fewer tokens."""
         rotate: Flag = True
         """Whether later samples show the items in another order; `false` repeats the identical input, so that samples
@@ -452,8 +452,8 @@ class JudgeEvaluator(BatchEvaluator):
                 f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter"
             )
         self.reads_context = "passages" in self.prompt.needs
-        has_version = has_own_version(type(self), JudgeEvaluator)
-        class_version = self.version if has_version else source_version(type(self))
+        has_declared_version = has_own_version(type(self), JudgeEvaluator)
+        class_version = self.version if has_declared_version else source_version(type(self))
         self.version = f"{class_version} prompt {self.prompt.full_version}"
 
     @abstractmethod
@@ -505,7 +505,7 @@ class JudgeEvaluator(BatchEvaluator):
         compact = self.settings.profile == "compact"
         passages = None
         if self.reads_context:
-            passages = name_passages(first.task)
+            passages = passages_by_name(first.task)
             variables["passages"] = tuple(passages.items())
         verdicts = await judge_items(
             client,
@@ -523,11 +523,15 @@ class JudgeEvaluator(BatchEvaluator):
         return verdicts
 
 
-def name_passages(task: TaskView) -> dict[str, str]:
+def passages_by_name(task: TaskView) -> dict[str, str]:
     """Return the passages of a task's context by the names that prompts and evidence have for them."""
     texts_by_name = {}
     for number, passage in enumerate(task.context or (), start=1):
-        about = "" if passage.source is None else f" ({shorten(escape_hidden(passage.source))})"
+        about = (
+            ""
+            if passage.source is None
+            else f" ({shorten(escape_hidden_characters(passage.source))})"
+        )
         texts_by_name[f"passage {number}{about}"] = passage.text
     return texts_by_name
 
@@ -538,21 +542,21 @@ def rotate(values: Sequence[T], shift: int) -> list[T]:
     return [*values[start:], *values[:start]]
 
 
-def _check_own_id(name: str) -> str:
+def _refuse_slash_in_id(name: str) -> str:
     if "/" in name:
         raise ValueError("has a slash; leave it out")
     return name
 
 
-_OwnId = Annotated[Id, AfterValidator(_check_own_id)]
+_IdWithoutSlash = Annotated[Id, AfterValidator(_refuse_slash_in_id)]
 _NONEMPTY_FIELD = Field(min_length=1)
 
 
 class OwnCriterion(Criterion):
     """A criterion of an evaluator's own; a text alone will do."""
 
-    id: _OwnId | None = None  # type: ignore[assignment]  # the key in a mapping, or the place in a list, replaces it
-    weight: Positive = 1.0
+    id: _IdWithoutSlash | None = None  # type: ignore[assignment]  # the key in a mapping, or the place in a list, replaces it
+    weight: PositiveNumber = 1.0
 
     @model_validator(mode="before")
     @classmethod
@@ -569,7 +573,7 @@ class Criteria(JudgeEvaluator):
 
     class Params(JudgeEvaluator.Params):
         criteria: (
-            Annotated[dict[_OwnId, OwnCriterion], _NONEMPTY_FIELD]
+            Annotated[dict[_IdWithoutSlash, OwnCriterion], _NONEMPTY_FIELD]
             | Annotated[tuple[OwnCriterion, ...], _NONEMPTY_FIELD]
             | None
         ) = None
@@ -594,7 +598,9 @@ class Criteria(JudgeEvaluator):
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
             criteria = self.own
-            require_unique("criterion", "criteria[{}].id", [criterion.id for criterion in criteria])
+            require_unique_ids(
+                "criterion", "criteria[{}].id", [criterion.id for criterion in criteria]
+            )
             texts = [(criterion.id, criterion.text) for criterion in criteria]
             require_different_texts("criteria[{}].text", texts)
             return self
@@ -651,8 +657,8 @@ def sort_anchors(anchors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(anchors.items(), key=sort_key))
 
 
-SERVED_SCALE = (0.0, 4.0)
-_ANCHORS = (
+WISH_SERVED_SCALE = (0.0, 4.0)
+_WISH_SERVED_ANCHORS = (
     ("0", "nothing in the response serves it"),
     ("1", "it is touched, and little is done about it"),
     ("2", "about half of it is served"),
@@ -698,10 +704,10 @@ class Preferences(_StakeholderJudge):
         text = constraint.text or constraint.id
         if constraint.kind == "hard":
             return Item(text, Binary())
-        return Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
+        return Item(text, Scale(*WISH_SERVED_SCALE), anchors=_WISH_SERVED_ANCHORS)
 
 
-DEFAULT_ITEMS = (
+DEFAULT_CHECKLIST_ITEMS = (
     "It answers what was asked, and leaves nothing out that whoever asked would have to ask for again.",
     "It can be acted on as it is written, without guessing who does what, where or when.",
     "Its parts agree with each other.",
@@ -713,7 +719,9 @@ class Checklist(_StakeholderJudge):
     """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most."""
 
     class Params(JudgeEvaluator.Params):
-        items: tuple[ReplySentence, ...] = Field(DEFAULT_ITEMS, min_length=1, max_length=20)
+        items: tuple[ReplySentence, ...] = Field(
+            DEFAULT_CHECKLIST_ITEMS, min_length=1, max_length=20
+        )
         """Sentences that hold or do not; four general ones by default."""
         audience: Literal["stakeholder", "task"] = "stakeholder"
         """`stakeholder`, for each one's utility, or `task`, for a separate component `checklist`."""

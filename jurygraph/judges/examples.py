@@ -28,14 +28,14 @@ from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings, read_pairs, read_ratings, read_texts
+from jurygraph.sources.ratings import RatingsFile, read_pairs, read_ratings, read_texts
 
 S = TypeVar("S", str, list[str])
 
-Scales = Mapping[str, tuple[float, float]]
-TextPairs = Mapping[str, tuple[str, str]]
+ScaleByDimension = Mapping[str, tuple[float, float]]
+TextPairByKey = Mapping[str, tuple[str, str]]
 
-OMISSION_REASONS = {
+OMISSION_REASON_TEXTS = {
     "no_dimension": "without a dimension, where others have one",
     "other_dimension": "of a dimension that is not asked about",
     "no_score": "without a score",
@@ -68,14 +68,15 @@ class Example(FrozenModel):
 
 
 class OmittedRatings(NamedTuple):
-    """The number of ratings that were left out for one of `OMISSION_REASONS`, and the location of the first of them."""
+    """The number of ratings that were left out for one of `OMISSION_REASON_TEXTS`, and the location of the first of
+    them."""
 
     kind: str
     number: int
     first: str
 
 
-class _Selection:
+class _ExampleSelection:
     """The examples that can be shown, by reviewer, item and dimension, and the places of the other ratings by reason.
 
     Equal ratings count once, in any order, and one with a reason wins. With `pairs`, only those can be shown whose text
@@ -84,29 +85,33 @@ class _Selection:
     """
 
     def __init__(
-        self, ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: TextPairs | None
+        self,
+        ratings: RatingsFile,
+        texts: Mapping[str, str],
+        scales: ScaleByDimension,
+        pairs: TextPairByKey | None,
     ) -> None:
         self._texts = texts
         self._scales = scales
         self._pairs = pairs
         self._groups = _groups(ratings)
         self.kept: dict[tuple[str, str, str], Example] = {}
-        self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
-        only_dimension = _only_dimension(ratings, scales)
-        located_ratings = [
-            (location, rating, (rating.reviewer, rating.key, rating.dimension or only_dimension))
+        self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASON_TEXTS}
+        single_dimension = _find_single_dimension(ratings, scales)
+        ratings_with_cells = [
+            (location, rating, (rating.reviewer, rating.key, rating.dimension or single_dimension))
             for location, rating in ratings.rows
         ]
         scores: dict[tuple[str, str, str], set[float]] = {}
-        for _, rating, cell in located_ratings:
+        for _, rating, cell in ratings_with_cells:
             if rating.score is not None:
                 scores.setdefault(cell, set()).add(rating.score)
-        for location, rating, cell in located_ratings:
-            kind = self._place(rating, cell, len(scores.get(cell, ())) > 1)
+        for location, rating, cell in ratings_with_cells:
+            kind = self._keep_or_explain(rating, cell, len(scores.get(cell, ())) > 1)
             if kind is not None:
                 self.left_out[kind].append(location)
 
-    def _place(
+    def _keep_or_explain(
         self, rating: Rating, cell: tuple[str, str, str], is_contradictory: bool
     ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
@@ -159,7 +164,7 @@ class _Selection:
         )
 
 
-def _only_dimension(ratings: Ratings, scales: Scales) -> str:
+def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:
     if any(rating.dimension is not None for _, rating in ratings.rows):
         return ""
     if len(scales) != 1:
@@ -177,7 +182,7 @@ def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
     return texts.get(rating.key, own_text)
 
 
-def _groups(ratings: Ratings) -> Mapping[str, str]:
+def _groups(ratings: RatingsFile) -> Mapping[str, str]:
     groups: dict[str, tuple[str, str]] = {}
     for location, rating in ratings.rows:
         if rating.group is not None:
@@ -203,11 +208,11 @@ class ReviewerHistory:
 
     def __init__(
         self,
-        ratings: Ratings,
+        ratings: RatingsFile,
         texts: Mapping[str, str] = {},
         *,
-        scales: Scales,
-        pairs: TextPairs | None = None,
+        scales: ScaleByDimension,
+        pairs: TextPairByKey | None = None,
     ) -> None:
         """Select the ratings that can be shown. `scales` holds the requested dimensions, each with its ends.
 
@@ -216,7 +221,7 @@ class ReviewerHistory:
         requested. Raises `InputError` if several are requested then, or if an item has two groups.
         """
         self.has_pairs = pairs is not None
-        selection = _Selection(ratings, texts, scales, pairs)
+        selection = _ExampleSelection(ratings, texts, scales, pairs)
         self.examples = tuple(selection.kept[cell] for cell in sorted(selection.kept))
         self.left_out = tuple(
             OmittedRatings(kind, len(locations), f"{ratings.name}, {locations[0]}")
@@ -253,7 +258,7 @@ class ReviewerHistory:
         texts: str | Path | None = None,
         columns: Mapping[str, str] = {},
         *,
-        scales: Scales,
+        scales: ScaleByDimension,
         has_pairs: bool = False,
     ) -> Self:
         """Read the history from a RATINGS file, with texts from it or from a TEXTS file.
@@ -262,21 +267,21 @@ class ReviewerHistory:
         orders, the TEXTS file has the columns `first` and `second`, too. Raises `InputError`.
         """
         pairs = read_pairs(texts) if has_pairs and texts is not None else None
-        text_of = {} if texts is None else read_texts(texts)
+        text_by_key = {} if texts is None else read_texts(texts)
         settings = {}
         for name in ("item", "reviewer", "score"):
             settings[name] = f"`columns: {{{name}: …}}`"
         ratings = read_ratings(path, columns, settings)
-        return cls(ratings, text_of, scales=scales, pairs=pairs)
+        return cls(ratings, text_by_key, scales=scales, pairs=pairs)
 
     def examples_by_pool(
         self, reviewer: str, dimension: str, domain: str | None = None
     ) -> dict[str, list[Example]]:
         """Return a reviewer's `own` examples and those of all `others`; of all domains if none is given."""
-        pools: dict[str, list[Example]] = {"own": [], "others": []}
+        examples_of_pool: dict[str, list[Example]] = {"own": [], "others": []}
         for example in self._examples_of.get((dimension, domain), ()):
-            pools["own" if example.reviewer == reviewer else "others"].append(example)
-        return pools
+            examples_of_pool["own" if example.reviewer == reviewer else "others"].append(example)
+        return examples_of_pool
 
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
@@ -298,14 +303,16 @@ class ReviewerHistory:
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        if self._ratings.unread:
-            unread_columns = join_names(list(map(quote, self._ratings.unread)))
+        if self._ratings.unread_columns:
+            unread_columns_text = join_names(list(map(quote, self._ratings.unread_columns)))
             columns = self._ratings.columns
-            unmapped_fields = ", ".join(name for name in Rating.model_fields if name not in columns)
-            hint = f"; `columns` can map {unmapped_fields}" if unmapped_fields else ""
-            yield f"Not read: {unread_columns}{hint}."
+            unmapped_fields_text = ", ".join(
+                name for name in Rating.model_fields if name not in columns
+            )
+            hint = f"; `columns` can map {unmapped_fields_text}" if unmapped_fields_text else ""
+            yield f"Not read: {unread_columns_text}{hint}."
         for kind, number, first in self.left_out:
-            omission_text = f"{format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
+            omission_text = f"{format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}"
             yield f"Left out: {omission_text}; the first is {first}."
         for dimension, scale in self._scales.items():
             scores = [example.score for example in self._examples_of.get((dimension, None), ())]
@@ -325,7 +332,7 @@ class ReviewerHistory:
     @cached_property
     def digest(self) -> str:
         """Digest of all examples, and of the relations by which some of them are dropped."""
-        return digest_of([sorted(self.by_digest), self.relations_digest])
+        return digest_of([sorted(self.example_by_digest), self.relations_digest])
 
     @cached_property
     def relations_digest(self) -> str:
@@ -333,16 +340,16 @@ class ReviewerHistory:
 
         It covers the swapped texts of pairs, too, which no digest of an example does.
         """
-        relations = []
+        relation_rows = []
         for kind in (self._items, self._groups, self._texts):
-            relations.append([[name, sorted(values)] for name, values in sorted(kind.items())])
+            relation_rows.append([[name, sorted(values)] for name, values in sorted(kind.items())])
         if not self.has_pairs:
-            return digest_of(relations)
-        swapped_texts = [[example.digest, example.swapped] for example in self.examples]
-        return digest_of([relations, swapped_texts])
+            return digest_of(relation_rows)
+        swapped_text_rows = [[example.digest, example.swapped] for example in self.examples]
+        return digest_of([relation_rows, swapped_text_rows])
 
     @cached_property
-    def by_digest(self) -> Mapping[str, Example]:
+    def example_by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
 
 
@@ -363,7 +370,9 @@ LoadedHistory = Annotated[
 ]
 """A history as the type of a field, whose digest stands for it."""
 
-_BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several lines: the place of an empty text
+_BLANK_LINE_PATTERN = (
+    r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several lines: the place of an empty text
+)
 
 
 def swap_texts(text: str, first: str, second: str) -> str | None:
@@ -371,23 +380,23 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 
     Each part is on lines of its own; if it occurs more than once, its last place counts.
     """
-    second_index = _last_place(second, text, len(text))
-    first_index = None if second_index is None else _last_place(first, text, second_index)
-    if first_index is None or second_index is None:
+    second_start = _find_last_index(second, text, len(text))
+    first_index = None if second_start is None else _find_last_index(first, text, second_start)
+    if first_index is None or second_start is None:
         return None
-    text_between = text[first_index + len(first) : second_index]
-    text_behind = text[second_index + len(second) :]
-    return f"{text[:first_index]}{second}{text_between}{first}{text_behind}"
+    text_between = text[first_index + len(first) : second_start]
+    text_after = text[second_start + len(second) :]
+    return f"{text[:first_index]}{second}{text_between}{first}{text_after}"
 
 
-def _last_place(part: str, text: str, end: int) -> int | None:
+def _find_last_index(part: str, text: str, end: int) -> int | None:
     """Return where a part begins that has the whole of its lines and ends before `end`; None if it is not there."""
-    pattern = rf"(?<![^\n])(?={re.escape(part)}(?:\n|\Z))" if part else _BLANK_LINE
+    pattern = rf"(?<![^\n])(?={re.escape(part)}(?:\n|\Z))" if part else _BLANK_LINE_PATTERN
     starts = (match.start() for match in re.finditer(pattern, text))
     return max((start for start in starts if start + len(part) <= end), default=None)
 
 
-def swap_response(response: Response) -> str | None:
+def swap_response_texts(response: Response) -> str | None:
     """Return the text of a response with the `first` and the `second` text of its data in each other's place.
 
     None if its data has no two such texts, or its text does not hold them in this order.
@@ -402,11 +411,11 @@ def swap_response(response: Response) -> str | None:
     return swap_texts(response.text, first, second)
 
 
-ExampleChoice = Literal["random", "similar"]
+ExampleChoiceMethod = Literal["random", "similar"]
 
 
 def order_examples(
-    choice: ExampleChoice, examples: Iterable[Example], query: str, seed: int
+    choice: ExampleChoiceMethod, examples: Iterable[Example], query: str, seed: int
 ) -> list[Example]:
     """Return examples in the order of the choice for a task's query, and of each item only the one that comes first.
 
@@ -419,9 +428,9 @@ def order_examples(
     - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
     if choice == "random":
-        ordered_examples = _shuffle(examples, seed, query)
+        ordered_examples = _shuffle_examples(examples, seed, query)
     else:
-        shuffled_examples = _shuffle(examples, seed)
+        shuffled_examples = _shuffle_examples(examples, seed)
         ordered_examples = sorted(
             shuffled_examples, key=lambda example: -fuzz.token_set_ratio(query, example.text)
         )
@@ -431,12 +440,12 @@ def order_examples(
     return list(by_item.values())
 
 
-def _shuffle(examples: Iterable[Example], *seed: int | str) -> list[Example]:
+def _shuffle_examples(examples: Iterable[Example], *seed: int | str) -> list[Example]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
 
 
-TARGET_PSEUDONYM = "reviewer 1"
+TARGET_REVIEWER_PSEUDONYM = "reviewer 1"
 """Pseudonym of the reviewer whose score is predicted; others are numbered in order of appearance."""
 
 
@@ -479,7 +488,7 @@ def choose_examples(
     if view.group is not None:
         groups.add(view.group)
     texts = [response.text]
-    swapped_text = swap_response(response) if history.has_pairs else None
+    swapped_text = swap_response_texts(response) if history.has_pairs else None
     if swapped_text is not None:
         texts.append(swapped_text)
     # texts may be rated under the task's id too
@@ -490,13 +499,13 @@ def choose_examples(
         if len(examples) == count:
             break
         reason = _leak_reason(candidate, names, groups, texts, history)
-        uses.append(example_use(candidate, reason))
+        uses.append(build_example_use(candidate, reason))
         if reason is None:
             examples.append(candidate)
     return ShownExamples(tuple(examples), tuple(uses))
 
 
-def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
+def build_example_use(example: Example, dropped: str | None = None) -> ExampleUse:
     return ExampleUse(
         item=example.key,
         reviewer=example.reviewer,
@@ -526,9 +535,9 @@ def _leak_reason(
     return None
 
 
-def as_shots(examples: Sequence[Example], target: str) -> tuple[ShownExample, ...]:
+def to_prompt_examples(examples: Sequence[Example], target: str) -> tuple[ShownExample, ...]:
     """Return examples in the form for the prompt, with pseudonyms for reviewers."""
-    names = {target: TARGET_PSEUDONYM}
+    names = {target: TARGET_REVIEWER_PSEUDONYM}
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
@@ -540,25 +549,25 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[ShownExample, ..
 
 
 # least similarity of two near texts: percentage of letters that are the same, in the same order
-MIN_SIMILARITY = 85.0
+MIN_SIMILARITY_PERCENT = 85.0
 # least share of the shorter text's n-grams that occur in the other, for the two to be near
-MIN_SHARED_NGRAMS = 0.6
+MIN_SHARED_NGRAM_SHARE = 0.6
 # lengths of n-grams; letters in scripts without spaces between words
 _WORDS_PER_NGRAM = 3
 _LETTERS_PER_NGRAM = 5
 # a shorter text has too few n-grams for their share to be meaningful
-_MIN_WORDS = 8
-_LETTERS_PER_WORD = 2
-_MIN_LETTERS = 12  # a shorter text may occur in another by chance
+_MIN_WORDS_FOR_NGRAMS = 8
+_UNSPACED_LETTERS_PER_WORD = 2
+_MIN_CONTAINED_LETTERS = 12  # a shorter text may occur in another by chance
 
-_LATIN_LOOKALIKES = str.maketrans(
+_LATIN_LETTER_BY_LOOKALIKE = str.maketrans(
     "авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx"
 )
 """Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
-_COMBINING_MARKS = re2.compile(r"\p{M}+")
+_COMBINING_MARKS_PATTERN = re2.compile(r"\p{M}+")
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED_SCRIPTS = re.compile(
+_UNSPACED_SCRIPTS_PATTERN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -571,8 +580,8 @@ class NormalizedText:
     def __init__(self, text: str) -> None:
         normalized_text = fold_text(text)
         if not normalized_text.isascii():
-            normalized_text = str(_COMBINING_MARKS.sub("", normalized_text)).translate(
-                _LATIN_LOOKALIKES
+            normalized_text = str(_COMBINING_MARKS_PATTERN.sub("", normalized_text)).translate(
+                _LATIN_LETTER_BY_LOOKALIKE
             )
         self._normalized = normalized_text
         self.letters = "".join(_WORD.findall(normalized_text))
@@ -581,34 +590,41 @@ class NormalizedText:
     @cached_property
     def ngrams(self) -> frozenset[str]:
         """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
-        words = _WORD.findall(_UNSPACED_SCRIPTS.sub(" ", self._normalized))
-        letters = "".join(_UNSPACED_SCRIPTS.findall(self.letters))
-        if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
+        words = _WORD.findall(_UNSPACED_SCRIPTS_PATTERN.sub(" ", self._normalized))
+        letters = "".join(_UNSPACED_SCRIPTS_PATTERN.findall(self.letters))
+        if len(words) + len(letters) / _UNSPACED_LETTERS_PER_WORD < _MIN_WORDS_FOR_NGRAMS:
             return frozenset()
-        word_ngrams = map(" ".join, _runs(words, _WORDS_PER_NGRAM))
-        return frozenset(chain(word_ngrams, _runs(letters, _LETTERS_PER_NGRAM)))
+        word_ngrams = map(" ".join, _iter_windows(words, _WORDS_PER_NGRAM))
+        return frozenset(chain(word_ngrams, _iter_windows(letters, _LETTERS_PER_NGRAM)))
 
     def is_near(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
-        if self.letters == other.letters or self._is_within(other) or other._is_within(self):
+        if (
+            self.letters == other.letters
+            or self._is_contained_in(other)
+            or other._is_contained_in(self)
+        ):
             return True
-        shorter_length = min(len(self.ngrams), len(other.ngrams))
-        if shorter_length and len(self.ngrams & other.ngrams) >= MIN_SHARED_NGRAMS * shorter_length:
+        smaller_ngram_count = min(len(self.ngrams), len(other.ngrams))
+        if (
+            smaller_ngram_count
+            and len(self.ngrams & other.ngrams) >= MIN_SHARED_NGRAM_SHARE * smaller_ngram_count
+        ):
             return True
-        return fuzz.ratio(self.letters, other.letters, score_cutoff=MIN_SIMILARITY) > 0
+        return fuzz.ratio(self.letters, other.letters, score_cutoff=MIN_SIMILARITY_PERCENT) > 0
 
-    def _is_within(self, other: "NormalizedText") -> bool:
-        return len(self.letters) >= _MIN_LETTERS and self.letters in other.letters
+    def _is_contained_in(self, other: "NormalizedText") -> bool:
+        return len(self.letters) >= _MIN_CONTAINED_LETTERS and self.letters in other.letters
 
 
-def _runs(sequence: S, length: int) -> Iterator[S]:
+def _iter_windows(sequence: S, length: int) -> Iterator[S]:
     return (sequence[start : start + length] for start in range(len(sequence) - length + 1))
 
 
 def is_near_duplicate(first: str, second: str) -> bool:
     """Return True if two texts are nearly the same; the function is symmetric."""
-    return first == second or _normalize(first).is_near(_normalize(second))
+    return first == second or _normalize_text(first).is_near(_normalize_text(second))
 
 
 # a text is compared with many examples, and they with many texts
-_normalize = lru_cache(maxsize=512)(NormalizedText)
+_normalize_text = lru_cache(maxsize=512)(NormalizedText)

@@ -35,9 +35,9 @@ from jurygraph.decision.combiners import (
     weighted_mean,
 )
 from jurygraph.errors import PlanError
-from jurygraph.messages import did_you_mean, format_plain, join_names, quote
+from jurygraph.messages import did_you_mean, format_number_for_sentence, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import ParamsModel, Unit
+from jurygraph.schema.frozen_model import ParamsModel, UnitInterval
 from jurygraph.schema.rating import Confusions, Label
 
 
@@ -59,12 +59,12 @@ class Panel(Mean):
             for name, matrix in matrices.items()
         }
         value, has_score = input_means(judged)
-        distance = np.abs(value[:, :, None] - value[:, None, :])
-        are_others = ~np.eye(len(matrices), dtype=np.bool_)
-        is_pair = has_score[:, :, None] & has_score[:, None, :] & are_others
+        score_distances = np.abs(value[:, :, None] - value[:, None, :])
+        is_other_judge = ~np.eye(len(matrices), dtype=np.bool_)
+        is_pair = has_score[:, :, None] & has_score[:, None, :] & is_other_judge
         # Each pair is there twice, [i,j] and [j,i], among the pairs and among their distances alike.
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
-        distances = aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
+        distances = aggregation.total(aggregation.total(np.where(is_pair, score_distances, 0.0)))
         lowest = np.where(has_score, value, 1.0).min(axis=1)
         diagnostics = {
             "disagreement": distances / np.maximum(pairs, 1.0),
@@ -75,7 +75,8 @@ class Panel(Mean):
         return Component(mean.value, mean.present, parts, diagnostics)
 
 
-MAX_CASES = 1000  # most combinations of missing votes that are enumerated; beyond it, the worst level counts
+# most combinations of missing votes that are enumerated; beyond it, the worst level counts
+MAX_VOTE_COMBINATIONS = 1000
 
 
 class PanelVotes:
@@ -87,7 +88,7 @@ class PanelVotes:
     """
 
     def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
-        self.levels = level_values(params)
+        self.levels = read_level_values(params)
         size = len(self.levels)
         judges = params.get("judges")
         self._counts_votes = judges is None
@@ -106,20 +107,20 @@ class PanelVotes:
         self.cast: Bools = self.live & judged
         self.missing: Bools = self.live & ~self.cast
         filled_values = np.hstack([matrix.value for matrix in matrices.values()])
-        self._level = nearest_level(filled_values, self.levels)
+        self._level = nearest_level_index(filled_values, self.levels)
         self._high: Bools = self.missing & (filled_values >= 0.5)
         self._low: Bools = self.missing & ~self._high
         self._cases: dict[tuple[str, ...], Floats] = {}
 
     def posterior(self) -> Floats:
         """Return the probability of each level, [R,K], given the votes that were cast."""
-        return self._probabilities(self._evidence())
+        return self._to_probabilities(self._evidence())
 
     def expected_level(self, posterior: Floats) -> Floats:
         """Return the mean level, [...], of a posterior [...,K]."""
         return np.asarray(aggregation.total(posterior * self.levels))
 
-    def worst_case(self, posterior: Floats) -> Floats:
+    def worst_case_values(self, posterior: Floats) -> Floats:
         """Return the value of each response, [R], if its missing votes were as bad as they could be.
 
         Missing votes that are filled with 0 minimize the value that those filled with 1 maximize. `posterior` [R,K] is
@@ -134,33 +135,36 @@ class PanelVotes:
         # a row without a vote cast, whose missing votes are all filled alike, has that fill already
         is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
         for row in np.flatnonzero(is_open):
-            judges_filled_low = self._judges_at(self._low[row])
-            judges_assumed_high = self._judges_at(self._high[row])
+            judges_filled_low = self._judges_of_columns(self._low[row])
+            judges_filled_high = self._judges_of_columns(self._high[row])
             if (
-                self._count_cases(judges_filled_low) * self._count_cases(judges_assumed_high)
-                > MAX_CASES
+                self._count_vote_combinations(judges_filled_low)
+                * self._count_vote_combinations(judges_filled_high)
+                > MAX_VOTE_COMBINATIONS
             ):
                 worst_value[row] = self.levels[0] if judges_filled_low else self.levels[-1]
                 continue
-            with_low = self._combine(evidence[row], self._evidence_of_cases(judges_filled_low))
-            combined = self._combine(
-                with_low[:, None], self._evidence_of_cases(judges_assumed_high)
+            evidence_with_low_votes = self._combine(
+                evidence[row], self._evidence_of_combinations(judges_filled_low)
             )
-            levels = self.expected_level(self._probabilities(combined))
+            combined_evidence = self._combine(
+                evidence_with_low_votes[:, None], self._evidence_of_combinations(judges_filled_high)
+            )
+            levels = self.expected_level(self._to_probabilities(combined_evidence))
             worst_value[row] = levels.max(axis=1).min()
         return worst_value
 
-    def _judges_at(self, columns: Bools) -> tuple[str, ...]:
+    def _judges_of_columns(self, columns: Bools) -> tuple[str, ...]:
         return tuple(self._judge_names[column] for column in np.flatnonzero(columns))
 
-    def _count_cases(self, judges: Sequence[str]) -> int:
+    def _count_vote_combinations(self, judges: Sequence[str]) -> int:
         """Count the combinations of votes of these judges; votes of the same judge have no order."""
         ways = 1
         for votes in Counter(judges).values():
             ways *= comb(votes + len(self.levels) - 1, votes)
         return ways
 
-    def _evidence_of_cases(self, judges: tuple[str, ...]) -> Floats:
+    def _evidence_of_combinations(self, judges: tuple[str, ...]) -> Floats:
         """Return the evidence of each combination of votes of these judges, [C,K]."""
         if judges in self._cases:
             return self._cases[judges]
@@ -168,9 +172,9 @@ class PanelVotes:
         no_evidence = np.full((1, size), 0.0 if self._counts_votes else 1.0)
         cases = no_evidence
         for judge, votes in Counter(judges).items():
-            combinations = list(combinations_with_replacement(range(size), votes))
+            vote_combinations = list(combinations_with_replacement(range(size), votes))
             evidence = no_evidence
-            for levels in np.array(combinations).T:
+            for levels in np.array(vote_combinations).T:
                 evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
             # every case so far with every combination of this judge's votes
             cases = self._combine(cases[:, None], evidence[None]).reshape(-1, size)
@@ -182,45 +186,45 @@ class PanelVotes:
         evidence = np.tile(self._prior, (len(self.cast), 1))
         for column, judge in enumerate(self._judge_names):
             votes = self._level[:, column]
-            updated = self._combine(evidence, self._evidence_of_vote[judge][votes])
+            updated_evidence = self._combine(evidence, self._evidence_of_vote[judge][votes])
             # After each vote: the product of many small probabilities would underflow, and no level would be left.
             if not self._counts_votes:
-                updated = _normalize(updated)
-            evidence = np.where(self.cast[:, column, None], updated, evidence)
+                updated_evidence = _normalize_shares(updated_evidence)
+            evidence = np.where(self.cast[:, column, None], updated_evidence, evidence)
         return evidence
 
-    def _probabilities(self, evidence: Floats) -> Floats:
+    def _to_probabilities(self, evidence: Floats) -> Floats:
         """Return the levels' probabilities, [...,K]; without confusion matrices, uniform over those with most votes."""
         if self._counts_votes:
             evidence = np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0)
-        return _normalize(evidence)
+        return _normalize_shares(evidence)
 
 
-def level_values(params: Mapping[str, Any]) -> Floats:
+def read_level_values(params: Mapping[str, Any]) -> Floats:
     """Return the values of the classes, increasing, [K], from the params of a plan."""
     return np.array(params["levels"], dtype=np.float64)
 
 
-def nearest_level(value: Floats, levels: Floats) -> Ints:
+def nearest_level_index(value: Floats, levels: Floats) -> Ints:
     """Return the index of the level nearest to each value; the lower one of two at equal distance."""
-    middles = (levels[1:] + levels[:-1]) / 2.0
-    return np.searchsorted(middles, value, side="left")
+    level_midpoints = (levels[1:] + levels[:-1]) / 2.0
+    return np.searchsorted(level_midpoints, value, side="left")
 
 
-def _normalize(shares: Floats) -> Floats:
+def _normalize_shares(shares: Floats) -> Floats:
     """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
     size = np.asarray(aggregation.total(shares))[..., None]
     normalized_shares = shares / np.where(size > 0.0, size, 1.0)
     return np.where(size > 0.0, normalized_shares, 1.0 / shares.shape[-1])
 
 
-def _require_rising(levels: tuple[float, ...]) -> tuple[float, ...]:
+def _require_rising_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
     if sorted(set(levels)) != list(levels):
         raise ValueError("do not rise; write them from low to high, each once")
     return levels
 
 
-def _check_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions:
+def _check_confusions_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions:
     """Return confusions whose digest, if it is given, is that of the rest."""
     if isinstance(value, str):
         raise ValueError(f"names {quote(value)}, which was not read; write the content of the file")
@@ -250,11 +254,11 @@ class ConsensusOfJudges(Combiner):
     """
 
     class Params(ParamsModel):
-        levels: Annotated[tuple[Unit, ...], AfterValidator(_require_rising)] | None = Field(
-            None, min_length=2
-        )
+        levels: (
+            Annotated[tuple[UnitInterval, ...], AfterValidator(_require_rising_levels)] | None
+        ) = Field(None, min_length=2)
         """The values of the classes, rising in [0, 1]; 0 and 1 unless the confusions have other classes."""
-        confusions: Annotated[Confusions, WrapValidator(_check_digest)] | None = None
+        confusions: Annotated[Confusions, WrapValidator(_check_confusions_digest)] | None = None
         """The judges' learned confusions: a file, or its content. Without, the majority counts."""
 
     name = "consensus"
@@ -286,7 +290,7 @@ class ConsensusOfJudges(Combiner):
         self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
     ) -> Sequence[str]:
         fused = ["the mean over reviewers, who count alike"] if self.part_inputs(params) else []
-        levels = " and ".join(map(format_plain, params["levels"]))
+        levels = " and ".join(map(format_number_for_sentence, params["levels"]))
         votes = f"each vote rounded to the nearest of {levels}"
         if is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
             return [f"{votes}; missing votes count as the worst level", *fused]
@@ -297,11 +301,13 @@ class ConsensusOfJudges(Combiner):
             rule = f"given how often each judge errs ({source})"
         if fused:
             return [f"{votes}; of each reviewer the sum of level × probability {rule}", *fused]
-        summands = []
+        summand_texts = []
         for level in params["levels"]:
             probability = diagnostics.get(f"p({level:g})", 0.0)
-            summands.append(f"{format_plain(level)} × {format_plain(probability)}")
-        return [f"{votes}; {' + '.join(summands)}, level × probability {rule}"]
+            summand_texts.append(
+                f"{format_number_for_sentence(level)} × {format_number_for_sentence(probability)}"
+            )
+        return [f"{votes}; {' + '.join(summand_texts)}, level × probability {rule}"]
 
     def arrange_inputs(
         self,
@@ -309,12 +315,12 @@ class ConsensusOfJudges(Combiner):
         reviewers: Mapping[str, str | None],
         params: Mapping[str, Any],
     ) -> dict[str, ComponentInput]:
-        arranged = dict[str, ComponentInput]()
+        arranged_inputs = dict[str, ComponentInput]()
         for key, judge in inputs.items():
             weights = dict(zip(judge.questions, judge.weights, strict=True))
             for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
                 name = key if reviewer is None else f"{key}@{reviewer}"
-                if name in arranged or name in reviewers.values():
+                if name in arranged_inputs or name in reviewers.values():
                     raise PlanError(
                         f"input {name!r} has the name of a reviewer, or of a judge of one; rename it"
                     )
@@ -323,8 +329,8 @@ class ConsensusOfJudges(Combiner):
                     "weights": (weights[question],),
                     "reviewer": reviewer,
                 }
-                arranged[name] = judge.model_copy(update=split)
-        return arranged
+                arranged_inputs[name] = judge.model_copy(update=split)
+        return arranged_inputs
 
     def freeze(
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
@@ -342,47 +348,54 @@ class ConsensusOfJudges(Combiner):
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
         frozen_params: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
-        panels = _panels_of(inputs)
+        panels = _panel_inputs_by_reviewer(inputs)
         if panels:
             frozen_params["panels"] = panels
         if confusions is not None:
             frozen_params["prior"] = list(confusions.prior)
-            frozen_params["judges"] = _matrices_of(inputs, confusions)
+            frozen_params["judges"] = _find_confusion_matrices(inputs, confusions)
             frozen_params["confusions"] = confusions.digest
         return frozen_params
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         panels = self.part_inputs(params)
         if not panels:
-            panel_votes = _fuse_votes(matrices, params)
+            panel_component = _fuse_votes(matrices, params)
             means = {name: matrix.mean()[0] for name, matrix in matrices.items()}
-            return replace(panel_votes, parts=means)
-        by_reviewer: list[Component] = []
+            return replace(panel_component, parts=means)
+        reviewer_components: list[Component] = []
         parts: dict[str, Floats] = {}
         diagnostics: dict[str, Floats] = {}
         for reviewer, names in panels.items():
-            panel_votes = _fuse_votes({name: matrices[name] for name in names}, params)
-            by_reviewer.append(panel_votes)
-            parts[reviewer] = np.where(panel_votes.present, panel_votes.value, np.nan)
-            for figure, numbers in panel_votes.diagnostics.items():
+            panel_component = _fuse_votes({name: matrices[name] for name in names}, params)
+            reviewer_components.append(panel_component)
+            parts[reviewer] = np.where(panel_component.present, panel_component.value, np.nan)
+            for figure, numbers in panel_component.diagnostics.items():
                 diagnostics[f"{figure} of {reviewer}"] = numbers
-        values = np.stack([panel_votes.value for panel_votes in by_reviewer], axis=1)
-        present = np.stack([panel_votes.present for panel_votes in by_reviewer], axis=1)
+        values = np.stack(
+            [panel_component.value for panel_component in reviewer_components], axis=1
+        )
+        present = np.stack(
+            [panel_component.present for panel_component in reviewer_components], axis=1
+        )
         weights = np.where(present, 1.0, 0.0)
         return Component(*weighted_mean(values, weights), parts, diagnostics)
 
 
-def _panels_of(inputs: Mapping[str, ComponentInput]) -> dict[str, list[str]]:
+def _panel_inputs_by_reviewer(inputs: Mapping[str, ComponentInput]) -> dict[str, list[str]]:
     """Return the inputs that vote on each reviewer, in order of reviewers; empty if none predicts one."""
     reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
     panels = {}
     for reviewer in sorted(reviewers):
-        voters = (reviewer, None)  # whoever predicts nobody in particular votes in every panel
-        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in voters]
+        voting_reviewers = (
+            reviewer,
+            None,
+        )  # whoever predicts nobody in particular votes in every panel
+        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in voting_reviewers]
     return panels
 
 
-def _matrices_of(
+def _find_confusion_matrices(
     inputs: Mapping[str, ComponentInput], confusions: Confusions
 ) -> dict[str, list[list[float]]]:
     """Return the confusion matrix of the judge of each input. Raises PlanError for a judge without one."""
@@ -402,17 +415,20 @@ def _question_by_reviewer(
     key: str, judge: ComponentInput, reviewers: Mapping[str, str | None]
 ) -> dict[str | None, str]:
     """Return the question of an input by the reviewer whom it predicts. Raises PlanError for two about the same one."""
-    by_reviewer: dict[str | None, str] = {}
+    question_by_reviewer: dict[str | None, str] = {}
     for question in judge.questions:
         reviewer = reviewers[question]
-        other = by_reviewer.setdefault(reviewer, question)
+        other = question_by_reviewer.setdefault(reviewer, question)
         if other != question:
-            whom = "the same response" if reviewer is None else f"what {reviewer!r} would say"
+            prediction_text = (
+                "the same response" if reviewer is None else f"what {reviewer!r} would say"
+            )
             raise PlanError(
-                f"input {key!r} asks {other!r} and {question!r} about {whom}, and the votes of a consensus are on one "
+                f"input {key!r} asks {other!r} and {question!r} about {prediction_text}, and the votes "
+                "of a consensus are on one "
                 "question; name one of them by its id"
             )
-    return by_reviewer
+    return question_by_reviewer
 
 
 def judge_name(key: str, reviewer: str | None) -> str:
@@ -426,7 +442,7 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
     posterior = votes.posterior()
     has_vote = votes.cast.any(axis=1)
     is_open = votes.missing.any(axis=1)
-    value = np.where(is_open, votes.worst_case(posterior), votes.expected_level(posterior))
+    value = np.where(is_open, votes.worst_case_values(posterior), votes.expected_level(posterior))
     diagnostics = {}
     for index, level in enumerate(params["levels"]):
         diagnostics[f"p({level:g})"] = np.where(has_vote, posterior[:, index], np.nan)
@@ -439,8 +455,8 @@ def _resolve_levels(
 ) -> list[float]:
     """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""
     classes: Sequence[Any] = (0, 1) if confusions is None else confusions.classes
-    are_units = all(type(value) in (int, float) and 0 <= value <= 1 for value in classes)
-    class_values = [float(label) for label in classes] if are_units else None
+    are_in_unit_interval = all(type(value) in (int, float) and 0 <= value <= 1 for value in classes)
+    class_values = [float(label) for label in classes] if are_in_unit_interval else None
     if class_values is not None and class_values != sorted(class_values):
         raise PlanError(
             f"params.confusions: the classes {list(classes)} do not rise; name them from low to high"

@@ -16,12 +16,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.roles import (
-    Claim,
+    ClaimWithQuotes,
     EvaluatorInput,
     Finding,
-    Measurement,
-    Quotes,
-    Reason,
+    JudgedValue,
+    QuoteTexts,
+    ReasonText,
     SingleCallEvaluator,
     judge_findings,
     shared_prompt_variables,
@@ -30,7 +30,7 @@ from jurygraph.judges.criteria import rotate
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, ParamsModel, Unit
+from jurygraph.schema.frozen_model import Flag, ParamsModel, UnitInterval
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -89,14 +89,18 @@ class ScoringProtocol(SingleCallEvaluator):
         shift = inputs.sample if self.settings.rotate else 0
         people = rotate(inputs.task.people, shift)
         reply_model: type[Any] = self.reply_model(people)
-        room = TOKENS_PER_REASON * self.max_reasons(people)
+        max_reply_tokens = TOKENS_PER_REASON * self.max_reasons(people)
         variables = {
             **shared_prompt_variables(inputs),
-            "people": named_people(people),
+            "people": people_for_prompt(people),
             **self.prompt_variables(people),
         }
         request = client.request(
-            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room
+            self._prompt,
+            reply_model,
+            variables,
+            sample=inputs.sample,
+            max_reply_tokens=max_reply_tokens,
         )
 
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
@@ -111,14 +115,14 @@ class ScoringProtocol(SingleCallEvaluator):
         return await judge_findings(client, request, reply_model, response, subjects, find)
 
 
-_PERSON_PSEUDONYM = re.compile(r"\bperson_([1-9]\d{0,5})\b")
+_PERSON_PSEUDONYM_PATTERN = re.compile(r"\bperson_([1-9]\d{0,5})\b")
 
 
 def person_names(number: int) -> tuple[str, ...]:
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
-def named_people(people: People) -> list[dict[str, str]]:
+def people_for_prompt(people: People) -> list[dict[str, str]]:
     """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
     people_entries = []
     for name, person in zip(person_names(len(people)), people, strict=True):
@@ -127,11 +131,11 @@ def named_people(people: People) -> list[dict[str, str]]:
 
 
 def restore_ids(reason: str, people: People) -> str:
-    def restore(match: re.Match[str]) -> str:
+    def restore_id(match: re.Match[str]) -> str:
         number = int(match[1])
         return people[number - 1].id if number <= len(people) else match[0]
 
-    return _PERSON_PSEUDONYM.sub(restore, reason)
+    return _PERSON_PSEUDONYM_PATTERN.sub(restore_id, reason)
 
 
 def _lines(stakeholder: Stakeholder) -> Iterator[str]:
@@ -147,7 +151,7 @@ def _lines(stakeholder: Stakeholder) -> Iterator[str]:
 LOWEST_SCORE = 1.0
 HIGHEST_SCORE = 10.0
 
-ScoreToTen = Annotated[
+ScoreFromOneToTen = Annotated[
     float, Field(strict=True, ge=LOWEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)
 ]
 
@@ -156,12 +160,12 @@ ScoreToTen = Annotated[
 
 
 class GroundsReply(FrozenModel):  # the reason and its quotations, which come before the decision
-    reason: Reason
-    quotes: Quotes
+    reason: ReasonText
+    quotes: QuoteTexts
 
 
 class RatingReply(GroundsReply):
-    value: ScoreToTen
+    value: ScoreFromOneToTen
 
 
 class ItemReply(GroundsReply):
@@ -177,22 +181,24 @@ def rating(
     value: float,
     reason: str,
     quotes: Sequence[str],
-    claims: Sequence[Claim] = (),
+    claims: Sequence[ClaimWithQuotes] = (),
     name: str = "value",
 ) -> Finding:
     """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
     score = (value - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
-    measurement = Measurement(score, native=value, scale=(LOWEST_SCORE, HIGHEST_SCORE))
+    measurement = JudgedValue(score, native=value, scale=(LOWEST_SCORE, HIGHEST_SCORE))
     all_claims = list(claims)
     if value > LOWEST_SCORE:
-        all_claims.append(Claim(f"a {name} of {value:g}", quotes))
+        all_claims.append(ClaimWithQuotes(f"a {name} of {value:g}", quotes))
     return Finding(path, measurement, reason, quotes, all_claims)
 
 
 OVERALL_ASPECT = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (ScoreToTen, ...)}
-_DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
+_DIRECT_REPLY_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {
+    "value": (ScoreFromOneToTen, ...)
+}
+_DIRECT_REPLY_MODEL = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_REPLY_FIELDS)
 
 
 class DirectProtocol(ScoringProtocol):
@@ -208,7 +214,7 @@ class DirectProtocol(ScoringProtocol):
         return (OVERALL_ASPECT,)
 
     def reply_model(self, people: People) -> type[FrozenModel]:
-        return _DIRECT_REPLY
+        return _DIRECT_REPLY_MODEL
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         quotes: list[str] = []
@@ -219,7 +225,7 @@ class DirectProtocol(ScoringProtocol):
             quotes += answer.quotes
             reasons.append(f"{aspect} {_describe_constraint(answer)}")
             if answer.held:
-                claims.append(Claim(f"{aspect} held", answer.quotes))
+                claims.append(ClaimWithQuotes(f"{aspect} held", answer.quotes))
         reason = "; ".join(reasons)
         return {OVERALL_ASPECT: rating(OVERALL_ASPECT, reply.value, reason, quotes, claims)}
 
@@ -227,7 +233,7 @@ class DirectProtocol(ScoringProtocol):
         return len(ASPECTS)
 
 
-DIMENSIONS: Mapping[str, float] = {
+WEIGHT_BY_DIMENSION: Mapping[str, float] = {
     "constraint_satisfaction": 0.30,
     "information_credibility": 0.25,
     "timeline_feasibility": 0.20,
@@ -236,8 +242,10 @@ DIMENSIONS: Mapping[str, float] = {
 }
 """The dimensions and their weights α_d (Table 8)."""
 
-_DIMENSION_REPLY_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
-_DIMENSIONS_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_DIMENSION_REPLY_FIELDS)
+_DIMENSION_REPLY_FIELDS: Any = dict.fromkeys(WEIGHT_BY_DIMENSION, (RatingReply, ...))
+_DIMENSIONS_REPLY_MODEL = create_model(
+    "VerdictsReply", __base__=FrozenModel, **_DIMENSION_REPLY_FIELDS
+)
 
 
 class RubricProtocol(ScoringProtocol):
@@ -245,22 +253,22 @@ class RubricProtocol(ScoringProtocol):
 
     name = "protocols.rubric"
     prompt_name = "dimensions"
-    shares = DIMENSIONS
+    shares = WEIGHT_BY_DIMENSION
 
     def reply_model(self, people: People) -> type[FrozenModel]:
-        return _DIMENSIONS_REPLY
+        return _DIMENSIONS_REPLY_MODEL
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         findings = {}
-        for dimension in DIMENSIONS:
+        for dimension in WEIGHT_BY_DIMENSION:
             answer: RatingReply = getattr(reply, dimension)
             findings[dimension] = rating(dimension, answer.value, answer.reason, answer.quotes)
         return findings
 
 
-WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
+WEIGHT_BY_CATEGORY: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
 """Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
-ITEMS_BY_CATEGORY: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
+ITEM_COUNT_BY_CATEGORY: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
 """Number of items of a category, of A for each person.
 
 The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
@@ -276,20 +284,20 @@ class ChecklistProtocol(ScoringProtocol):
 
     name = "protocols.checklist"
     prompt_name = "verification"
-    shares = WEIGHTS
+    shares = WEIGHT_BY_CATEGORY
 
     def subjects(self, people: People) -> Sequence[str]:
-        return tuple(_items(people))
+        return tuple(_item_path_by_subject(people))
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _checklist_reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         findings = {}
-        for subject, path in _items(people).items():
+        for subject, path in _item_path_by_subject(people).items():
             item: ItemReply = attrgetter(path)(reply)
-            measurement = None if item.met is None else Measurement(float(item.met), item.met)
-            claims = [Claim("met", item.quotes)] if item.met else []
+            measurement = None if item.met is None else JudgedValue(float(item.met), item.met)
+            claims = [ClaimWithQuotes("met", item.quotes)] if item.met else []
             findings[subject] = Finding(path, measurement, item.reason, item.quotes, claims)
         return findings
 
@@ -297,11 +305,11 @@ class ChecklistProtocol(ScoringProtocol):
         return {"names": person_names(len(people))}
 
 
-def _items(people: People) -> dict[str, str]:
+def _item_path_by_subject(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     items = {}
     for person, name in zip(people, person_names(len(people)), strict=True):
-        for number, field in _fields("A"):
+        for number, field in _item_fields_of_categories("A"):
             items[f"A/{person.id}/{number}"] = f"{name}.{field}"
     for number, field in _shared_fields(len(people)):
         items[f"{field[0]}/{number}"] = field
@@ -310,20 +318,20 @@ def _items(people: People) -> dict[str, str]:
 
 def _shared_fields(people: int) -> list[tuple[int, str]]:
     """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
-    return _fields("BCDE" if people else "BCE")
+    return _item_fields_of_categories("BCDE" if people else "BCE")
 
 
-def _fields(categories: str) -> list[tuple[int, str]]:
+def _item_fields_of_categories(category_letters: str) -> list[tuple[int, str]]:
     fields = []
-    for category in categories:
-        for number in range(1, ITEMS_BY_CATEGORY[category] + 1):
+    for category in category_letters:
+        for number in range(1, ITEM_COUNT_BY_CATEGORY[category] + 1):
             fields.append((number, f"{category}{number}"))
     return fields
 
 
 @lru_cache(maxsize=64)
 def _checklist_reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = {field: (ItemReply, ...) for _, field in _fields("A")}
+    item_fields: Any = {field: (ItemReply, ...) for _, field in _item_fields_of_categories("A")}
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
     fields |= {field: (ItemReply, ...) for _, field in _shared_fields(people)}
@@ -333,11 +341,13 @@ def _checklist_reply_model(people: int) -> type[FrozenModel]:
 UTILITY_SUBJECT = "utility"
 WEIGHT_SUBJECT = "weight"
 # a sum of 0.97 is less than that in floats
-_SUM_TOLERANCE = 0.02 + 1e-9
-_WEIGHT_TOLERANCE = 0.005
+_WEIGHT_SUM_TOLERANCE = 0.02 + 1e-9
+_TOLERANCE_PER_WEIGHT = 0.005
 """Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
-_MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
-_TYPICAL_CONSTRAINTS = 6  # number of constraints in a reply about a person with a profile alone
+_MAX_CONSTRAINTS_PER_KIND = 32  # most constraints of one kind in a reply about one person
+_TYPICAL_CONSTRAINT_COUNT = (
+    6  # number of constraints in a reply about a person with a profile alone
+)
 
 
 # No docstrings: they would be part of the schema in the prompt.
@@ -345,26 +355,28 @@ _TYPICAL_CONSTRAINTS = 6  # number of constraints in a reply about a person with
 
 class ConstraintReply(FrozenModel):
     constraint: Annotated[str, Field(max_length=500)]
-    reason: Reason
-    quotes: Quotes
+    reason: ReasonText
+    quotes: QuoteTexts
     held: Flag
 
 
 class PersonReply(FrozenModel):
-    hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
-    soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS_PER_KIND)]
+    soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS_PER_KIND)]
     credibility: GroundsReply
-    utility: ScoreToTen
+    utility: ScoreFromOneToTen
 
 
 class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for each person, by name
-    reason: Reason
+    reason: ReasonText
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> "WeightsReply":
         weights = _weights_by_name(self)
         total = math.fsum(weights.values())
-        if total == 0 or abs(total - 1.0) > _SUM_TOLERANCE + _WEIGHT_TOLERANCE * len(weights):
+        if total == 0 or abs(total - 1.0) > _WEIGHT_SUM_TOLERANCE + _TOLERANCE_PER_WEIGHT * len(
+            weights
+        ):
             raise ValueError(f"the weights sum to {total:g}: choose weights that sum to 1")
         return self
 
@@ -401,7 +413,7 @@ class _DecomposedProtocol(ScoringProtocol):
     def max_reasons(self, people: People) -> int:
         number = 1
         for person in people:
-            number += max(_TYPICAL_CONSTRAINTS, len(person.constraints)) + 1
+            number += max(_TYPICAL_CONSTRAINT_COUNT, len(person.constraints)) + 1
         return number
 
 
@@ -424,7 +436,7 @@ class UniformProtocol(_DecomposedProtocol):
 @lru_cache(maxsize=64)
 def _decomposed_reply_model(people: int) -> type[FrozenModel]:
     names = person_names(people)
-    shares: Any = dict.fromkeys(names, (Unit, ...))
+    shares: Any = dict.fromkeys(names, (UnitInterval, ...))
     weights = create_model("WeightsReply", __base__=WeightsReply, **shares)
     fields: Any = dict.fromkeys(names, (PersonReply, ...)) | {"weights": (weights, ...)}
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
@@ -446,7 +458,7 @@ def _finding_on_utility(name: str, reply: Any) -> Finding:
             label = f"{kind} {number}"
             reasons.append(f"{label} ({constraint.constraint}) {_describe_constraint(constraint)}")
             if constraint.held:
-                claims.append(Claim(f"{label} held", constraint.quotes))
+                claims.append(ClaimWithQuotes(f"{label} held", constraint.quotes))
     quotes += person.credibility.quotes
     reasons.append(f"credibility: {person.credibility.reason}")
     return rating(name, person.utility, "; ".join(reasons), quotes, claims, "utility")
@@ -461,5 +473,5 @@ def _finding_on_weight(name: str, reply: Any) -> Finding:
     weights = _weights_by_name(reply.weights)
     weight = weights[name]
     share = weight / math.fsum(weights.values())
-    measurement = Measurement(share, native=weight, scale=(0.0, 1.0))
+    measurement = JudgedValue(share, native=weight, scale=(0.0, 1.0))
     return Finding(f"weights.{name}", measurement, reply.weights.reason)

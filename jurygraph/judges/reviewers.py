@@ -19,30 +19,30 @@ import numpy as np
 from pydantic import AfterValidator, Field, create_model, model_validator
 
 from jurygraph.agents.roles import (
-    Claim,
+    ClaimWithQuotes,
     Evaluator,
     EvaluatorInput,
     Finding,
-    Measurement,
-    Quotes,
-    Reason,
+    JudgedValue,
+    QuoteTexts,
+    ReasonText,
     shared_prompt_variables,
 )
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, InputError, PlanError
-from jurygraph.judges.criteria import Item, Profile, Scale, judge_items, sort_anchors
+from jurygraph.judges.criteria import Item, ReplyProfile, Scale, judge_items, sort_anchors
 from jurygraph.judges.examples import (
     Example,
-    ExampleChoice,
+    ExampleChoiceMethod,
     LoadedHistory,
     ReviewerHistory,
     ShownExamples,
-    as_shots,
+    build_example_use,
     candidate_examples,
     choose_examples,
-    example_use,
     order_examples,
-    swap_response,
+    swap_response_texts,
+    to_prompt_examples,
 )
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.models.request import Reply
@@ -64,12 +64,12 @@ from jurygraph.schema.frozen_model import (
     Id,
     Number,
     ParamsModel,
-    Positive,
     PositiveInt,
+    PositiveNumber,
 )
-from jurygraph.schema.task import query_text
+from jurygraph.schema.task import query_to_text
 from jurygraph.sources.config import read_config
-from jurygraph.sources.files import name_folders, validate_at
+from jurygraph.sources.files import searched_folders_text, validate_content
 from jurygraph.sources.sheets import SheetQuestion
 
 
@@ -105,15 +105,15 @@ class PredictionForm(Scale):
         if answer.value is None:
             return Finding(name, None, reason, quotes)
         native = float(answer.value)
-        low, high = self.scored_ends
+        low, high = self.score_range
         confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
-        measurement = Measurement(score, native=native, scale=(low, high), confidence=confidence)
-        claim = Claim(f"a value of {answer.value:g}", quotes)
+        measurement = JudgedValue(score, native=native, scale=(low, high), confidence=confidence)
+        claim = ClaimWithQuotes(f"a value of {answer.value:g}", quotes)
         return Finding(name, measurement, reason, quotes, [claim])
 
     @property
-    def scored_ends(self) -> tuple[float, float]:
+    def score_range(self) -> tuple[float, float]:
         """The lowest and the highest of its values that are scores."""
         step = self.step or 0.0
         low = self.low + step if self.low == self.exclusion else self.low
@@ -128,7 +128,7 @@ class PredictionForm(Scale):
 @lru_cache(maxsize=256)
 def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
 
-    def require_score(value: float) -> float:
+    def require_valid_score(value: float) -> float:
         if not form.is_valid_score(value):
             raise ValueError(
                 f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}"
@@ -140,18 +140,18 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     else:
         bounds: Any = Field(strict=True, ge=form.low, le=form.high)
-        value = Annotated[float, bounds, AfterValidator(require_score)]
+        value = Annotated[float, bounds, AfterValidator(require_valid_score)]
     confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
     fields: Any = {}
     if not compact:
-        fields["reason"] = (Reason, ...)
-        fields["quotes"] = (Quotes, ...)
+        fields["reason"] = (ReasonText, ...)
+        fields["quotes"] = (QuoteTexts, ...)
     fields["value"] = (value | None, ...)
     fields["confidence"] = (confidence | None, ...)
     return create_model("PredictionStated", __base__=_Prediction, **fields)
 
 
-ReadySet = Literal["ideas"]
+ReadySetName = Literal["ideas"]
 """Names of the ready sets of dimensions."""
 
 
@@ -166,10 +166,10 @@ class Dimension(FrozenModel):
 
     text: Id
     scale: tuple[Number, Number]
-    step: Positive | None = 1.0
+    step: PositiveNumber | None = 1.0
     anchors: dict[Id, str] = Field(default_factory=dict)
     above: dict[Id, Number] = Field(default_factory=dict, max_length=1)
-    share: Positive = 1.0
+    share: PositiveNumber = 1.0
     not_applicable: Number | None = None
 
     @model_validator(mode="after")
@@ -188,7 +188,7 @@ class Dimension(FrozenModel):
                 f"`not_applicable` {self.not_applicable:g} is not an end of a scale in steps; write {low:g} or "
                 f"{high:g}, with a step, or leave it out"
             )
-        lowest, highest = self.form.scored_ends
+        lowest, highest = self.form.score_range
         if not lowest < highest:
             raise ValueError(
                 f"`not_applicable` {self.not_applicable:g} leaves less than two scores; widen `scale`"
@@ -199,7 +199,7 @@ class Dimension(FrozenModel):
     def form(self) -> PredictionForm:
         return PredictionForm(*self.scale, self.step, self.not_applicable)
 
-    def mirror(self, score: float) -> float:
+    def mirror_score(self, score: float) -> float:
         """Return the score at the same distance from the other end of the scale."""
         return self.scale[0] + self.scale[1] - score
 
@@ -211,36 +211,40 @@ def _check_name(name: str) -> str:
 
 
 DimensionName = Annotated[str, AfterValidator(_check_name)]
-Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
+DimensionByName = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
 
 
 @lru_cache(maxsize=8)
-def load_ready_set(name: str) -> dict[str, Dimension]:
+def load_ready_dimensions(name: str) -> dict[str, Dimension]:
     """Return a ready set of dimensions, in the order in which people score them."""
     text = files("jurygraph.judges").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return {key: Dimension.model_validate(fields) for key, fields in tomllib.loads(text).items()}
 
 
-def check_screening(dimensions: Mapping[str, Dimension]) -> None:
+def check_screening_thresholds(dimensions: Mapping[str, Dimension]) -> None:
     """Raise ValueError for a threshold of an unknown dimension, or one that parts no scores."""
     for name, dimension in dimensions.items():
-        for screening, threshold in dimension.above.items():
-            if screening not in dimensions:
+        for screening_dimension, threshold in dimension.above.items():
+            if screening_dimension not in dimensions:
                 raise ValueError(
-                    f"`dimensions.{name}.above` there is no dimension {screening!r}; name one of them"
+                    f"`dimensions.{name}.above` there is no dimension {screening_dimension!r}; name one of them"
                 )
-            low, high = dimensions[screening].scale
+            low, high = dimensions[screening_dimension].scale
             if not low <= threshold < high:
                 raise ValueError(
-                    f"`dimensions.{name}.above` no score of {screening} is parted by {threshold:g}; write one from "
+                    f"`dimensions.{name}.above` no score of {screening_dimension} is parted by "
+                    f"{threshold:g}; write one from "
                     f"{low:g} on and below {high:g}"
                 )
 
 
-MIN_SPARES = 3
+MIN_SPARE_EXAMPLES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
-POOLS = ("own", "others")  # examples that may be shown: the reviewer's own and those of all others
+EXAMPLE_POOLS = (
+    "own",
+    "others",
+)  # examples that may be shown: the reviewer's own and those of all others
 
 
 class ReviewerJudge(Evaluator):
@@ -252,7 +256,7 @@ class ReviewerJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        dimensions: ReadySet | Dimensions
+        dimensions: ReadySetName | DimensionByName
         """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
         history: str | LoadedHistory | None = None
         """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""
@@ -262,7 +266,7 @@ class ReviewerJudge(Evaluator):
         """The history's names of the columns item, reviewer, score, dimension, domain, group, text and reason."""
         shots: Count = 5
         """Number of examples that a judge is shown."""
-        choice: ExampleChoice = "random"
+        choice: ExampleChoiceMethod = "random"
         """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
         reviewers rated is shown once."""
         seed: Count = 0
@@ -274,20 +278,20 @@ class ReviewerJudge(Evaluator):
         """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
         Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
         then, since they may name a position."""
-        profile: Profile = "full"
+        profile: ReplyProfile = "full"
         """`full`, or `compact` for fewer tokens."""
 
         @property
         def resolved_dimensions(self) -> dict[str, Dimension]:
             """The dimensions, in their own order."""
             dimensions = self.dimensions
-            return load_ready_set(dimensions) if isinstance(dimensions, str) else dimensions
+            return load_ready_dimensions(dimensions) if isinstance(dimensions, str) else dimensions
 
         @model_validator(mode="after")
         def _check_dimensions(self) -> Self:
             """Refuse thresholds that screen nothing, and a scale without a mirror image for `both_orders`."""
             dimensions = self.resolved_dimensions
-            check_screening(dimensions)
+            check_screening_thresholds(dimensions)
             if not self.both_orders:
                 return self
             for name, dimension in dimensions.items():
@@ -309,7 +313,7 @@ class ReviewerJudge(Evaluator):
     bounds_its_time = True
     settings: Params
     _example_pool: ClassVar[str] = ""
-    """The one of `POOLS` that its examples come from; empty for no examples."""
+    """The one of `EXAMPLE_POOLS` that its examples come from; empty for no examples."""
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
@@ -318,8 +322,8 @@ class ReviewerJudge(Evaluator):
         self._history = self._load_history() if shows_examples else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
-        example_version = load_prompt("example").full_version
-        self.version = f"2 prompt {self._prompt.full_version} example {example_version}"
+        example_prompt_version = load_prompt("example").full_version
+        self.version = f"2 prompt {self._prompt.full_version} example {example_prompt_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
     def _load_history(self) -> ReviewerHistory:
@@ -346,7 +350,9 @@ class ReviewerJudge(Evaluator):
                 history, texts, self.settings.columns, scales=scales, has_pairs=both_orders
             )
         except InputError as error:
-            missing = (name_folders(name, "the config") for name in (texts, history) if name)
+            missing = (
+                searched_folders_text(name, "the config") for name in (texts, history) if name
+            )
             raise InputError(f"{error}{next(filter(None, missing), '')}") from None
 
     @property
@@ -374,8 +380,8 @@ class ReviewerJudge(Evaluator):
 
     def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None
-        for screening, threshold in dimension.above.items():
-            question = self.question(view, screening).id
+        for screening_dimension, threshold in dimension.above.items():
+            question = self.question(view, screening_dimension).id
             when = Condition(
                 question=question, op=">", threshold=threshold, reduce="median", on="native"
             )
@@ -401,22 +407,25 @@ class ReviewerJudge(Evaluator):
         metadata_domain = view.metadata.get("domain")
         domain = None if metadata_domain is None else str(metadata_domain)
         examples = history.examples_by_pool(reviewer, dimension, domain)
-        query = query_text(view.query)
+        query = query_to_text(view.query)
         first = self.settings.seed
         count = self.settings.shots
         draws = {}
-        for pool in POOLS:
+        for pool in EXAMPLE_POOLS:
             candidates = candidate_examples(examples[pool], view, history)
             draws[pool] = [
                 order_examples(self.settings.choice, candidates, query, seed)
                 for seed in range(first, first + self.settings.samples)
             ]
             count = min(count, *map(len, draws[pool]))
-        kept = count + max(count, MIN_SPARES)
+        kept = count + max(count, MIN_SPARE_EXAMPLES)
         params: dict[str, Any] = {"count": count}
-        for pool in POOLS:
+        for pool in EXAMPLE_POOLS:
             params[pool] = [
-                [example_use(example).model_dump(mode="json") for example in drawn_examples[:kept]]
+                [
+                    build_example_use(example).model_dump(mode="json")
+                    for example in drawn_examples[:kept]
+                ]
                 for drawn_examples in draws[pool]
             ]
         params["relations"] = history.relations_digest[:16]
@@ -424,7 +433,7 @@ class ReviewerJudge(Evaluator):
 
     def check(self, question: Question) -> None:
         params: Any = question.params
-        for pool in POOLS:
+        for pool in EXAMPLE_POOLS:
             if pool not in params:
                 continue
             draws = params[pool]
@@ -434,16 +443,17 @@ class ReviewerJudge(Evaluator):
                     f"{len(draws)}; write params.samples instead"
                 )
             for use in chain.from_iterable(draws):
-                self._example(use, question)
+                self._find_example(use, question)
 
-    def _example(self, use: Any, question: Question) -> Example:
+    def _find_example(self, use: Any, question: Question) -> Example:
         example = None
         if self._history is not None:
-            example = self._history.by_digest.get(use["fingerprint"])
+            example = self._history.example_by_digest.get(use["fingerprint"])
         if example is None:
-            which = f"what {use['reviewer']!r} said of {use['item']!r}"
+            example_text = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
-                f"the plan for question {question.id!r} shows {which}, which the history no longer holds as it was; "
+                f"the plan for question {question.id!r} shows {example_text}, which the history no "
+                "longer holds as it was; "
                 "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
             )
         return example
@@ -455,21 +465,21 @@ class ReviewerJudge(Evaluator):
             return await self._predict(inputs, ShownExamples((), ()))
         # look for at least one, so that the reason can name the pool that has none
         count = max(params["count"], 1)
-        shown_examples = {}
-        for pool in POOLS:
+        examples_of_pool = {}
+        for pool in EXAMPLE_POOLS:
             drawn_examples = [
-                self._example(use, inputs.question) for use in params[pool][inputs.sample]
+                self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
             ]
-            shown_examples[pool] = choose_examples(
+            examples_of_pool[pool] = choose_examples(
                 drawn_examples, count, inputs.response, inputs.task, self._history
             )
-        equal_count = min(
-            params["count"], *(len(kept.examples) for kept in shown_examples.values())
+        example_count = min(
+            params["count"], *(len(kept.examples) for kept in examples_of_pool.values())
         )
-        chosen = shown_examples[self._example_pool].first_examples(equal_count)
+        chosen = examples_of_pool[self._example_pool].first_examples(example_count)
         if chosen.examples:
             return await self._predict(inputs, chosen)
-        reason = _explain_missing_examples(inputs, self._example_pool, shown_examples)
+        reason = _explain_missing_examples(inputs, self._example_pool, examples_of_pool)
         return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
     async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
@@ -484,19 +494,22 @@ class ReviewerJudge(Evaluator):
     ) -> Verdict:
         dimension = self._dimensions[inputs.question.subject]
         response = inputs.response
-        swapped_text = swap_response(response)
+        swapped_text = swap_response_texts(response)
         if swapped_text is None:
-            return no_pair(response)
+            return missing_pair_verdict(response)
         unswapped_examples = [example.model_copy(update={"reason": None}) for example in examples]
         mirrored_examples = []
         for example in unswapped_examples:
-            mirror_image = {"text": example.swapped, "score": dimension.mirror(example.score)}
-            mirrored_examples.append(example.model_copy(update=mirror_image))
+            mirrored_fields = {
+                "text": example.swapped,
+                "score": dimension.mirror_score(example.score),
+            }
+            mirrored_examples.append(example.model_copy(update=mirrored_fields))
         predictions = [
             self._ask(inputs, response.text, unswapped_examples),
             self._ask(inputs, swapped_text, mirrored_examples),
         ]
-        return combine_orders(*await gather_all(predictions))
+        return combine_order_verdicts(*await gather_all(predictions))
 
     async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
@@ -507,7 +520,7 @@ class ReviewerJudge(Evaluator):
             **shared_prompt_variables(inputs),
             "response": text,
             "dimension": name,
-            "examples": as_shots(examples, str(inputs.task.member)),
+            "examples": to_prompt_examples(examples, str(inputs.task.member)),
             "step": None if dimension.step == 1.0 else dimension.step,
             "exclusion": dimension.not_applicable,
         }
@@ -555,7 +568,7 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
         found = {}
         for use in read_config(source).evaluators:
             found = use.params.get("dimensions", found)
-    settings = validate_at(source, ReviewerJudge.Params, {"dimensions": found})
+    settings = validate_content(source, ReviewerJudge.Params, {"dimensions": found})
     questions: dict[str, SheetQuestion] = {}
     for name, dimension in settings.resolved_dimensions.items():
         low, high = dimension.scale
@@ -565,8 +578,8 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
             "anchors": "; ".join(map(": ".join, dimension.anchors.items())),
             "skip_if": "",
         }
-        for screening, threshold in dimension.above.items():
-            cells["skip_if"] = f"{screening} is {threshold:g} or less, or empty"
+        for screening_dimension, threshold in dimension.above.items():
+            cells["skip_if"] = f"{screening_dimension} is {threshold:g} or less, or empty"
         if dimension.step is None or not dimension.above.keys() <= questions.keys():
             problem = "has no `step`, or stands above the dimension that it depends on"
             raise InputError(f"{source}: {name} {problem}; add one, or move it below that")
@@ -579,19 +592,19 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
 
 
 def _explain_missing_examples(
-    inputs: EvaluatorInput, pool: str, shown_examples: Mapping[str, ShownExamples]
+    inputs: EvaluatorInput, pool: str, examples_of_pool: Mapping[str, ShownExamples]
 ) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     empty_pool = pool
-    if shown_examples[pool].examples:
-        empty_pool = next(other for other in shown_examples if other != pool)
+    if examples_of_pool[pool].examples:
+        empty_pool = next(other for other in examples_of_pool if other != pool)
     owner = f"reviewer {inputs.task.member!r}"
     if empty_pool != "own":
         owner = f"anybody but {owner}"
     domain = inputs.task.metadata.get("domain")
     domain_phrase = "" if domain is None else f" in the task's domain {quote(str(domain))}"
     reason = f"no rating of {inputs.question.subject!r} by {owner}{domain_phrase} can be shown"
-    dropped = len(shown_examples[empty_pool].uses)
+    dropped = len(examples_of_pool[empty_pool].uses)
     if dropped:
         reason += f"; {dropped} were dropped"
     if empty_pool != pool:
@@ -599,7 +612,7 @@ def _explain_missing_examples(
     return reason
 
 
-def no_pair(response: Response) -> Verdict:
+def missing_pair_verdict(response: Response) -> Verdict:
     """Return the failed verdict on a response whose two texts are not known."""
     problem = (
         f"the data of response {response.id!r} does not have the two texts that its text holds"
@@ -608,7 +621,7 @@ def no_pair(response: Response) -> Verdict:
     return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
 
 
-def combine_orders(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:
+def combine_order_verdicts(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:
     """Return the verdict of both orders: score = (unswapped + 1 - swapped) / 2, with the lower confidence of the two.
 
     Equal means are the same bits whichever scores they come from, so that samples which agree are counted together. If

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from jurygraph.models.limits import retry_after
 from jurygraph.models.request import (
-    ACCESS_KINDS,
-    MAX_ERROR_BYTES,
-    RETRYABLE,
+    ACCESS_FAULT_KINDS,
+    MAX_ERROR_BODY_BYTES,
+    RETRYABLE_FAULT_KINDS,
     Fault,
     PlannedLookup,
     Reply,
@@ -20,12 +20,12 @@ from jurygraph.models.request import (
     SchemaMode,
     StoredLookup,
 )
-from jurygraph.safety.gates import MARK_LENGTH
-from jurygraph.safety.redaction import process_redactor
+from jurygraph.safety.gates import FENCE_MARK_LENGTH
+from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import Price
 
-_MAX_MESSAGE = 300
-_SETTING_HINTS = {
+_MAX_MESSAGE_LENGTH = 300
+_HINT_BY_PARAMETER = {
     "max_completion_tokens": "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}",
     "temperature": "calls.parameters: {temperature: null}",
     "logprobs": "calls.parameters: {logprobs: false}",
@@ -39,7 +39,7 @@ _SETTING_HINTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
+class EndpointCapabilities:
     """The capabilities of an endpoint. `form` is the most reliable way in which it makes a reply match a schema;
     `instructed` if it has none, so that the judge client describes the schema in the prompt.
 
@@ -62,22 +62,22 @@ class Backend(ABC):
 
     What is special about a backend is said here: it `costs_nothing`; its replies are not worth a cache, or no request
     contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
-    (`is_recording`); `calls.form` cannot be set, because of `fixed_form`; the marks of its fences have `mark_length`
-    digits, which no request's digest depends on; no tool is called for it, only recorded calls count (`runs_tools` is
-    false).
+    (`is_recording`); `calls.form` cannot be set, because of `fixed_form_reason`; the marks of its fences have
+    `mark_length` digits, which no request's digest depends on; no tool is called for it, only recorded calls count
+    (`runs_tools` is false).
     """
 
     costs_nothing: ClassVar[bool] = False
     is_cached: ClassVar[bool] = True
     is_recording: ClassVar[bool] = False
     runs_tools: ClassVar[bool] = True
-    fixed_form: ClassVar[str] = ""
-    mark_length: ClassVar[int] = MARK_LENGTH
+    fixed_form_reason: ClassVar[str] = ""
+    mark_length: ClassVar[int] = FENCE_MARK_LENGTH
 
     provider: str
     endpoint: str | None = None
     model: str
-    capabilities: Capabilities
+    capabilities: EndpointCapabilities
     secrets: Sequence[str] = ()
     key_variable: str | None = None
     slots: int | None = None
@@ -99,7 +99,7 @@ class Backend(ABC):
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""
 
-    def list_price(self) -> Price | None:
+    def find_list_price(self) -> Price | None:
         return None
 
     @property
@@ -109,20 +109,24 @@ class Backend(ABC):
 
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
-        redactor = process_redactor(self.secrets)
-        message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BYTES]).split())
+        redactor = make_process_redactor(self.secrets)
+        message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BODY_BYTES]).split())
         settings: list[str] = []
-        for pattern, setting in _SETTING_HINTS.items():
-            if setting not in settings and re.search(pattern, message[:_MAX_MESSAGE]):
+        for pattern, setting in _HINT_BY_PARAMETER.items():
+            if setting not in settings and re.search(pattern, message[:_MAX_MESSAGE_LENGTH]):
                 settings.append(setting)
-        if kind == "server" and len(message) <= _MAX_MESSAGE and settings:
+        if kind == "server" and len(message) <= _MAX_MESSAGE_LENGTH and settings:
             # some servers fail at a field that they do not know; a long message may repeat the request
             kind = "rejected"
-        wait = retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE else None
-        message = message[:_MAX_MESSAGE]
+        wait = (
+            retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE_FAULT_KINDS else None
+        )
+        message = message[:_MAX_MESSAGE_LENGTH]
         status_advice = None
-        if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
-            message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
+        if (
+            kind in ACCESS_FAULT_KINDS
+        ):  # the message of a verdict is cut, which must leave the advice
+            message = f"{message[: _MAX_MESSAGE_LENGTH // 2]}; {self._access_advice(kind)}"
         elif kind == "rejected":
             message += "".join(f"; try {setting} in the config" for setting in settings)
             status_advice = next(iter(settings), None)
@@ -130,7 +134,7 @@ class Backend(ABC):
         fault.setting = status_advice
         return fault
 
-    def restate(self, fault: Fault) -> Fault:
+    def as_fault_of_model(self, fault: Fault) -> Fault:
         """Return a fault of the HTTP client as one that names the model."""
         restated_fault = self.fault(fault.kind, str(fault))
         restated_fault.is_unsent = fault.is_unsent

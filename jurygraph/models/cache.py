@@ -24,12 +24,12 @@ from jurygraph.errors import InputError
 from jurygraph.models.request import CachedReply
 from jurygraph.sources.files import close_on_error, create_private_file
 
-SCHEMA_VERSION = 1
+CACHE_SCHEMA_VERSION = 1
 
 _LOGGER = logging.getLogger(__name__)
-_WRITE_TIMEOUT = 60.0
-_ERASE_TIMEOUT = 5.0
-_DISK_SETTINGS = {
+_WRITE_TIMEOUT_SECONDS = 60.0
+_ERASE_TIMEOUT_SECONDS = 5.0
+_DISKCACHE_SETTINGS = {
     "eviction_policy": "none",
     "cull_limit": 0,
     "size_limit": 2**50,
@@ -37,22 +37,26 @@ _DISK_SETTINGS = {
     "sqlite_cache_size": 1024,  # pages of 4 kB for each thread that reads or writes; the default is 8192
     "disk_min_file_size": 2**31 - 1,
 }
-_FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
-_REPLY_ADAPTER = TypeAdapter(CachedReply)
+_CACHE_FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
+_CACHED_REPLY_ADAPTER = TypeAdapter(CachedReply)
 
 
-def default_folder() -> Path:
+def default_cache_folder() -> Path:
     """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder. Raises `InputError` if none."""
     folder_setting = os.environ.get("JURYGRAPH_CACHE")
     if folder_setting:
         return Path(folder_setting)
-    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not caches.is_absolute():  # the XDG specification requires that relative paths are ignored
+    caches_folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if (
+        not caches_folder.is_absolute()
+    ):  # the XDG specification requires that relative paths are ignored
         try:
-            caches = Path.home() / ".cache"
+            caches_folder = Path.home() / ".cache"
         except RuntimeError:
-            raise InputError(f"the user has no home folder for a cache; {_FOLDER_HINT}") from None
-    return caches / "jurygraph" / "replies"
+            raise InputError(
+                f"the user has no home folder for a cache; {_CACHE_FOLDER_HINT}"
+            ) from None
+    return caches_folder / "jurygraph" / "replies"
 
 
 class Cache:
@@ -73,11 +77,11 @@ class Cache:
         )  # else diskcache does it later
         self.folder = Path(expanded_path).absolute()
         self._logged: set[str] = set()
-        _prepare_folder(self.folder)
+        _prepare_cache_folder(self.folder)
         try:
-            self._rows = _Rows(self.folder, _WRITE_TIMEOUT)
+            self._rows = _PlainTextCache(self.folder, _WRITE_TIMEOUT_SECONDS)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
-            hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
+            hint = f"delete it if it is damaged, or {_CACHE_FOLDER_HINT}"
             raise InputError(
                 f"{self.folder}: cannot be used as a cache ({error}); {hint}"
             ) from None
@@ -88,9 +92,9 @@ class Cache:
             value = self._rows.get(key)
             if value is None:
                 return None
-            content = _content_of(value)
-            if value == _seal(key, content):
-                return _REPLY_ADAPTER.validate_json(content)
+            content = _content_without_digest(value)
+            if value == _add_digest(key, content):
+                return _CACHED_REPLY_ADAPTER.validate_json(content)
         except (sqlite3.Error, ValueError):
             pass  # not logged: its text may have the content
         self._log_once(
@@ -104,14 +108,16 @@ class Cache:
             with self._rows.transact():
                 for key, reply in replies.items():
                     try:
-                        content = _REPLY_ADAPTER.dump_json(reply, exclude_defaults=True).decode()
+                        content = _CACHED_REPLY_ADAPTER.dump_json(
+                            reply, exclude_defaults=True
+                        ).decode()
                     except ValueError as error:  # half of a character
-                        self._log_unstored(error)
+                        self._log_unstored_reply(error)
                     else:
-                        self._rows.set(key, _seal(key, content))
+                        self._rows.set(key, _add_digest(key, content))
         except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
-            self._log_unstored(error)
+            self._log_unstored_reply(error)
 
     def drop(self, key: str) -> None:
         try:
@@ -124,7 +130,7 @@ class Cache:
         """Close the file. May be called more than once; other threads' connections end with their threads."""
         self._rows.close()
 
-    def _log_unstored(self, error: Exception) -> None:
+    def _log_unstored_reply(self, error: Exception) -> None:
         reason = getattr(error, "sqlite_errorname", type(error).__name__)
         self._log_once(f"a reply could not be stored ({reason}); the next run pays for it again")
 
@@ -135,7 +141,7 @@ class Cache:
 
 
 def erase_replies(
-    folder: Path, keys: Collection[str], contains_text: Callable[[bytes], bool]
+    folder: Path, keys: Collection[str], has_erased_text: Callable[[bytes], bool]
 ) -> int:
     """Delete the replies of some requests, and those that hold a text, permanently; return their number.
 
@@ -146,22 +152,24 @@ def erase_replies(
     if not database.exists():
         return 0
     try:
-        with closing(_Rows(folder, _ERASE_TIMEOUT)) as rows:
+        with closing(_PlainTextCache(folder, _ERASE_TIMEOUT_SECONDS)) as rows:
             erased_keys = [
-                key for key in rows if key in keys or _is_unusable_or(contains_text, rows, key)
+                key
+                for key in rows
+                if key in keys or _is_unusable_or_contains(has_erased_text, rows, key)
             ]
             with rows.transact():
                 for key in erased_keys:
                     rows.delete(key)
         with closing(
-            sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)
-        ) as connection:
+            sqlite3.connect(database, timeout=_ERASE_TIMEOUT_SECONDS, isolation_level=None)
+        ) as sqlite_connection:
             for step in (
                 "PRAGMA wal_checkpoint(TRUNCATE)",
                 "VACUUM",
                 "PRAGMA wal_checkpoint(TRUNCATE)",
             ):
-                result = connection.execute(step).fetchone()
+                result = sqlite_connection.execute(step).fetchone()
                 if result is not None and result[0]:
                     raise sqlite3.OperationalError("another program is reading it")
     except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
@@ -172,14 +180,16 @@ def erase_replies(
     return len(erased_keys)
 
 
-def _is_unusable_or(contains_text: Callable[[bytes], bool], rows: "_Rows", key: str) -> bool:
+def _is_unusable_or_contains(
+    has_erased_text: Callable[[bytes], bool], rows: "_PlainTextCache", key: str
+) -> bool:
     try:
-        return contains_text(_content_of(rows.get(key)).encode())
+        return has_erased_text(_content_without_digest(rows.get(key)).encode())
     except (ValueError, AttributeError):
         return True
 
 
-class _Disk(diskcache.Disk):  # type: ignore[misc]
+class _PlainTextDisk(diskcache.Disk):  # type: ignore[misc]
     """A disk of plain text, that neither unpickles a planted row, nor reads or deletes the file that it names."""
 
     def put(self, key: object) -> tuple[object, bool]:
@@ -199,44 +209,46 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
         """Do nothing: a planted row may name any file of the user's."""
 
 
-class _Rows(diskcache.Cache):  # type: ignore[misc]
+class _PlainTextCache(diskcache.Cache):  # type: ignore[misc]
     def __init__(self, folder: Path, timeout: float) -> None:
         with close_on_error(self.close):
-            super().__init__(str(folder), timeout=timeout, disk=_Disk, **_DISK_SETTINGS)
+            super().__init__(
+                str(folder), timeout=timeout, disk=_PlainTextDisk, **_DISKCACHE_SETTINGS
+            )
 
 
-def _prepare_folder(folder: Path) -> None:
+def _prepare_cache_folder(folder: Path) -> None:
     """Create the folder and its database if missing. Raises `InputError` unless the user alone owns and writes both."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_shared(folder, folder.stat())
+        _refuse_shared_file(folder, folder.stat())
         database = folder / DBNAME
         create_private_file(database)  # SQLite gives its log file the same mode
-        _refuse_shared(database, database.lstat())
+        _refuse_shared_file(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder}: is a file, or lies in one; {_FOLDER_HINT}") from None
+        raise InputError(f"{folder}: is a file, or lies in one; {_CACHE_FOLDER_HINT}") from None
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be written ({error.strerror}); {_FOLDER_HINT}"
+            f"{folder}: cannot be written ({error.strerror}); {_CACHE_FOLDER_HINT}"
         ) from None
 
 
-def _refuse_shared(path: Path, state: os.stat_result) -> None:
+def _refuse_shared_file(path: Path, state: os.stat_result) -> None:
     if state.st_uid != os.geteuid():
         raise InputError(
-            f"{path}: belongs to another user, who could plant replies in the cache; {_FOLDER_HINT}"
+            f"{path}: belongs to another user, who could plant replies in the cache; {_CACHE_FOLDER_HINT}"
         )
     if state.st_mode & 0o022:
-        hint = f"`chmod go-w` it if they have not, or {_FOLDER_HINT}"
+        hint = f"`chmod go-w` it if they have not, or {_CACHE_FOLDER_HINT}"
         raise InputError(
             f"{path}: may be written by others, who could plant replies in the cache; {hint}"
         )
 
 
-def _seal(key: str, content: str) -> str:
-    digest = sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
-    return f"{SCHEMA_VERSION} {digest} {content}"
+def _add_digest(key: str, content: str) -> str:
+    digest = sha256(f"{CACHE_SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
+    return f"{CACHE_SCHEMA_VERSION} {digest} {content}"
 
 
-def _content_of(sealed_content: str) -> str:
-    return sealed_content.split(" ", 2)[-1]
+def _content_without_digest(content_with_digest: str) -> str:
+    return content_with_digest.split(" ", 2)[-1]

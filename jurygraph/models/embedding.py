@@ -23,31 +23,33 @@ from typing_extensions import TypedDict
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.factory import PACKAGE_PREFIX, find_model_folder, split_url_and_model
+from jurygraph.models.factory import PACKAGED_MODEL_PREFIX, find_model_folder, split_model_url
 from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
-from jurygraph.safety.redaction import process_redactor
+from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import CallsConfig
 from jurygraph.schema.frozen_model import Number
 
 if TYPE_CHECKING:
-    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+    from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 
 T = TypeVar("T")
 
-BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
-TIMEOUT_SECONDS = 60.0  # seconds for one request to a server
-POLICY = RetryPolicy()
+MAX_TEXTS_PER_REQUEST = 32  # most texts or documents in one request: many servers accept no more
+REQUEST_TIMEOUT_SECONDS = 60.0  # seconds for one request to a server
+RETRY_POLICY = RetryPolicy()
 
-_MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
-_MODEL_NAME_USAGE = {
+_MAX_MODEL_NAME_CHARACTERS = (
+    4_096  # most characters of a model's name; no path or address is longer
+)
+_MODEL_NAME_FORM_BY_KIND = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "openai-compatible": "openai-compatible:URL#model",
 }
-_MAX_MESSAGE = 300
-_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
+_MAX_MESSAGE_LENGTH = 300
+_LIBRARY_LOGGER_NAMES = ("huggingface_hub", "sentence_transformers", "transformers")
 _DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
-_QWEN3_TEMPLATE = (
+_QWEN3_RERANKER_TEMPLATE = (
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
     'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
     '<Instruct>: {{ messages | selectattr("role", "eq", "system") | map(attribute="content") | first'
@@ -58,10 +60,10 @@ _QWEN3_TEMPLATE = (
 )
 """The prompt of Qwen3-Reranker's model card, as a chat template of the roles `query` and `document`."""
 
-_Index = Annotated[int, Field(strict=True)]
+_StrictIndex = Annotated[int, Field(strict=True)]
 
 
-class _Model(ABC):
+class _EmbedderOrReranker(ABC):
     """`name` is the model's name, and `version` identifies the model and the library or server that runs it."""
 
     name: str
@@ -71,72 +73,72 @@ class _Model(ABC):
         """Unload the model; may be called more than once, and the model may be used again afterwards."""
 
 
-class Embedder(_Model):
+class Embedder(_EmbedderOrReranker):
     """Compute a vector for every text. The vector of a text does not depend on the other texts."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; zero stays zero. Raises `Fault`."""
+        """Return the unit vectors [N, D] of up to `MAX_TEXTS_PER_REQUEST` texts, in order; zero stays zero. Raises
+        `Fault`."""
 
 
-class Reranker(_Model):
+class Reranker(_EmbedderOrReranker):
     """Score documents by how well they answer a query. `logits` is True if a score is any number, not one in [0, 1]."""
 
     logits: bool
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order. Raises `Fault`."""
+        """Return the raw scores [N] of up to `MAX_TEXTS_PER_REQUEST` documents, in order. Raises `Fault`."""
 
 
 def open_embedder(spec: str) -> Embedder:
     """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
-    kind, rest = _parse_spec("embedder", spec)
+    kind, rest = _parse_model_spec("embedder", spec)
     if kind == "sentence-transformers":
         folder = (
-            find_model_folder(rest.removeprefix(PACKAGE_PREFIX))
-            if rest.startswith(PACKAGE_PREFIX)
+            find_model_folder(rest.removeprefix(PACKAGED_MODEL_PREFIX))
+            if rest.startswith(PACKAGED_MODEL_PREFIX)
             else rest
         )
         return SentenceTransformerEmbedder(str(folder))
     try:
-        return RemoteEmbedder(*split_url_and_model(rest, "minilm"))
+        return RemoteEmbedder(*split_model_url(rest, "minilm"))
     except ValueError as error:
         raise ConfigError(f"embedder: {error}") from error
 
 
 def open_reranker(spec: str, logits: bool = False) -> Reranker:
     """Return the reranker of this name, as `open_embedder` does; `logits` describes the scores of a server."""
-    kind, rest = _parse_spec("ranker", spec)
+    kind, rest = _parse_model_spec("ranker", spec)
     if kind == "sentence-transformers":
         return CrossEncoderReranker(rest)
     try:
-        return RemoteReranker(*split_url_and_model(rest, "reranker"), logits)
+        return RemoteReranker(*split_model_url(rest, "reranker"), logits)
     except ValueError as error:
         raise ConfigError(f"ranker: {error}") from error
 
 
-def _parse_spec(role: str, spec: str) -> tuple[str, str]:
-    if len(spec) > _MAX_LENGTH:
+def _parse_model_spec(role: str, spec: str) -> tuple[str, str]:
+    if len(spec) > _MAX_MODEL_NAME_CHARACTERS:
         raise ConfigError(
-            f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer"
+            f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_MODEL_NAME_CHARACTERS:,} or fewer"
         )
     kind, _, rest = spec.partition(":")
-    if kind not in _MODEL_NAME_USAGE or not rest:
-        prefix = (
-            f"{kind}:" if kind in _MODEL_NAME_USAGE else "the name"
-        )  # the name itself may be a key
+    if kind not in _MODEL_NAME_FORM_BY_KIND or not rest:
+        # the name itself may be a key
+        prefix = f"{kind}:" if kind in _MODEL_NAME_FORM_BY_KIND else "the name"
         raise ConfigError(
-            f"{role}: {prefix} names no model; write one of {', '.join(_MODEL_NAME_USAGE.values())}"
+            f"{role}: {prefix} names no model; write one of {', '.join(_MODEL_NAME_FORM_BY_KIND.values())}"
         )
     if kind == "sentence-transformers" and "://" in rest:  # not repeated: it may contain a password
         raise ConfigError(
-            f"{role}: {kind}: is not followed by an address; write {_MODEL_NAME_USAGE[kind]}"
+            f"{role}: {kind}: is not followed by an address; write {_MODEL_NAME_FORM_BY_KIND[kind]}"
         )
     return kind, rest
 
 
-async def embed_each(embedder: Embedder, texts: Sequence[str]) -> list[Floats | Fault]:
+async def embed_distinct_texts(embedder: Embedder, texts: Sequence[str]) -> list[Floats | Fault]:
     """Return for each text its vector [D], or the fault in its place. A text that comes twice is embedded once.
 
     A fault of cause `infrastructure` applies to a whole batch; one that a text provoked, such as by its length, to that
@@ -144,8 +146,8 @@ async def embed_each(embedder: Embedder, texts: Sequence[str]) -> list[Floats | 
     """
     vectors: dict[str, Floats | Fault] = {}
     distinct_texts = list(dict.fromkeys(texts))
-    for start in range(0, len(distinct_texts), BATCH_SIZE):
-        batch = distinct_texts[start : start + BATCH_SIZE]
+    for start in range(0, len(distinct_texts), MAX_TEXTS_PER_REQUEST):
+        batch = distinct_texts[start : start + MAX_TEXTS_PER_REQUEST]
         vectors |= zip(batch, await _embed_batch(embedder, batch), strict=True)
     return [vectors[text] for text in texts]
 
@@ -162,13 +164,13 @@ async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats 
         for text in batch:
             results += await _embed_batch(embedder, [text])
         return results
-    empty_fault = Fault(
+    zero_vector_fault = Fault(
         "unreadable", f"{embedder.name}: gives a vector of nothing for a text that is not blank"
     )
     vectors: list[Floats | Fault] = []
     for text, row in zip(batch, rows, strict=True):
         is_empty = text.strip() and not np.any(row)
-        vectors.append(empty_fault if is_empty else row)
+        vectors.append(zero_vector_fault if is_empty else row)
     return vectors
 
 
@@ -182,14 +184,14 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
     # scaled by the largest number first, so that no square overflows or underflows
-    largest_number = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(largest_number > 0.0, largest_number, 1.0)
+    row_maxima = np.abs(rows).max(axis=1, keepdims=True)
+    rows = rows / np.where(row_maxima > 0.0, row_maxima, 1.0)
     squares = np.square(rows).sum(axis=1, keepdims=True)
     length = np.sqrt(squares)
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 
-def validate_scores(values: Any, count: int, name: str) -> Floats:
+def validate_relevance_scores(values: Any, count: int, name: str) -> Floats:
     """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
     scores = _to_numbers(values, f"{name}: its scores are no finite numbers")
     if scores.shape != (count,):
@@ -209,45 +211,45 @@ def _to_numbers(values: Any, problem: str) -> Floats:
     return numbers
 
 
-class _Vector(TypedDict):
-    index: _Index
+class _EmbeddingEntry(TypedDict):
+    index: _StrictIndex
     embedding: list[Number]
 
 
-class _Vectors(TypedDict):
-    data: list[_Vector]
+class _EmbeddingsReply(TypedDict):
+    data: list[_EmbeddingEntry]
 
 
-class _Score(TypedDict):
-    index: _Index
+class _RankingEntry(TypedDict):
+    index: _StrictIndex
     relevance_score: Number
 
 
-class _Scores(TypedDict):
-    results: list[_Score]
+class _RankingReply(TypedDict):
+    results: list[_RankingEntry]
 
 
-_EMBEDDINGS_ADAPTER = TypeAdapter(_Vectors)
-_RANKING_ADAPTER = TypeAdapter(_Scores)
+_EMBEDDINGS_REPLY_ADAPTER = TypeAdapter(_EmbeddingsReply)
+_RANKING_REPLY_ADAPTER = TypeAdapter(_RankingReply)
 
 
-class _Remote(_Model):
+class _RemoteModel(_EmbedderOrReranker):
     """A model of any server (vLLM, SGLang, llama.cpp, Infinity, OpenAI, …), by its URL.
 
-    The key is read from JURYGRAPH_API_KEY, if one is needed. Raises `ValueError` as `OpenAICompatible` does. The
+    The key is read from JURYGRAPH_API_KEY, if one is needed. Raises `ValueError` as `OpenAICompatibleBackend` does. The
     connections of a request are closed with it, because evaluators are closed outside of a loop, where connections
     cannot be closed.
     """
 
     def __init__(self, url: str, model: str) -> None:
         self.name = model
-        self._url = self._backend(url).endpoint
+        self._url = self._make_server_backend(url).endpoint
         self.version = f"openai-compatible {model} at {self._url}"
 
     async def _post(self, path: str, adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
-        server = self._backend(self._url)
+        server = self._make_server_backend(self._url)
         try:
-            reply = await server.post(path, {"model": self.name, **fields}, TIMEOUT_SECONDS)
+            reply = await server.post(path, {"model": self.name, **fields}, REQUEST_TIMEOUT_SECONDS)
         finally:
             await server.close()
         return server.parse(reply, adapter)
@@ -261,32 +263,34 @@ class _Remote(_Model):
         values = dict(found)
         return [values[index] for index in range(count)]
 
-    def _backend(self, url: str) -> "OpenAICompatible":
-        from jurygraph.models.backends.openai_compatible import OpenAICompatible  # loads aiohttp
+    def _make_server_backend(self, url: str) -> "OpenAICompatibleBackend":
+        from jurygraph.models.backends.openai_compatible import (
+            OpenAICompatibleBackend,  # loads aiohttp
+        )
 
-        variable = CallsConfig().key
-        return OpenAICompatible(
-            url, self.name, os.environ.get(variable) or None, key_variable=variable
+        key_variable = CallsConfig().key
+        return OpenAICompatibleBackend(
+            url, self.name, os.environ.get(key_variable) or None, key_variable=key_variable
         )
 
 
-class RemoteEmbedder(_Remote, Embedder):
+class RemoteEmbedder(_RemoteModel, Embedder):
     """The embeddings of a server's model: POST {url}/embeddings."""
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         async def once() -> Floats:
             reply = await self._post(
                 "embeddings",
-                _EMBEDDINGS_ADAPTER,
+                _EMBEDDINGS_REPLY_ADAPTER,
                 {"input": list(texts), "encoding_format": "float"},
             )
             found = [(entry["index"], entry["embedding"]) for entry in reply["data"]]
             return normalize_vectors(self._sort_by_index(found, len(texts)), len(texts), self.name)
 
-        return await call_with_retries(once, POLICY)
+        return await call_with_retries(once, RETRY_POLICY)
 
 
-class RemoteReranker(_Remote, Reranker):
+class RemoteReranker(_RemoteModel, Reranker):
     """The relevance scores of a server's model: POST {url}/rerank.
 
     The format of Jina and Cohere defines scores in [0, 1], and vLLM follows it; llama.cpp returns logits, except for
@@ -300,17 +304,17 @@ class RemoteReranker(_Remote, Reranker):
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         async def once() -> Floats:
             reply = await self._post(
-                "rerank", _RANKING_ADAPTER, {"query": query, "documents": list(documents)}
+                "rerank", _RANKING_REPLY_ADAPTER, {"query": query, "documents": list(documents)}
             )
             found = [(entry["index"], entry["relevance_score"]) for entry in reply["results"]]
-            return validate_scores(
+            return validate_relevance_scores(
                 self._sort_by_index(found, len(documents)), len(documents), self.name
             )
 
-        return await call_with_retries(once, POLICY)
+        return await call_with_retries(once, RETRY_POLICY)
 
 
-class _SentenceTransformersModel(_Model):
+class _SentenceTransformersModel(_EmbedderOrReranker):
     """A model by its name or folder, loaded at the first use, in its own thread, where one call runs at a time.
 
     After a failed load, which may take long, there is no new attempt until it is closed. Raises `ConfigError` if the
@@ -347,15 +351,13 @@ class _SentenceTransformersModel(_Model):
     def _loaded_model(self) -> Any:
         if self._model is None and self._error is None:
             try:
-                with _silence_loading():
+                with _silence_model_loading():
                     self._model = self.open().eval()
             except Exception as error:  # noqa: BLE001 - a broken file may raise anything
                 message = " ".join(
-                    process_redactor().redact_text(f"{type(error).__name__}: {error}").split()
+                    make_process_redactor().redact_text(f"{type(error).__name__}: {error}").split()
                 )
-                self._error = (
-                    f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
-                )
+                self._error = f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE_LENGTH]}"
         if self._error is not None:
             raise Fault("unknown-model", self._error)
         return self._model
@@ -402,7 +404,7 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
             return model
         if getattr(model[0].config, "model_type", None) == "qwen3":
             return CrossEncoder(
-                self._name_or_path, processor_kwargs={"chat_template": _QWEN3_TEMPLATE}
+                self._name_or_path, processor_kwargs={"chat_template": _QWEN3_RERANKER_TEMPLATE}
             )
         if isinstance(model[-1], LogitScore):
             raise ValueError("it is a language model without a template for a query and a document")
@@ -413,17 +415,17 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
             import torch
 
             pairs = [
-                (query, _without_marks(document, model.tokenizer.get_added_vocab()))
+                (query, _with_broken_marks(document, model.tokenizer.get_added_vocab()))
                 for document in documents
             ]
             return model.predict(
                 pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity()
             )
 
-        return validate_scores(await self.call(score), len(documents), self.name)
+        return validate_relevance_scores(await self.call(score), len(documents), self.name)
 
 
-def _without_marks(document: str, marks: Iterable[str]) -> str:
+def _with_broken_marks(document: str, marks: Iterable[str]) -> str:
     """Return the document with a blank inside each of the model's own marks, so that it cannot end itself."""
     for mark in marks:
         document = document.replace(mark, f"{mark[0]} {mark[1:]}")
@@ -431,13 +433,13 @@ def _without_marks(document: str, marks: Iterable[str]) -> str:
 
 
 @contextmanager
-def _silence_loading() -> Iterator[None]:
+def _silence_model_loading() -> Iterator[None]:
     """Suppress the progress bar of loading, and the log of every attempt to reach a hub."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    levels = {name: logging.getLogger(name).level for name in _LOGGERS}
-    for name in _LOGGERS:
+    levels = {name: logging.getLogger(name).level for name in _LIBRARY_LOGGER_NAMES}
+    for name in _LIBRARY_LOGGER_NAMES:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         yield
@@ -453,7 +455,7 @@ def _identify_model(name_or_path: str) -> tuple[str, str]:
     except PackageNotFoundError:
         problem = "is not installed; run pip install 'jurygraph[embeddings]'"
         raise ConfigError(f"sentence-transformers: {problem}") from None
-    folder = _folder(name_or_path)
+    folder = _find_model_folder(name_or_path)
     if folder is None:
         return name_or_path, f"{library} {name_or_path}"
     name = Path(name_or_path).resolve().name
@@ -465,7 +467,7 @@ def _identify_model(name_or_path: str) -> tuple[str, str]:
     return name, f"{library} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
 
 
-def _folder(name_or_path: str) -> Path | None:
+def _find_model_folder(name_or_path: str) -> Path | None:
     """Return the folder of this name, None for a name on the hub, which is `name` or `owner/name`."""
     path = os.path.expanduser(name_or_path)
     if os.path.isdir(path):

@@ -1,4 +1,5 @@
-"""Open a gateway for the config's `model`, and for each of its `models`: `BACKENDS` has the forms of both.
+"""Open a gateway for the config's `model`, and for each of its `models`: `BACKEND_KIND_BY_PREFIX` has the forms of
+both.
 
 A model may be a file in an installed package, which is found without running its code.
 """
@@ -19,11 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.models.backend import Backend
-from jurygraph.models.cache import Cache, default_folder
+from jurygraph.models.cache import Cache, default_cache_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
-from jurygraph.models.limits import Budget, Limiter, Price, RetryPolicy, price_of
+from jurygraph.models.limits import Budget, Price, RequestLimiter, RetryPolicy, find_user_price
 from jurygraph.models.recording import Recorder, Replay
-from jurygraph.safety.redaction import process_redactor
+from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import CallsConfig, Config, canonical_json
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
-_NO_OUTAGE_LIMIT = sys.maxsize  # an engine in this process may be slow, and is never away
+_UNLIMITED_FAILURE_COUNT = sys.maxsize  # an engine in this process may be slow, and is never away
 # most requests that a gguf model processes in parallel: each needs memory for its context
-_MAX_PARALLEL_REQUESTS = 4
+_MAX_GGUF_PARALLEL_REQUESTS = 4
 
-_BARE_NAME = re.compile(r"\w[\w.-]*")
-PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
+_BARE_MODEL_NAME_PATTERN = re.compile(r"\w[\w.-]*")
+PROVIDER_MODEL_PATTERN = re.compile(r"[\w-]+/\S+")
 
 
 def open_gateway(
@@ -48,38 +49,38 @@ def open_gateway(
     """
     budget = budget or Budget()
     backend = open_backend(model, config)
-    redactor = process_redactor(backend.secrets)
+    redactor = make_process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError(
             "model: the server's address contains a secret, which calls would store; pass it separately"
         )
-    if config.form is not None and backend.fixed_form:
-        raise ConfigError(f"calls.form: {backend.fixed_form}, so leave the form out")
+    if config.form is not None and backend.fixed_form_reason:
+        raise ConfigError(f"calls.form: {backend.fixed_form_reason}, so leave the form out")
     if config.tools is not None and not backend.is_recording:
-        if config.tools == "native" and backend.fixed_form:
+        if config.tools == "native" and backend.fixed_form_reason:
             raise ConfigError("calls.tools: this model takes no tools, so leave it out")
         has_tools = config.tools == "native"
         backend.capabilities = replace(backend.capabilities, tools=has_tools)
     price: Price | None = _FREE_PRICE
     if not backend.costs_nothing:
-        price = price_of(backend.model, config.prices) or backend.list_price()
+        price = find_user_price(backend.model, config.prices) or backend.find_list_price()
     if budget.max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(
             f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}"
         )
-    limiter = Limiter(
+    limiter = RequestLimiter(
         backend.slots or config.concurrency,
         config.requests_per_minute,
         config.tokens_per_minute,
-        after=_NO_OUTAGE_LIMIT if backend.slots else config.outage.after,
+        after=_UNLIMITED_FAILURE_COUNT if backend.slots else config.outage.after,
         wait=config.outage.wait,
         first=config.outage.first,
     )
     retries = RetryPolicy(config.attempts)
     limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retries)
     is_cached = config.cache and isinstance(model, str) and backend.is_cached
-    cache = Cache(default_folder()) if is_cached else None
+    cache = Cache(default_cache_folder()) if is_cached else None
     recorder = None if config.record is None else Recorder(Path(config.record), redactor)
     return Gateway(
         backend,
@@ -151,72 +152,74 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     name = model if isinstance(model, str) else "langchain:"
     kind, _, rest = name.partition(":")
     try:
-        if kind in BACKENDS:
-            return BACKENDS[kind].open(rest if isinstance(model, str) else model, config)
-        if PROVIDER_MODEL.fullmatch(name):
-            return _LITELLM.open(name, config)
+        if kind in BACKEND_KIND_BY_PREFIX:
+            return BACKEND_KIND_BY_PREFIX[kind].open(
+                rest if isinstance(model, str) else model, config
+            )
+        if PROVIDER_MODEL_PATTERN.fullmatch(name):
+            return _LITELLM_BACKEND_KIND.open(name, config)
     except (ValueError, InputError, ConfigError) as error:
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
-    suggestion = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
-    hint = f"write {model_forms('or')}"
+    suggestion = did_you_mean(kind, ("none", *BACKEND_KIND_BY_PREFIX)) if ":" in name else None
+    hint = f"write {list_model_forms('or')}"
     if kind in ("http", "https"):
         hint = f"write openai-compatible:{kind}://…/v1#NAME, or {hint.removeprefix('write ')}"
-    elif _BARE_NAME.fullmatch(name):
+    elif _BARE_MODEL_NAME_PATTERN.fullmatch(name):
         hint = f"write provider/name, as openai/{name} for one of OpenAI; or {hint.removeprefix('write ')}"
     if suggestion:
         hint = f"{suggestion} {hint}"
     raise ConfigError(f"model: {prefix!r} is not a model; {hint}")
 
 
-def model_forms(last_separator: str) -> str:
+def list_model_forms(joining_word: str) -> str:
     """Return the forms of a config's `model` in a row, with a word before the last."""
-    prefixed_forms = ", ".join(kind.form for kind in BACKENDS.values())
-    return f"none, {prefixed_forms} {last_separator} {_LITELLM.form}"
+    prefixed_forms = ", ".join(kind.form for kind in BACKEND_KIND_BY_PREFIX.values())
+    return f"none, {prefixed_forms} {joining_word} {_LITELLM_BACKEND_KIND.form}"
 
 
-def _open_server(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+def _open_server_backend(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 
-    url, model = split_url_and_model(rest, "qwen")
+    url, model = split_model_url(rest, "qwen")
     key = os.environ.get(config.key) or None
     form = config.form or "native"
-    return OpenAICompatible(
+    return OpenAICompatibleBackend(
         url, model, key, form, connections=config.concurrency, key_variable=config.key
     )
 
 
-def _open_gguf(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.gguf import Gguf, available_cores
+def _open_gguf_backend(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.gguf import GgufBackend, available_cores
 
     file = (
-        find_file(rest.removeprefix(PACKAGE_PREFIX))
-        if rest.startswith(PACKAGE_PREFIX)
+        find_package_file(rest.removeprefix(PACKAGED_MODEL_PREFIX))
+        if rest.startswith(PACKAGED_MODEL_PREFIX)
         else Path(rest)
     )
-    return Gguf(
+    return GgufBackend(
         file,
-        slots=min(config.concurrency, _MAX_PARALLEL_REQUESTS, available_cores()),
+        slots=min(config.concurrency, _MAX_GGUF_PARALLEL_REQUESTS, available_cores()),
         context=config.context,
     )
 
 
-def _open_recording(rest: str, config: CallsConfig) -> Backend:
-    path, _, which = rest.partition("#")
-    return Replay(Path(path), which or None)
+def _open_recording_backend(rest: str, config: CallsConfig) -> Backend:
+    path, _, model_name = rest.partition("#")
+    return Replay(Path(path), model_name or None)
 
 
-def _open_chat_model(model: "str | BaseChatModel", config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.chat_model import ChatModel
+def _open_chat_model_backend(model: "str | BaseChatModel", config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.chat_model import ChatModelBackend
 
-    return ChatModel(model)
+    return ChatModelBackend(model)
 
 
-def _open_provider(name: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.litellm import LiteLLM, require_provider
+def _open_litellm_backend(name: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.litellm import LiteLLMBackend, require_provider
 
     require_provider(name)
-    return LiteLLM(name, form=config.form)
+    return LiteLLMBackend(name, form=config.form)
 
 
 class BackendKind(NamedTuple):
@@ -226,17 +229,17 @@ class BackendKind(NamedTuple):
     open: Callable[[Any, CallsConfig], Backend]
 
 
-BACKENDS: Mapping[str, BackendKind] = {
-    "openai-compatible": BackendKind("openai-compatible:URL#model", _open_server),
-    "gguf": BackendKind("gguf:PATH", _open_gguf),
-    "replay": BackendKind("replay:PATH", _open_recording),
-    "langchain": BackendKind("langchain:package.module.name", _open_chat_model),
+BACKEND_KIND_BY_PREFIX: Mapping[str, BackendKind] = {
+    "openai-compatible": BackendKind("openai-compatible:URL#model", _open_server_backend),
+    "gguf": BackendKind("gguf:PATH", _open_gguf_backend),
+    "replay": BackendKind("replay:PATH", _open_recording_backend),
+    "langchain": BackendKind("langchain:package.module.name", _open_chat_model_backend),
 }
 """The kinds of models, by what is before the colon."""
-_LITELLM = BackendKind("provider/model", _open_provider)
+_LITELLM_BACKEND_KIND = BackendKind("provider/model", _open_litellm_backend)
 
 
-def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
+def split_model_url(rest: str, example: str) -> tuple[str, str]:
     """Split `URL#model`. Raises `ValueError`, with an example of a model, if one of them is missing."""
     url, _, model = rest.partition("#")
     if not url or not model:
@@ -246,13 +249,13 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     return url, model
 
 
-PACKAGE_PREFIX = "package:"
+PACKAGED_MODEL_PREFIX = "package:"
 
 
-def find_file(package_file: str) -> Path:
+def find_package_file(package_file: str) -> Path:
     """Return the file of `NAME/FILE` in an installed package, whose code is not run. Raises `ConfigError`."""
     name, _, inner = package_file.partition("/")
-    folder = _package_folder(name)
+    folder = _find_package_folder(name)
     path = folder / inner
     if not inner or not path.is_file():
         files = [file for file in folder.rglob("*") if file.is_file()]
@@ -267,7 +270,7 @@ def find_model_folder(name: str) -> Path:
 
     Raises `ConfigError` where there is neither, or several zip files.
     """
-    folder = _package_folder(name)
+    folder = _find_package_folder(name)
     if (folder / "modules.json").is_file():
         return folder
     archives = sorted(folder.glob("*.zip"))
@@ -278,13 +281,13 @@ def find_model_folder(name: str) -> Path:
         )
     with archives[0].open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    unpacked_folder = default_folder().parent / "models" / f"{name}-{digest[:16]}"
+    unpacked_folder = default_cache_folder().parent / "models" / f"{name}-{digest[:16]}"
     if not unpacked_folder.is_dir():
-        _unpack(archives[0], unpacked_folder)
+        _unpack_archive(archives[0], unpacked_folder)
     return unpacked_folder
 
 
-def _package_folder(name: str) -> Path:
+def _find_package_folder(name: str) -> Path:
     spec = find_spec(name) if name.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         problem = f"no package is imported as {name!r}"
@@ -294,7 +297,7 @@ def _package_folder(name: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _unpack(archive: Path, folder: Path) -> None:
+def _unpack_archive(archive: Path, folder: Path) -> None:
     """Unpack an archive to a folder, whole or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix="unpacking-", dir=folder.parent))

@@ -21,18 +21,18 @@ from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
     Budget,
-    Limiter,
-    LimiterTurn,
+    BudgetReservation,
     Price,
-    Reservation,
+    RequestLimiter,
+    RequestTurn,
     RetryPolicy,
     call_with_retries,
     cost,
-    highest_cost,
-    reply_limit,
+    highest_request_cost,
+    max_reply_tokens_of,
 )
 from jurygraph.models.request import (
-    ALL_REJECTED_FAULT,
+    ALL_REJECTED_FAULT_KIND,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -41,10 +41,10 @@ from jurygraph.models.request import (
     Reply,
     Request,
     StoredLookup,
-    deadline_fault,
     fault_at_deadline,
+    make_deadline_fault,
 )
-from jurygraph.safety.redaction import Redactor, process_redactor
+from jurygraph.safety.redaction import Redactor, make_process_redactor
 from jurygraph.schema import Call, Message, canonical_json
 from jurygraph.schema.frozen_model import split_into_pieces
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from jurygraph.models.recording import Recorder
 
 
-UNBILLED_FAULTS = frozenset(
+UNBILLED_FAULT_KINDS = frozenset(
     {"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"}
 )
 """Kinds of faults after which the provider charges nothing."""
@@ -62,9 +62,9 @@ _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
 REPLIES_UNTIL_GIVING_UP = 20  # first replies of which one has to be usable
-_NUMBER_OR_ID = re.compile(r"[\w-]*\d[\w-]*")
-_EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
-_ADVICE_BY_FAULT = {
+_NUMBER_OR_ID_PATTERN = re.compile(r"[\w-]*\d[\w-]*")
+_MAX_EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
+_ADVICE_BY_FAULT_KIND = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
     "truncated": "raise calls.max_tokens, or name another model",
     "empty": "raise calls.max_tokens, as a model may think before it writes, or name another model",
@@ -92,7 +92,7 @@ class Gateway:
     def __init__(
         self,
         backend: Backend,
-        limiter: Limiter,
+        limiter: RequestLimiter,
         limits: RequestLimits,
         *,
         price: Price | None = None,
@@ -110,8 +110,8 @@ class Gateway:
         self.price = price
         self.cache = cache
         self._recorder = recorder
-        self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
-        self.first_replies = FirstReplies()
+        self.redactor = make_process_redactor(backend.secrets) if redactor is None else redactor
+        self.first_replies = FirstRepliesCheck()
         self._pending: dict[
             tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
         ] = {}
@@ -126,7 +126,7 @@ class Gateway:
         """Return provider, endpoint and model, as requests name them."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
-    def count_parameters_in(self, request: Request | Call) -> int:
+    def count_matching_parameters(self, request: Request | Call) -> int:
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
     async def ask(
@@ -194,7 +194,7 @@ class Gateway:
             self._recorder.add_lookup(stored_lookup)
         return stored_lookup
 
-    def reply_source(
+    def find_reply_source(
         self, request: Request, sink: CallSink | None = None
     ) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
@@ -203,7 +203,7 @@ class Gateway:
         is_cached = self.cache is not None and self.cache.get(request.digest) is not None
         return "cache" if is_cached else None
 
-    def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
+    def find_stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
         """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
         if sink is not None and (answered_call := sink.find(request.digest)) is not None:
             return answered_call.reply
@@ -224,7 +224,7 @@ class Gateway:
         limits = replace(self.limits, deadline=None)
         return backend, Gateway(
             backend,
-            Limiter(concurrency),
+            RequestLimiter(concurrency),
             limits,
             redactor=self.redactor,
             parameters=self.parameters,
@@ -232,16 +232,16 @@ class Gateway:
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way in this loop: they are paid for, and their replies are kept."""
-        while pending_tasks := self._pending_in_loop():
+        while pending_tasks := self._pending_tasks_in_loop():
             await asyncio.gather(*pending_tasks, return_exceptions=True)
 
-    def _pending_in_loop(self) -> list["asyncio.Task[AnsweredCall]"]:
+    def _pending_tasks_in_loop(self) -> list["asyncio.Task[AnsweredCall]"]:
         running = asyncio.get_running_loop()
         return [task for (loop, *_), task in self._pending.items() if loop is running]
 
     async def close(self) -> None:
         """Cancel requests under way in this loop, and close the backend. May be called more than once."""
-        pending_tasks = self._pending_in_loop()
+        pending_tasks = self._pending_tasks_in_loop()
         for task in pending_tasks:
             task.cancel()
         await asyncio.gather(*pending_tasks, return_exceptions=True)
@@ -261,7 +261,7 @@ class Gateway:
         if cached is not None:
             # the run that cached it may have known fewer secrets
             reply = self._redact_reply(cached.reply)
-            answered_call = await self._keep(
+            answered_call = await self._store_call(
                 request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0
             )
         if answered_call is None:
@@ -270,7 +270,7 @@ class Gateway:
             self._recorder.add(request, answered_call.reply, answered_call.call.cost)
         return answered_call
 
-    async def _keep(
+    async def _store_call(
         self, request: Request, reply: Reply, sink: CallSink | None, **call_fields: Any
     ) -> AnsweredCall:
         """Return a call with the `call_fields`, and store it: it is durable when this returns.
@@ -283,7 +283,7 @@ class Gateway:
             "tokens_out": reply.tokens_out,
             **call_fields,
         }
-        answered_call = AnsweredCall(reply, to_call(request, **fields))
+        answered_call = AnsweredCall(reply, make_call_record(request, **fields))
         if sink is not None:
             try:
                 await sink.store(self._redact_request(request), answered_call)
@@ -302,11 +302,11 @@ class Gateway:
         contents = [message.content for message in request.messages]
         if not self.redactor.has_secret_in("\n".join(contents)):
             return request
-        clean_messages: list[Message] = []
+        redacted_messages: list[Message] = []
         for message in request.messages:
             text = self.redactor.redact_text(message.content)
-            clean_messages.append(message.model_copy(update={"content": text}))
-        return request.model_copy(update={"messages": tuple(clean_messages)})
+            redacted_messages.append(message.model_copy(update={"content": text}))
+        return request.model_copy(update={"messages": tuple(redacted_messages)})
 
     async def _request_model(
         self, request: Request, until: float | None, sink: CallSink | None
@@ -314,10 +314,10 @@ class Gateway:
         start = monotonic()
         sent_count = 0
         repeats = 0
-        size = request_size(request)
-        max_reply_tokens = reply_limit(request.parameters, self.limits.max_tokens)
+        size = request_byte_count(request)
+        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
         tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
-        max_cost = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
+        max_cost = highest_request_cost(self.price, size, len(request.messages), max_reply_tokens)
 
         async def attempt() -> AnsweredCall:
             nonlocal sent_count, repeats
@@ -335,11 +335,11 @@ class Gateway:
                     if reply is not None:
                         turn.limiter.release(turn)
                         fields = {
-                            "cost": self._cost(reply),
+                            "cost": self._reply_cost(reply),
                             "attempts": sent_count,
                             "latency": monotonic() - start,
                         }
-                        return await self._keep(
+                        return await self._store_call(
                             request, self._redact_reply(reply), sink, cache_hit=False, **fields
                         )
                 repeats += 1
@@ -348,14 +348,14 @@ class Gateway:
             answered_call = await call_with_retries(attempt, self.limits.retries, until)
         except Fault as fault:
             # without secrets that a server may have echoed, and the errors that caused it
-            clean_fault = Fault(
+            redacted_fault = Fault(
                 fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after
             )
-            clean_fault.attempts = sent_count
-            clean_fault.setting = fault.setting
-            raise clean_fault from None
+            redacted_fault.attempts = sent_count
+            redacted_fault.setting = fault.setting
+            raise redacted_fault from None
         if not self.backend.is_recording:
-            self.first_replies.expect(answered_call.call.id)
+            self.first_replies.note_arrived(answered_call.call.id)
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
         self._uncached[request.digest] = CachedReply(answered_call.reply, answered_call.call.cost)
@@ -373,8 +373,8 @@ class Gateway:
     async def _send(
         self,
         request: Request,
-        reserved: Reservation,
-        turn: LimiterTurn,
+        reservation: BudgetReservation,
+        turn: RequestTurn,
         until: float | None,
         may_repeat: bool,
     ) -> Reply | None:
@@ -385,13 +385,13 @@ class Gateway:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
             self.budget.faults[fault.kind] += 1
-            if fault.kind in UNBILLED_FAULTS or fault.is_unsent:
-                reserved.settle(0.0)
+            if fault.kind in UNBILLED_FAULT_KINDS or fault.is_unsent:
+                reservation.settle(0.0)
             if fault.kind == "too-large":
-                reserved.settle_unbounded_bill()
-            if (give_up_reason := self.first_replies.note_fault(fault, is_first)) is not None:
-                turn.limiter.report_fault(turn, give_up_reason)
-                raise give_up_reason from None
+                reservation.settle_unbounded_bill()
+            if (give_up_fault := self.first_replies.note_fault(fault, is_first)) is not None:
+                turn.limiter.report_fault(turn, give_up_fault)
+                raise give_up_fault from None
             is_late = (
                 fault.kind == "timeout"
                 and until is not None
@@ -401,13 +401,13 @@ class Gateway:
                 return None
             raise
         self.first_replies.note_accepted()
-        reserved.settle(self._cost(reply))
+        reservation.settle(self._reply_cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
         turn.limiter.report_success(turn)
         return reply
 
-    def _cost(self, reply: Reply) -> float | None:
+    def _reply_cost(self, reply: Reply) -> float | None:
         return cost(self.price, reply.tokens_in, reply.tokens_out)
 
     def _cache_replies(self) -> None:
@@ -418,7 +418,7 @@ class Gateway:
             self.cache.put(unstored_replies)
 
 
-class FirstReplies:
+class FirstRepliesCheck:
     """The first replies of a session, by their arrival: whether all are unusable, or rejections, for one reason.
 
     Stored and cached replies are left out: they say nothing about the settings of today. So are faults that are no
@@ -449,7 +449,7 @@ class FirstReplies:
         """Note that the model replied to a request."""
         self._is_accepted = True
 
-    def expect(self, call: str) -> None:
+    def note_arrived(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
         if self._left:
             self._left -= 1
@@ -464,7 +464,9 @@ class FirstReplies:
         if fault.kind != "rejected" or fault.is_unsent:
             self._unsent += is_first  # another takes its place
             return None
-        reason = fault.code or _NUMBER_OR_ID.sub("0", str(fault))  # of a request, or of its tokens
+        reason = fault.code or _NUMBER_OR_ID_PATTERN.sub(
+            "0", str(fault)
+        )  # of a request, or of its tokens
         if self._left:
             self._left -= 1
             self._reasons.append(reason)
@@ -476,7 +478,7 @@ class FirstReplies:
             return None
         problem = self.problem or fault
         return Fault(
-            ALL_REJECTED_FAULT,
+            ALL_REJECTED_FAULT_KIND,
             f"all of the first {REPLIES_UNTIL_GIVING_UP} requests were rejected: {problem}",
         )
 
@@ -490,7 +492,7 @@ class FirstReplies:
             return
         self._unread.remove(answered_call.call.id)
         self._reasons.append(
-            None if fault is None or fault.kind not in _ADVICE_BY_FAULT else fault.kind
+            None if fault is None or fault.kind not in _ADVICE_BY_FAULT_KIND else fault.kind
         )
         earlier, _ = self._example
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
@@ -508,18 +510,18 @@ class FirstReplies:
             return None
         changes: list[str] = []
         if fault.setting is not None:
-            changes.append(f"write `{as_config_line(fault.setting)}` in the config")
-        if self.are_rejected:
+            changes.append(f"write `{setting_as_config_line(fault.setting)}` in the config")
+        if self.are_requests_rejected:
             changes = changes or ["change what the message names, or name another model"]
             return f"{fault}; {changes[0]}"
-        changes.append(_ADVICE_BY_FAULT[fault.kind])
-        example = f"{fault}; such as {shorten(text, _EXAMPLE_CHARACTERS)!r}"
+        changes.append(_ADVICE_BY_FAULT_KIND[fault.kind])
+        example = f"{fault}; such as {shorten(text, _MAX_EXAMPLE_CHARACTERS)!r}"
         # settings with which other replies could be used are not wrong
         return example if self._usable_stored else f"{example}; {', or '.join(changes)}"
 
     def describe_problem(self, model: str) -> str:
         """Return a sentence on the replies of a model that has a problem, up to the command that comes next."""
-        if self.are_rejected:
+        if self.are_requests_rejected:
             return f"every request to {model} was rejected: {self.problem}; then"
         if not self._usable_stored:
             return f"no reply of {model} could be used: {self.problem}; then"
@@ -529,10 +531,10 @@ class FirstReplies:
         return f"{lead}: {self.problem}; to ask for these again"
 
     @property
-    def are_rejected(self) -> bool:
+    def are_requests_rejected(self) -> bool:
         """True if all requests so far were rejected for one reason."""
         reasons = set(self._reasons)
-        return len(reasons) == 1 and reasons.isdisjoint((None, *_ADVICE_BY_FAULT))
+        return len(reasons) == 1 and reasons.isdisjoint((None, *_ADVICE_BY_FAULT_KIND))
 
 
 class DryRunBackend(Backend):
@@ -559,7 +561,7 @@ class DryRunBackend(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Record the request; return its stored reply, or raise `Fault` of kind `unrecorded` if there is none."""
         self.requests[request.digest] = request
-        if (reply := self._gateway.stored_reply(request, self._sink)) is not None:
+        if (reply := self._gateway.find_stored_reply(request, self._sink)) is not None:
             return reply
         self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
@@ -568,7 +570,7 @@ class DryRunBackend(Backend):
         return None if self._sink is None else self._sink.find_lookup(key)
 
 
-def to_call(request: Request, **fields: Any) -> Call:
+def make_call_record(request: Request, **fields: Any) -> Call:
     return Call(
         id=request.digest,
         provider=request.provider,
@@ -581,15 +583,15 @@ def to_call(request: Request, **fields: Any) -> Call:
     )
 
 
-def as_config_line(setting: str) -> str:
+def setting_as_config_line(setting: str) -> str:
     """Return a setting, such as `calls.form: instructed`, as one line of YAML: `calls: {form: instructed}`."""
     section, _, rest = setting.partition(".")
     return f"{section}: {{{rest}}}"
 
 
-def request_size(request: Request) -> int:
+def request_byte_count(request: Request) -> int:
     """Return the bytes of all that the model reads: its messages, and a schema that a provider may add to them."""
-    size = size_of_messages(request)
+    size = message_byte_count(request)
     if request.form == "native" and request.answer is not None:
         size += len(canonical_json(request.answer))
     if request.investigation is not None:
@@ -597,7 +599,7 @@ def request_size(request: Request) -> int:
     return size
 
 
-def size_of_messages(request: Request) -> int:
+def message_byte_count(request: Request) -> int:
     """Return the bytes of the messages alone."""
     return sum(
         len(piece.encode("utf-8", "replace"))
@@ -611,7 +613,7 @@ def _time_left(timeout: float, until: float | None) -> float:
         return timeout
     seconds_left = until - asyncio.get_running_loop().time()
     if seconds_left <= 0:
-        raise deadline_fault()
+        raise make_deadline_fault()
     return min(timeout, seconds_left)
 
 
@@ -626,10 +628,10 @@ class Gateways(dict[str | None, Gateway]):
         """Return the budget of all. Raises StopIteration without any model."""
         return next(iter(self.values())).budget
 
-    def divide_rates(self, number: int) -> None:
+    def divide_rate_limits(self, number: int) -> None:
         """Keep 1 / `number` of all rates; so many processes send to the same servers."""
         for gateway in self.values():
-            gateway._limiter.divide_rates(number)
+            gateway._limiter.divide_rate_limits(number)
 
     @property
     def is_recording(self) -> bool:
@@ -652,10 +654,10 @@ class Gateways(dict[str | None, Gateway]):
             if first.problem is None:
                 continue
             model = "the model" if name is None else f"judge {name}"
-            sentences[first.describe_problem(model)] = not first.are_rejected
+            sentences[first.describe_problem(model)] = not first.are_requests_rejected
         return sentences
 
-    def name_of(self, request: Request | Call) -> str | None:
+    def model_name_of(self, request: Request | Call) -> str | None:
         """Return the name of the model that a request is for; of two with one model, that whose parameters it has.
 
         A request to none of these models, such as one of another run, is taken for one to the config's `model`.
@@ -663,9 +665,13 @@ class Gateways(dict[str | None, Gateway]):
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
-        same_names = [name for name, gateway in self.items() if gateway.identity == identity]
+        names_with_identity = [
+            name for name, gateway in self.items() if gateway.identity == identity
+        ]
         return max(
-            same_names, key=lambda name: self[name].count_parameters_in(request), default=None
+            names_with_identity,
+            key=lambda name: self[name].count_matching_parameters(request),
+            default=None,
         )
 
     def for_dry_run(

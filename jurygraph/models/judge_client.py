@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from jurygraph.messages import Problem, describe_validation_error, quote, shorten
-from jurygraph.models.backend import Capabilities
-from jurygraph.models.gateway import Gateway, to_call
+from jurygraph.models.backend import EndpointCapabilities
+from jurygraph.models.gateway import Gateway, make_call_record
 from jurygraph.models.request import (
-    JUDGE_PURPOSE,
-    REASONING_FIELDS,
-    REPAIR_PURPOSE,
+    JUDGE_CALL_PURPOSE,
+    REASONING_MESSAGE_FIELDS,
+    REPAIR_CALL_PURPOSE,
     AnsweredCall,
     CallLog,
     CallSink,
@@ -39,39 +39,41 @@ from jurygraph.models.request import (
     Token,
     ToolResult,
     double_wrong_backslashes,
-    encode_json,
+    encode_compact_json,
     find_json,
     has_thought_tag,
     is_quoted_from,
 )
 from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
-from jurygraph.safety.gates import Fence
+from jurygraph.safety.gates import TextFence
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
-from jurygraph.schema.frozen_model import ConstantObject, decode_strictly
+from jurygraph.schema.frozen_model import ConstantJsonObject, decode_json_strictly
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.chat_model import JudgeChatModel
 
 T = TypeVar("T", bound=BaseModel)
 
-_TRUNCATED_FINISHES = frozenset(
+_TRUNCATED_FINISH_REASONS = frozenset(
     {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 )
-_WITHHELD_FINISHES = frozenset(
+_WITHHELD_FINISH_REASONS = frozenset(
     {"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"}
 )
-_REPEATED_CHARACTER = re.compile(r"(.)\1+", re.DOTALL)
-_CHARACTERS_PER_TOKEN = 12
+_REPEATED_CHARACTER_PATTERN = re.compile(r"(.)\1+", re.DOTALL)
+_MAX_CHARACTERS_PER_TOKEN = 12
 """More than any tokenizer reads as one token on average, but for repetitions of one character."""
-_MAX_MESSAGE_CHARACTERS = 300
-_MAX_REPLY_CHARACTERS = 4_000
-_MAX_OBJECTS = 5_000
+_MAX_FAULT_MESSAGE_CHARACTERS = 300
+_MAX_SHOWN_REPLY_CHARACTERS = 4_000
+_MAX_JSON_OBJECTS_TRIED = 5_000
 _JSON_ALONE_HINT = "no code fence, and no word before or after it"
-_COPIED_KEYWORDS = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
-_HANDLED_KEYWORDS = frozenset(
+_COPIED_SCHEMA_KEYWORDS = (
+    "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum"
+).split()
+_HANDLED_SCHEMA_KEYWORDS = frozenset(
     (
-        *_COPIED_KEYWORDS,
+        *_COPIED_SCHEMA_KEYWORDS,
         "const",
         "anyOf",
         "oneOf",
@@ -81,7 +83,7 @@ _HANDLED_KEYWORDS = frozenset(
         "additionalProperties",
     )
 )
-_DROPPED_KEYWORDS = frozenset(
+_DROPPED_SCHEMA_KEYWORDS = frozenset(
     "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
     " multipleOf".split()
 )
@@ -89,10 +91,10 @@ _DROPPED_KEYWORDS = frozenset(
 _JSON_SPACES = " \t\n\r"
 # largest error of a probability, if one of the two words is not among the alternatives
 _MAX_PROBABILITY_ERROR = 0.05
-_MIN_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_LOGPROB_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
-_STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
-_JSON_VALUE = re.compile(
+_MINUS_INFINITY_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_LOGPROB_TOLERANCE = 1e-3  # most by which a server's log probability may be above 0
+_STRING_OR_BOOLEAN_PATTERN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
+_JSON_VALUE_PATTERN = re.compile(
     r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL
 )
 
@@ -110,46 +112,49 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     values of any type, and models that contain themselves.
     """
     schema = reply_model.model_json_schema()
-    strict = _strict_schema(schema, reply_model.__name__, schema.get("$defs", {}))
-    if strict.get("type") != "object":
+    strict_schema = _strict_schema(schema, reply_model.__name__, schema.get("$defs", {}))
+    if strict_schema.get("type") != "object":
         raise TypeError(
             f"{reply_model.__name__} is not an object, as an answer has to be; give it a field"
         )
-    return strict
+    return strict_schema
 
 
 def _strict_schema(
-    source: Mapping[str, Any], location: str, definitions: Mapping[str, Any]
+    source: Mapping[str, Any], location: str, schema_definitions: Mapping[str, Any]
 ) -> dict[str, JsonValue]:
     if "$ref" in source:
         name = str(source["$ref"]).removeprefix("#/$defs/")
-        if name not in definitions:
+        if name not in schema_definitions:
             raise _schema_error(location, "contains itself")
-        siblings = {key: value for key, value in source.items() if key != "$ref"}
+        sibling_keywords = {key: value for key, value in source.items() if key != "$ref"}
         # none in it may refer to it
-        others = {key: value for key, value in definitions.items() if key != name}
-        return _strict_schema({**definitions[name], **siblings}, location, others)
-    if unknown_keywords := sorted(source.keys() - _HANDLED_KEYWORDS - _DROPPED_KEYWORDS):
+        others = {key: value for key, value in schema_definitions.items() if key != name}
+        return _strict_schema({**schema_definitions[name], **sibling_keywords}, location, others)
+    if unknown_keywords := sorted(
+        source.keys() - _HANDLED_SCHEMA_KEYWORDS - _DROPPED_SCHEMA_KEYWORDS
+    ):
         raise _schema_error(location, f"has {unknown_keywords[0]}")
     if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
         raise _schema_error(location, "may be anything")
-    strict_schema = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
+    strict_schema = {name: source[name] for name in _COPIED_SCHEMA_KEYWORDS if name in source}
     if "const" in source:
         strict_schema["enum"] = [source["const"]]
     if alternatives := source.get("anyOf", source.get("oneOf")):
         strict_schema["anyOf"] = [
-            _strict_schema(alternative, location, definitions) for alternative in alternatives
+            _strict_schema(alternative_schema, location, schema_definitions)
+            for alternative_schema in alternatives
         ]
     if source.get("type") == "array":
         strict_schema["items"] = _strict_schema(
-            source.get("items", {}), f"{location}[]", definitions
+            source.get("items", {}), f"{location}[]", schema_definitions
         )
     if source.get("type") == "object":
         if "properties" not in source or source.get("additionalProperties"):
             raise _schema_error(location, "has free keys")
         fields = source["properties"].items()
         strict_schema["properties"] = {
-            n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields
+            n: _strict_schema(field, f"{location}.{n}", schema_definitions) for n, field in fields
         }
         strict_schema["required"] = list(source["properties"])
         strict_schema["additionalProperties"] = False
@@ -162,9 +167,9 @@ def _schema_error(location: str, problem: str) -> TypeError:
     )
 
 
-def unwrap_reply(reply: Reply, *, among_words: bool = False) -> Reply:
+def unwrap_reply(reply: Reply, *, allow_words_around: bool = False) -> Reply:
     """Return the reply with its JSON alone as its text (see `find_json`): that is the answer, or there is none."""
-    text = find_json(reply.text, among_words=among_words).text
+    text = find_json(reply.text, allow_words_around=allow_words_around).text
     return reply if text is reply.text else reply.model_copy(update={"text": text})
 
 
@@ -178,35 +183,39 @@ def parse_reply(
     strict: bool = True,
     find_problem: ProblemFinder[T] | None = None,
     *,
-    among_words: bool = False,
+    allow_words_around: bool = False,
     request: Request | None = None,
 ) -> T:
     """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
-    With `among_words`, words may surround the only JSON object in it. If not `strict`, the first object in it that
-    validates counts: many programs read replies like this, and the option makes its effect measurable. `find_problem`
-    gets the answer with the unwrapped reply. An object between words that `request` has, too, may be a quotation from
-    the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
+    With `allow_words_around`, words may surround the only JSON object in it. If not `strict`, the first object in it
+    that validates counts: many programs read replies like this, and the option makes its effect measurable.
+    `find_problem` gets the answer with the unwrapped reply. An object between words that `request` has, too, may be a
+    quotation from the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
     numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
 
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
-    refuse_unfinished(reply)
-    answer = _parse_unwrapped(reply, reply_model, among_words and strict, request)
+    refuse_unfinished_reply(reply)
+    answer = _parse_unwrapped(reply, reply_model, allow_words_around and strict, request)
     setting = None
     if isinstance(answer, Problem) and not strict:
-        answer = next(_objects_inside(unwrap_reply(reply).text, reply_model), answer)
-    elif isinstance(answer, Problem) and not among_words:
-        is_readable = not isinstance(_parse_unwrapped(reply, reply_model, True, request), Problem)
-        setting = "calls.reply: one-object" if is_readable else None
-    unwrapped_reply = unwrap_reply(reply, among_words=among_words and strict)
+        answer = next(_json_objects_inside(unwrap_reply(reply).text, reply_model), answer)
+    elif isinstance(answer, Problem) and not allow_words_around:
+        is_readable_among_words = not isinstance(
+            _parse_unwrapped(reply, reply_model, True, request), Problem
+        )
+        setting = "calls.reply: one-object" if is_readable_among_words else None
+    unwrapped_reply = unwrap_reply(reply, allow_words_around=allow_words_around and strict)
     if find_problem is not None and not isinstance(answer, Problem):
         answer = find_problem(answer, unwrapped_reply) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE_CHARACTERS))
+        fault = Fault(
+            "malformed", shorten(f"{location} {answer.problem}", _MAX_FAULT_MESSAGE_CHARACTERS)
+        )
         fault.remedy = answer.remedy
         fault.setting = setting
         raise fault
@@ -214,10 +223,10 @@ def parse_reply(
 
 
 def _parse_unwrapped(
-    reply: Reply, reply_model: type[T], among_words: bool, request: Request | None
+    reply: Reply, reply_model: type[T], allow_words_around: bool, request: Request | None
 ) -> T | Problem:
-    part = find_json(reply.text, among_words=among_words)
-    answer = _parse(part.text, reply_model)
+    part = find_json(reply.text, allow_words_around=allow_words_around)
+    answer = _parse_json_reply(part.text, reply_model)
     if isinstance(answer, Problem) or not part.has_words_around or request is None:
         return answer
     prompt = [message.content for message in request.messages]
@@ -230,11 +239,13 @@ def _parse_unwrapped(
     return answer
 
 
-def repair_request(request: Request, reply: Reply, problem: str) -> Request:
+def make_repair_request(request: Request, reply: Reply, problem: str) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE_HINT}."
     # empty messages are refused
-    content = shorten(reply.text, _MAX_REPLY_CHARACTERS) if reply.text.strip() else "(no text)"
+    content = (
+        shorten(reply.text, _MAX_SHOWN_REPLY_CHARACTERS) if reply.text.strip() else "(no text)"
+    )
     repair_messages = (
         Message(role="assistant", content=content),
         Message(role="user", content=instruction),
@@ -242,7 +253,7 @@ def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     return request.model_copy(update={"messages": request.messages + repair_messages})
 
 
-def with_instructions(request: Request) -> Request:
+def with_schema_instructions(request: Request) -> Request:
     """Return the request with its schema as instructions, for an endpoint that takes none.
 
     A request without a schema is returned unchanged. The instructions end the last message: everything before them
@@ -257,11 +268,11 @@ def with_instructions(request: Request) -> Request:
         f"Answer with JSON alone: {_JSON_ALONE_HINT}. It is one value of this JSON Schema, its fields in this order:\n"
         f"{schema}"
     )
-    messages = add_to_user(request.messages, instruction)
+    messages = add_to_user_message(request.messages, instruction)
     return request.model_copy(update={"messages": messages, "form": "instructed"})
 
 
-def add_to_user(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
+def add_to_user_message(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
     """Return messages that end with this content of a user: at the end of the last message, if that is a user's."""
     *earlier, last = messages
     if last.role != "user":
@@ -284,10 +295,10 @@ def join_system_message(request: Request) -> Request:
     return request.model_copy(update={"messages": tuple(others)})
 
 
-def refuse_unfinished(reply: Reply) -> None:
+def refuse_unfinished_reply(reply: Reply) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
-    if finish in _TRUNCATED_FINISHES:
+    if finish in _TRUNCATED_FINISH_REASONS:
         size = f"{len(reply.text)} characters"
         raise Fault(
             "truncated",
@@ -295,16 +306,16 @@ def refuse_unfinished(reply: Reply) -> None:
         )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
-    if finish in _WITHHELD_FINISHES:
+    if finish in _WITHHELD_FINISH_REASONS:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip() and not reply.tool_calls:
-        raise Fault("empty", f"the reply has no text{_describe_other_field(reply.other_field)}")
+        raise Fault("empty", f"the reply has no text{_describe_filled_field(reply.other_field)}")
 
 
-def _describe_other_field(name: str | None) -> str:
+def _describe_filled_field(name: str | None) -> str:
     if name is None:
         return ""
-    if name in REASONING_FIELDS:
+    if name in REASONING_MESSAGE_FIELDS:
         advice = "the server's reasoning parser took all of it for a thought: turn that parser off, or the thoughts"
         return f", and the field `{name}` has some; {advice}"
     return (
@@ -320,10 +331,10 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
     if not reply.tokens_in:
         return
     texts = [message.content for message in request.messages]
-    max_characters = _CHARACTERS_PER_TOKEN * reply.tokens_in
+    max_characters = _MAX_CHARACTERS_PER_TOKEN * reply.tokens_in
     if sum(map(len, texts)) <= max_characters:
         return
-    length = sum(len(_REPEATED_CHARACTER.sub(r"\1", text)) for text in texts)
+    length = sum(len(_REPEATED_CHARACTER_PATTERN.sub(r"\1", text)) for text in texts)
     if length > max_characters:
         problem = (
             f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "
@@ -332,41 +343,44 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
         raise Fault("overflowed", f"{problem}; raise its context length, or shorten what is judged")
 
 
-def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
-    for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
+def _json_objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
+    for opening in islice(re.finditer("{", text), _MAX_JSON_OBJECTS_TRIED):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
         except (ValueError, RecursionError):
             continue
-        answer = _parse(text[opening.start() : end], reply_model)
+        answer = _parse_json_reply(text[opening.start() : end], reply_model)
         if not isinstance(answer, Problem):
             yield answer
 
 
-def _parse(text: str, reply_model: type[T]) -> T | Problem:
+def _parse_json_reply(text: str, reply_model: type[T]) -> T | Problem:
     text = double_wrong_backslashes(text)
     try:
         try:
             answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
         except ValidationError as error:
-            if syntax := _find_syntax_problem(error):
-                return syntax
-            data = decode_strictly(text, allow_negative_zero=False)
+            if syntax_problem := _find_json_syntax_problem(error):
+                return syntax_problem
+            data = decode_json_strictly(text, allow_negative_zero=False)
             if isinstance(data, Problem):
                 return data
             return describe_validation_error(error, reply_model, data)
-        data = decode_strictly(text, allow_negative_zero=False)
+        data = decode_json_strictly(text, allow_negative_zero=False)
         if isinstance(data, Problem):
             return data
-        if encode_json(data) == answer.model_dump_json(round_trip=True, by_alias=True).encode():
-            return answer  # as most replies; `_find_flaw` takes several times as long
-        dumped_answer = answer.model_dump(mode="json", round_trip=True, by_alias=True)
-        return _find_flaw(data, dumped_answer) or answer
+        if (
+            encode_compact_json(data)
+            == answer.model_dump_json(round_trip=True, by_alias=True).encode()
+        ):
+            return answer  # as most replies; `_find_answer_flaw` takes several times as long
+        answer_as_json = answer.model_dump(mode="json", round_trip=True, by_alias=True)
+        return _find_answer_flaw(data, answer_as_json) or answer
     except RecursionError:
         return Problem((), "is nested too deeply", "write it as the schema says")
 
 
-def _find_syntax_problem(error: ValidationError) -> Problem | None:
+def _find_json_syntax_problem(error: ValidationError) -> Problem | None:
     """Return why a text is not JSON; None if it is JSON and another error was found."""
     if error.error_count() > 1:
         return None
@@ -377,24 +391,24 @@ def _find_syntax_problem(error: ValidationError) -> Problem | None:
     return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE_HINT}")
 
 
-def _find_flaw(data: Any, dumped_answer: Any) -> Problem | None:
+def _find_answer_flaw(data: Any, answer_as_json: Any) -> Problem | None:
     """Return an error that validation does not catch, None if there is none.
 
-    `dumped_answer` is `data` as the pydantic model parsed and dumped it. An error is a field left to its default, or a
+    `answer_as_json` is `data` as the pydantic model parsed and dumped it. An error is a field left to its default, or a
     boolean for a number, since Python accepts True for 1.
     """
-    values = dict(_walk_values(data))
-    for path, parsed_value in _walk_values(dumped_answer):
+    values = dict(_walk_json_values(data))
+    for path, answer_value in _walk_json_values(answer_as_json):
         if path not in values:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
-        elif isinstance(parsed_value, bool) is not isinstance(values[path], bool):
+        elif isinstance(answer_value, bool) is not isinstance(values[path], bool):
             problem = f"is {json.dumps(values[path])}"
             return Problem(path, problem, "write a value of the type that is asked for")
     return None
 
 
-def _walk_values(
+def _walk_json_values(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
@@ -406,10 +420,10 @@ def _walk_values(
     elif isinstance(value, list):
         parts = enumerate(value)
     for step, part in parts:
-        yield from _walk_values(part, (*path, step))
+        yield from _walk_json_values(part, (*path, step))
 
 
-def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
+def probability_of_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     """Return the probability in [0, 1] that the boolean at `path` of a JSON reply is true.
 
     A path is such as `("verdicts", 1, "met")`. The probability is P(true) / (P(true) + P(false)) over the token in
@@ -420,12 +434,12 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
     it: a server removes fences and thoughts from the text.
     """
-    offset = offset_of_boolean(reply.text, path) if reply.tokens else None
-    alternatives = None if offset is None else _alternatives_at(reply, offset)
+    offset = find_boolean_offset(reply.text, path) if reply.tokens else None
+    alternatives = None if offset is None else _token_alternatives_at(reply, offset)
     return None if alternatives is None else _share_of_true(alternatives)
 
 
-def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
+def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     """Read log probabilities in OpenAI's format: of every token, or of none if one is unreadable, which left a gap.
 
     Alternatives of a token are needed only where a value of a JSON text begins, and are kept only there.
@@ -433,31 +447,31 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
-    read = [token for token in map(_token, entries) if token is not None]
+    read = [token for token in map(_parse_token, entries) if token is not None]
     if len(read) < len(entries):
         return ()
     texts = [token for token, _ in read]
     if text not in "".join(texts):
-        texts = token_texts(
+        texts = decode_token_texts(
             [(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)]
         )
-    indices = value_token_indices(text, texts)
+    indices = find_value_token_indices(text, texts)
     tokens: list[Token] = []
     for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
-        others = _read_alternatives(entries[index]) if index in indices else ()
+        others = _read_token_alternatives(entries[index]) if index in indices else ()
         tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
     return tuple(tokens)
 
 
-def _read_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    top = entry.get("top_logprobs")
-    if not isinstance(top, list):
+def _read_token_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    top_entries = entry.get("top_logprobs")
+    if not isinstance(top_entries, list):
         return ()
-    others = [other for other in map(_token, top) if other is not None]
+    others = [other for other in map(_parse_token, top_entries) if other is not None]
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
-def _token(entry: Any) -> tuple[str, float] | None:
+def _parse_token(entry: Any) -> tuple[str, float] | None:
     """Return a token and its log probability, which is at most 0; None if there is no such pair."""
     if not isinstance(entry, dict):
         return None
@@ -466,13 +480,13 @@ def _token(entry: Any) -> tuple[str, float] | None:
     if (
         not isinstance(text, str)
         or not isinstance(number, (float, int))
-        or not number <= _LOGPROB_ROUNDING
+        or not number <= _LOGPROB_TOLERANCE
     ):
         return None
-    return text, max(_MIN_LOGPROB, min(0.0, float(number)))
+    return text, max(_MINUS_INFINITY_LOGPROB, min(0.0, float(number)))
 
 
-def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
+def decode_token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
     """Return the texts of tokens from their bytes: a character that is split belongs to the token in which it ends.
 
     The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
@@ -487,7 +501,7 @@ def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]
         return [text for text, _ in tokens]
 
 
-def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
+def find_value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
 
     Returns all indices if the text is not a JSON object or list, or if the tokens do not spell it.
@@ -497,7 +511,7 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     if before < 0 or text.lstrip(_JSON_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
     indices: set[int] = set()
-    for match in _JSON_VALUE.finditer(text):
+    for match in _JSON_VALUE_PATTERN.finditer(text):
         if match["named"]:  # the name of a field is no value
             continue
         start = before + match.start()
@@ -507,19 +521,21 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     return indices
 
 
-def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
+def find_boolean_offset(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
-    offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
+    boolean_offsets = (
+        match.start() for match in _STRING_OR_BOOLEAN_PATTERN.finditer(text) if match[0][0] != '"'
+    )
     try:  # the words stand in the order of the document, unless a field occurs twice
-        values = _walk_values(json.loads(double_wrong_backslashes(text)))
-        booleans = [location for location, value in values if isinstance(value, bool)]
-        offset_by_path = dict(zip(booleans, offsets, strict=True))
+        values = _walk_json_values(json.loads(double_wrong_backslashes(text)))
+        boolean_paths = [location for location, value in values if isinstance(value, bool)]
+        offset_by_path = dict(zip(boolean_paths, boolean_offsets, strict=True))
         return offset_by_path.get(tuple(path))
     except (ValueError, RecursionError):
         return None
 
 
-def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
+def _token_alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
     reply_text = "".join(token.text for token in reply.tokens)
     before = reply_text.rfind(reply.text)  # the last, as thoughts may contain a draft of it
@@ -550,16 +566,16 @@ def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
     if not true_logprobs and not false_logprobs:
         return None
     # subtracted, so that the largest exponential neither overflows nor vanishes
-    top = max(true_logprobs + false_logprobs)
-    true_mass = math.fsum(math.exp(logprob - top) for logprob in true_logprobs)
-    false_mass = math.fsum(math.exp(logprob - top) for logprob in false_logprobs)
-    missing = 0.0
+    max_logprob = max(true_logprobs + false_logprobs)
+    true_mass = math.fsum(math.exp(logprob - max_logprob) for logprob in true_logprobs)
+    false_mass = math.fsum(math.exp(logprob - max_logprob) for logprob in false_logprobs)
+    missing_mass = 0.0
     if not true_logprobs or not false_logprobs:
         least_logprob = min(logprob for _, logprob in alternatives)
-        missing = math.exp(least_logprob - top)
+        missing_mass = math.exp(least_logprob - max_logprob)
     return (
         None
-        if missing > _MAX_PROBABILITY_ERROR * (true_mass + false_mass + missing)
+        if missing_mass > _MAX_PROBABILITY_ERROR * (true_mass + false_mass + missing_mass)
         else true_mass / (true_mass + false_mass)
     )
 
@@ -571,7 +587,7 @@ def _is_word_start(text: str, word: str) -> bool:
     return text.startswith(word) and not text[len(word) :][:1].isalnum()
 
 
-class InvestigationEnd(NamedTuple):
+class InvestigationResult(NamedTuple):
     """The end of an investigation: the reply, the request for a verdict alone, with which to repair it, and the results
     that the reply may quote."""
 
@@ -586,26 +602,26 @@ class Investigator(Protocol):
     def outline(self, value: Any) -> Any:
         """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
 
-    def showing(self, responses: Sequence[Response]) -> "Investigator":
+    def for_responses(self, responses: Sequence[Response]) -> "Investigator":
         """Return one whose tools number these responses in this order."""
 
     async def investigate(
         self, client: "JudgeClient", request: Request, purpose: str | None
-    ) -> InvestigationEnd:
+    ) -> InvestigationResult:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
 
 
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
-DEFAULT_SAFETY = SafetyConfig()
-DEFAULT_CALLS = CallsConfig()
-CUT_OFF_FAULT = "cut-off"
+DEFAULT_SAFETY_CONFIG = SafetyConfig()
+DEFAULT_CALLS_CONFIG = CallsConfig()
+CUT_OFF_FAULT_KIND = "cut-off"
 
 
 @lru_cache(maxsize=64)
-def _cached_schema(reply_model: type[BaseModel]) -> ConstantObject:
-    return ConstantObject(answer_schema(reply_model))
+def _cached_answer_schema(reply_model: type[BaseModel]) -> ConstantJsonObject:
+    return ConstantJsonObject(answer_schema(reply_model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -630,12 +646,12 @@ class JudgeClient:
         self,
         gateway: Gateway,
         parameters: Mapping[str, JsonValue],
-        safety: SafetyConfig = DEFAULT_SAFETY,
+        safety: SafetyConfig = DEFAULT_SAFETY_CONFIG,
         key: bytes = b"",
         sink: CallSink | None = None,
         calls: dict[str, Call] | None = None,
         lookups: dict[str, Lookup] | None = None,
-        settings: CallsConfig = DEFAULT_CALLS,
+        settings: CallsConfig = DEFAULT_CALLS_CONFIG,
     ) -> None:
         self.calls: dict[str, Call] = {} if calls is None else calls
         self.lookups: dict[str, Lookup] = {} if lookups is None else lookups
@@ -652,11 +668,14 @@ class JudgeClient:
         self._group = self  # its deadline counts for the clients of all inputs
         self.loop: asyncio.AbstractEventLoop | None = None
         self._logs: tuple[CallLog, ...] = ()
-        self._purpose = JUDGE_PURPOSE
+        self._purpose = JUDGE_CALL_PURPOSE
         self._investigator: Investigator | None = None
 
-    def logging_to(
-        self, *logs: CallLog, purpose: str = JUDGE_PURPOSE, investigator: Investigator | None = None
+    def with_call_logs(
+        self,
+        *logs: CallLog,
+        purpose: str = JUDGE_CALL_PURPOSE,
+        investigator: Investigator | None = None,
     ) -> "JudgeClient":
         """Return a client of the same group, for the running event loop, that lists its calls in these logs.
 
@@ -672,18 +691,18 @@ class JudgeClient:
         client.__dict__.pop("fence", None)  # a fence lists the marks of its own messages alone
         return client
 
-    def showing(self, responses: Sequence[Response]) -> "JudgeClient":
+    def for_responses(self, responses: Sequence[Response]) -> "JudgeClient":
         """Return a client for a prompt that shows the responses in this order, as its tools number them."""
         if self._investigator is None:
             return self
-        investigator = self._investigator.showing(responses)
-        return self.logging_to(*self._logs, purpose=self._purpose, investigator=investigator)
+        investigator = self._investigator.for_responses(responses)
+        return self.with_call_logs(*self._logs, purpose=self._purpose, investigator=investigator)
 
     @cached_property
-    def fence(self) -> Fence:
+    def fence(self) -> TextFence:
         """The fence for text by others in your own messages (see `chat_request`)."""
         options = self._render_options
-        return Fence(options.key, options.fence, options.mark_length)
+        return TextFence(options.key, options.fence, options.mark_length)
 
     @property
     def chat_model(self) -> "JudgeChatModel":
@@ -770,21 +789,21 @@ class JudgeClient:
         parameters = {"temperature": 0.0} | parameters
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters |= {"logprobs": None, "top_logprobs": None}
-        set_parameters = {name: value for name, value in parameters.items() if value is not None}
-        answer = None if reply_model is None else _cached_schema(reply_model)
+        sent_parameters = {name: value for name, value in parameters.items() if value is not None}
+        answer = None if reply_model is None else _cached_answer_schema(reply_model)
         form = "text" if reply_model is None else backend.capabilities.form
         request = build(
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
-            parameters=set_parameters,
+            parameters=sent_parameters,
             answer=answer,
             form=form,
             **fields,
         )
         if self._joins_system:
             request = join_system_message(request)
-        return with_instructions(request) if request.form == "instructed" else request
+        return with_schema_instructions(request) if request.form == "instructed" else request
 
     async def ask(self, request: Request, purpose: str | None = None) -> AnsweredCall:
         """Return the reply as it is, and its call.
@@ -792,8 +811,8 @@ class JudgeClient:
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
         _, answered_call, _ = await self._answer(request, purpose)
-        refuse_unfinished(answered_call.reply)
-        self._accept(answered_call.call.id, answered_call.call.id)
+        refuse_unfinished_reply(answered_call.reply)
+        self._note_accepted_call(answered_call.call.id, answered_call.call.id)
         return answered_call
 
     async def judge(
@@ -829,8 +848,8 @@ class JudgeClient:
                 raise
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
-            repair = repair_request(request, first.reply, problem)
-            second = await self.send(repair, REPAIR_PURPOSE, first.call.id)
+            repair_reply_request = make_repair_request(request, first.reply, problem)
+            second = await self.send(repair_reply_request, REPAIR_CALL_PURPOSE, first.call.id)
             return self._read_reply(second, reply_model, request, find_problem)
         except Fault as fault:
             if parsed_reply is not None and fault.cause == "response":
@@ -841,10 +860,10 @@ class JudgeClient:
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
-    async def _answer(self, request: Request, purpose: str | None) -> InvestigationEnd:
+    async def _answer(self, request: Request, purpose: str | None) -> InvestigationResult:
         """Return the first reply that is an answer: where the model may look things up, the last of that."""
         if self._investigator is None:
-            return InvestigationEnd(request, await self.send(request, purpose), ())
+            return InvestigationResult(request, await self.send(request, purpose), ())
         return await self._investigator.investigate(self, request, purpose)
 
     def _read_reply(
@@ -856,14 +875,14 @@ class JudgeClient:
     ) -> ParsedReply[T]:
         """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
         call = answered_call.call
-        among_words = self._reads_among_words
+        allow_words_around = self._reads_among_words
         try:
             value = parse_reply(
                 answered_call.reply,
                 reply_model,
                 self.safety.whole_reply,
                 find_problem,
-                among_words=among_words,
+                allow_words_around=allow_words_around,
                 request=request,
             )
         except Fault as fault:
@@ -871,8 +890,10 @@ class JudgeClient:
             self._gateway.first_replies.note(answered_call, fault)
             raise
         self._gateway.first_replies.note(answered_call, None)
-        self._accept(request.digest, call.id)
-        return ParsedReply(value, unwrap_reply(answered_call.reply, among_words=among_words), call)
+        self._note_accepted_call(request.digest, call.id)
+        return ParsedReply(
+            value, unwrap_reply(answered_call.reply, allow_words_around=allow_words_around), call
+        )
 
     def render(self, prompt: Prompt, **variables: Any) -> RenderedPrompt:
         """Return the messages of a prompt, with this project's fences."""
@@ -886,7 +907,7 @@ class JudgeClient:
         """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
         stored_lookup = await self._gateway.look_up(planned_lookup, self._sink)
         self.lookups[planned_lookup.lookup.id] = stored_lookup.lookup
-        for log in self._open_logs:
+        for log in self._unclosed_logs:
             log.add_lookup(stored_lookup.lookup)
         return stored_lookup
 
@@ -895,7 +916,7 @@ class JudgeClient:
         return self._gateway.redactor
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EndpointCapabilities:
         return self._gateway.backend.capabilities
 
     async def send(
@@ -907,7 +928,7 @@ class JudgeClient:
         the errors that end a run.
         """
         use = CallUse(id=request.digest, purpose=purpose or self._purpose)
-        for log in self._open_logs:
+        for log in self._unclosed_logs:
             log.add(use, after)
             log.waiting[request.digest] = request
         group = self._group
@@ -918,15 +939,15 @@ class JudgeClient:
             answered_call = await self._gateway.ask(request, group._deadline_time, self._sink)
         except BaseException as error:
             fault = error if isinstance(error, Fault) else None
-            if self._open_logs:
-                self._add_unanswered(request, fault)
+            if self._unclosed_logs:
+                self._add_unanswered_call(request, fault)
             if fault is not None:
                 fault.raise_if_run_ends()
             raise
         finally:
             for log in self._logs:
                 log.waiting.pop(request.digest, None)
-        if self._open_logs or not self._logs:  # a reply after the final answer changes nothing
+        if self._unclosed_logs or not self._logs:  # a reply after the final answer changes nothing
             self.calls[answered_call.call.id] = answered_call.call
         try:
             _refuse_cut_prompt(request, answered_call.reply)
@@ -937,29 +958,31 @@ class JudgeClient:
             raise
         return answered_call
 
-    def _add_unanswered(self, request: Request, fault: Fault | None) -> None:
+    def _add_unanswered_call(self, request: Request, fault: Fault | None) -> None:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
-        attempts, kind = (1, CUT_OFF_FAULT) if fault is None else (fault.attempts, fault.kind)
+        attempts, kind = (1, CUT_OFF_FAULT_KIND) if fault is None else (fault.attempts, fault.kind)
         if attempts and request.digest not in self.calls:
-            call = self.calls[request.digest] = to_call(request, attempts=attempts, fault=kind)
+            call = self.calls[request.digest] = make_call_record(
+                request, attempts=attempts, fault=kind
+            )
             self._gateway.store_unanswered(request, call, self._sink)
 
     @property
-    def _open_logs(self) -> list[CallLog]:
+    def _unclosed_logs(self) -> list[CallLog]:
         return [log for log in self._logs if not log.is_closed]
 
     @property
-    def is_waiting(self) -> bool:
+    def has_waiting_request(self) -> bool:
         """True while a request of an input has no reply."""
-        return any(log.waiting for log in self._open_logs)
+        return any(log.waiting for log in self._unclosed_logs)
 
-    def close_logs(self) -> None:
+    def close_call_logs(self) -> None:
         """List calls under way as cut off, and no later ones: the answer is final."""
-        for log in self._open_logs:
+        for log in self._unclosed_logs:
             log.is_closed = True
             for request in list(log.waiting.values()):
-                self._add_unanswered(request, None)
+                self._add_unanswered_call(request, None)
 
-    def _accept(self, first: str, call: str) -> None:
-        for log in self._open_logs:
+    def _note_accepted_call(self, first: str, call: str) -> None:
+        for log in self._unclosed_logs:
             log.accepted[first] = call

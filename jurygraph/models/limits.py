@@ -30,62 +30,68 @@ from tenacity import (
 )
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, fault_at_deadline
+from jurygraph.models.request import (
+    PROBE_ONLY_FAULT_KINDS,
+    RETRYABLE_FAULT_KINDS,
+    Fault,
+    fault_at_deadline,
+)
 from jurygraph.schema import Price as Price
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-MAX_WAIT_SECONDS = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
+# most seconds to wait on a provider's request; a request that would wait longer fails instead
+MAX_RETRY_AFTER_SECONDS = 600.0
 
 # seconds' worth of a rate limit that may be used at once; a single request always may
 BURST_SECONDS = 2.0
-_TICK_SECONDS = 1e-9  # seconds: a turn that is due within them is due now
-THROTTLE_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
+_DUE_TOLERANCE_SECONDS = 1e-9  # seconds: a turn that is due within them is due now
+THROTTLE_PAUSE_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 # seconds: log a hold that ends this much later than the last one logged, once per burst
-_LOG_THRESHOLD = 10.0
+_HOLD_LOG_THRESHOLD_SECONDS = 10.0
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
-OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
+OUTAGE_FAULT_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
 """Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
 
-FIRST_PAUSE_SECONDS = 0.5
-MAX_PAUSE_SECONDS = 30.0
+FIRST_PROBE_PAUSE_SECONDS = 0.5
+MAX_PROBE_PAUSE_SECONDS = 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
-_REFUSED_PAUSE_SECONDS = 10.0
+_REFUSED_PROBE_PAUSE_SECONDS = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
 # most tokens that a chat template adds to a message: its role and the markers around it
-TEMPLATE_TOKENS = 16
+MAX_TEMPLATE_TOKENS_PER_MESSAGE = 16
 _MILLION = 1_000_000
 _TOKEN_LIMIT_PARAMETERS = frozenset(
     {"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"}
 )
 # parameters by which a server generates several replies, and bills all of them
-_COPY_PARAMETERS = frozenset({"n", "best_of"})
+_REPLY_COUNT_PARAMETERS = frozenset({"n", "best_of"})
 
 
-def _now() -> float:
+def _loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
 @dataclass(slots=True, eq=False)
-class LimiterTurn:
+class RequestTurn:
     """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge.
 
     Its outcome is reported to `limiter`. `outages` had begun when it was granted; `is_probe` is True if the server was
     away.
     """
 
-    limiter: "Limiter"
+    limiter: "RequestLimiter"
     number: int
     tokens: int
     outages: int
     is_probe: bool
 
 
-class Limiter:
+class RequestLimiter:
     """Grant turns in the order of the requests: within limits on concurrency and on rates, while the server answers.
 
     At most `concurrency` turns run at once: half as many after the provider has throttled, then one more with each full
@@ -113,8 +119,8 @@ class Limiter:
         self._max_window = concurrency
         self._first_counted = 0
         self._successes = 0
-        self._requests = _RateLimit(requests_per_minute)
-        self._tokens = _RateLimit(tokens_per_minute)
+        self._requests = _TokenBucket(requests_per_minute)
+        self._tokens = _TokenBucket(tokens_per_minute)
         self._held_until = -inf
         self._logged_until = -inf
         self._granted = 0
@@ -123,11 +129,13 @@ class Limiter:
         self._longest_first_outage = min(first, wait)
         self._has_answered = False
         self.outages = 0
-        self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = WeakKeyDictionary()
+        self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, RequestLimiter] = (
+            WeakKeyDictionary()
+        )
         self._choice = threading.Lock()
         self._enter_loop(None)
 
-    def _in_running_loop(self) -> "Limiter":
+    def _limiter_of_running_loop(self) -> "RequestLimiter":
         """Return this limiter or, while the loop that uses it runs in another thread, a twin with the same rates.
 
         A turn that is granted in one loop cannot wake a request that waits in another.
@@ -139,7 +147,7 @@ class Limiter:
             if self._loop is loop:
                 return self
             if loop not in self._twins:
-                loop_limiter = Limiter(
+                loop_limiter = RequestLimiter(
                     self._max_window,
                     after=self._failures_of_outage,
                     wait=self._longest_outage,
@@ -151,7 +159,7 @@ class Limiter:
                 self._twins[loop] = loop_limiter
             return self._twins[loop]
 
-    def divide_rates(self, number: int) -> None:
+    def divide_rate_limits(self, number: int) -> None:
         """Keep the rates for one of so many limiters that send to the same server; before any request."""
         self._requests.divide(number)
         self._tokens.divide(number)
@@ -159,11 +167,11 @@ class Limiter:
     def _enter_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
-        self._running: set[LimiterTurn] = set()
-        self._storing: set[LimiterTurn] = set()
+        self._running: set[RequestTurn] = set()
+        self._storing: set[RequestTurn] = set()
         """Turns whose replies are not durable yet; while they are as many as may run, no other one is granted."""
         self._line = deque[
-            tuple[int, asyncio.Future[LimiterTurn]]
+            tuple[int, asyncio.Future[RequestTurn]]
         ]()  # the tokens and turns of requests that wait
         self._timer: asyncio.TimerHandle | None = None
         self._grants_soon = False
@@ -177,10 +185,10 @@ class Limiter:
         self._problem = ""
         self._refusal: Fault | None = None
         self._is_announced = False
-        self._pause = FIRST_PAUSE_SECONDS
+        self._pause = FIRST_PROBE_PAUSE_SECONDS
         self._probe_at = -inf
         self._gives_up_at = inf
-        self._grant_soon()
+        self._schedule_grants()
 
     @property
     def _has_given_up(self) -> bool:
@@ -188,41 +196,48 @@ class Limiter:
         return self._probe_at > self._gives_up_at
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestTurn]:
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop; of kind `outage`
         once the wait for the server was given up, or of the kind of the server's refusal.
         """
-        limiter = self._in_running_loop()
-        is_free = not limiter._line and limiter._earliest_start(tokens) - _now() <= _TICK_SECONDS
-        turn = limiter._start(tokens) if is_free else await limiter._wait_in_line(tokens, until)
+        limiter = self._limiter_of_running_loop()
+        can_start_now = (
+            not limiter._line
+            and limiter._earliest_start(tokens) - _loop_time() <= _DUE_TOLERANCE_SECONDS
+        )
+        turn = (
+            limiter._start_turn(tokens)
+            if can_start_now
+            else await limiter._wait_for_turn(tokens, until)
+        )
         try:
             yield turn
         finally:
             limiter._running.discard(turn)
             limiter._storing.discard(turn)
-            limiter._grant_soon()
+            limiter._schedule_grants()
 
-    def release(self, turn: LimiterTurn) -> None:
+    def release(self, turn: RequestTurn) -> None:
         """Leave a turn to another request: its reply is there, and is being stored until the turn ends."""
         self._running.discard(turn)
         self._storing.add(turn)
-        self._grant_soon()
+        self._schedule_grants()
 
-    def _start(self, tokens: int) -> LimiterTurn:
-        turn = LimiterTurn(self, self._granted, tokens, self.outages, self._is_away)
+    def _start_turn(self, tokens: int) -> RequestTurn:
+        turn = RequestTurn(self, self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
         self._running.add(turn)
         self._requests.charge(1)
         self._tokens.charge(tokens)
         return turn
 
-    async def _wait_in_line(self, tokens: int, until: float | None) -> LimiterTurn:
+    async def _wait_for_turn(self, tokens: int, until: float | None) -> RequestTurn:
         """Wait until every earlier request has its turn, or has failed, and one of so many tokens is due."""
-        turn_future: asyncio.Future[LimiterTurn] = asyncio.get_running_loop().create_future()
+        turn_future: asyncio.Future[RequestTurn] = asyncio.get_running_loop().create_future()
         self._line.append((tokens, turn_future))
-        self._grant_soon()
+        self._schedule_grants()
         try:
             async with fault_at_deadline(until):
                 return await turn_future
@@ -234,10 +249,10 @@ class Limiter:
                 and turn_future.exception() is None
             ):
                 self._running.discard(turn_future.result())
-            self._grant_soon()
+            self._schedule_grants()
             raise
 
-    def _grant_soon(self) -> None:
+    def _schedule_grants(self) -> None:
         """Have turns granted once all is noted that happens now: several replies may end or begin an outage."""
         if self._line and not self._grants_soon:
             self._grants_soon = True
@@ -252,52 +267,54 @@ class Limiter:
         while self._line:
             tokens, turn_future = self._line[0]
             if not turn_future.done():  # else its request was cancelled
-                due = self._earliest_start(tokens)
-                if due - _now() <= _TICK_SECONDS:
-                    turn_future.set_result(self._start(tokens))
-                elif self._has_given_up and self._probe_at - _now() > _TICK_SECONDS:
+                due_time = self._earliest_start(tokens)
+                if due_time - _loop_time() <= _DUE_TOLERANCE_SECONDS:
+                    turn_future.set_result(self._start_turn(tokens))
+                elif self._has_given_up and self._probe_at - _loop_time() > _DUE_TOLERANCE_SECONDS:
                     turn_future.set_exception(self._outage_fault())
                 else:
-                    if due < inf:
-                        self._timer = asyncio.get_running_loop().call_at(due, self._grant_turns)
+                    if due_time < inf:
+                        self._timer = asyncio.get_running_loop().call_at(
+                            due_time, self._grant_turns
+                        )
                     return
             self._line.popleft()
 
     def _earliest_start(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
-        has_room = len(self._running) < self._window and len(self._storing) < self._max_window
-        if not has_room or (self._is_away and any(turn.is_probe for turn in self._running)):
+        has_free_turn = len(self._running) < self._window and len(self._storing) < self._max_window
+        if not has_free_turn or (self._is_away and any(turn.is_probe for turn in self._running)):
             return inf
         return max(
             self._held_until,
             self._probe_at,
-            self._requests.time_for(1),
-            self._tokens.time_for(tokens),
+            self._requests.earliest_charge_time(1),
+            self._tokens.earliest_charge_time(tokens),
         )
 
-    def charge_tokens(self, turn: LimiterTurn, tokens: int) -> None:
+    def charge_tokens(self, turn: RequestTurn, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(tokens - turn.tokens)
         turn.tokens = tokens
-        self._grant_soon()
+        self._schedule_grants()
 
-    def report_success(self, turn: LimiterTurn) -> None:
+    def report_success(self, turn: RequestTurn) -> None:
         self._note_answer(turn)
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
             self._window += 1
             self._successes = 0
-            self._grant_soon()
+            self._schedule_grants()
 
-    def report_fault(self, turn: LimiterTurn, fault: Fault) -> bool:
+    def report_fault(self, turn: RequestTurn, fault: Fault) -> bool:
         """Report a failed request; return True if the server is away, so that it should be sent again later.
 
         Call it while the turn is open, else another request is sent before the pause.
         """
-        if fault.kind in REFUSAL_KINDS:
-            self._refuse(fault)
+        if fault.kind in PROBE_ONLY_FAULT_KINDS:
+            self._refuse_requests(fault)
             return False
-        if fault.kind not in OUTAGE_KINDS:
+        if fault.kind not in OUTAGE_FAULT_KINDS:
             self._note_answer(turn)
             if fault.kind == "rate-limit":
                 self._throttle(turn, fault.retry_after)
@@ -310,38 +327,39 @@ class Limiter:
         # else it was sent before the outage began, or is no probe: it says nothing new
         return not self._has_given_up
 
-    def _throttle(self, turn: LimiterTurn, retry_after: float | None) -> None:
+    def _throttle(self, turn: RequestTurn, retry_after: float | None) -> None:
         """Grant no turn for `retry_after` seconds, and then fewer at once.
 
-        If the provider asks for more than `MAX_WAIT_SECONDS`, there is no hold: each request gets the error and fails.
+        If the provider asks for more than `MAX_RETRY_AFTER_SECONDS`, there is no hold: each request gets the error and
+        fails.
         """
         seconds = 0.0
         if turn.number >= self._first_counted:
             self._window = max(1, self._window // 2)
             self._first_counted = self._granted
             self._successes = 0
-            seconds = THROTTLE_SECONDS  # a burst of refusals is held once
-        if retry_after is not None and retry_after <= MAX_WAIT_SECONDS:
+            seconds = THROTTLE_PAUSE_SECONDS  # a burst of refusals is held once
+        if retry_after is not None and retry_after <= MAX_RETRY_AFTER_SECONDS:
             seconds = retry_after
-        until = _now() + seconds
+        until = _loop_time() + seconds
         self._held_until = max(self._held_until, until)
-        if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
+        if min(seconds, until - self._logged_until) > _HOLD_LOG_THRESHOLD_SECONDS:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def _note_answer(self, turn: LimiterTurn) -> None:
+    def _note_answer(self, turn: RequestTurn) -> None:
         """End an outage, except by an answer to a request that was sent before the server's refusal."""
         self._has_answered = True
         if self._refusal is not None and not turn.is_probe:
             return
         if self._is_announced:
-            log.warning("the model server answers again, after %.0f s", _now() - self._since)
+            log.warning("the model server answers again, after %.0f s", _loop_time() - self._since)
         if self._failures or self._is_away:
             self._end_outage()
 
     def _count_failure(self, fault: Fault) -> None:
         """Count a consecutive failure, which may begin an outage."""
-        self._since = self._since if self._failures else _now()
+        self._since = self._since if self._failures else _loop_time()
         self._failures += 1
         if self._failures >= self._failures_of_outage:
             self._is_away = True
@@ -349,12 +367,12 @@ class Limiter:
             longest = self._longest_outage
             if self._was_never_there:
                 longest = self._longest_first_outage
-            self._gives_up_at = _now() + longest
+            self._gives_up_at = _loop_time() + longest
             self.outages += 1
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
+        self._pause = min(2 * self._pause, MAX_PROBE_PAUSE_SECONDS)
         self._plan_probe(fault)
         if self._has_given_up:
             log.warning("%s: requests fail until it answers", self._describe_outage())
@@ -363,25 +381,25 @@ class Limiter:
             log.warning(
                 "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
                 "command goes on",
-                *(self._describe_outage(), self._gives_up_at - _now()),
+                *(self._describe_outage(), self._gives_up_at - _loop_time()),
             )
 
     def _plan_probe(self, fault: Fault) -> None:
         """Set the time of the next probe: the last one at the limit, and none before the server's own Retry-After."""
         self._problem = str(fault)
-        now = _now()
-        next_time = now + self._pause
+        now = _loop_time()
+        next_probe_time = now + self._pause
         if now < self._gives_up_at:
-            next_time = min(next_time, self._gives_up_at)
-        self._probe_at = max(next_time, now + (fault.retry_after or 0.0))
+            next_probe_time = min(next_probe_time, self._gives_up_at)
+        self._probe_at = max(next_probe_time, now + (fault.retry_after or 0.0))
 
-    def _refuse(self, fault: Fault) -> None:
+    def _refuse_requests(self, fault: Fault) -> None:
         """Fail all waiting requests, and later ones until the server accepts a probe."""
         self._is_away = True
         self._gives_up_at = -inf
         self._refusal = fault
-        self._probe_at = _now() + _REFUSED_PAUSE_SECONDS
-        self._grant_soon()
+        self._probe_at = _loop_time() + _REFUSED_PROBE_PAUSE_SECONDS
+        self._schedule_grants()
 
     def _outage_fault(self) -> Fault:
         if self._refusal is not None:
@@ -392,12 +410,10 @@ class Limiter:
         return Fault("outage", f"{self._describe_outage()}; {hint}")
 
     def _describe_outage(self) -> str:
-        return (
-            f"the model server has not answered for {_now() - self._since:.0f} s ({self._problem})"
-        )
+        return f"the model server has not answered for {_loop_time() - self._since:.0f} s ({self._problem})"
 
 
-class _RateLimit:
+class _TokenBucket:
     """A token bucket, stored as the time at which it is full again.
 
     A request waits until its amount is available, but for at most a full bucket: then it is sent, and later requests
@@ -411,14 +427,14 @@ class _RateLimit:
     def divide(self, number: int) -> None:
         self._seconds_per_unit *= number
 
-    def time_for(self, amount: int) -> float:
+    def earliest_charge_time(self, amount: int) -> float:
         """Return the time from which this amount may be charged."""
         return self._full_at - max(0.0, BURST_SECONDS - amount * self._seconds_per_unit)
 
     def charge(self, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""
         if self._seconds_per_unit:  # without a limit it is always full
-            self._full_at = max(self._full_at, _now()) + amount * self._seconds_per_unit
+            self._full_at = max(self._full_at, _loop_time()) + amount * self._seconds_per_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,23 +455,23 @@ async def call_with_retries(
     """Call `once` with retries, and return its result. Nothing else retries: a backend makes one attempt per call.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
-    `MAX_WAIT_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait that would
-    last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
+    `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
+    that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
     failed: list[Fault] = []
     try:
         return await once()  # most requests succeed at once, without what a retry loop costs
     except Fault as fault:
         failed.append(fault)
-    jitter = wait_random_exponential(multiplier=policy.first, max=policy.longest)
+    random_wait = wait_random_exponential(multiplier=policy.first, max=policy.longest)
 
     def wait(state: RetryCallState) -> float:
         # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        return _requested_wait(_last_error(state)) + jitter(state)
+        return _requested_wait(_last_error(state)) + random_wait(state)
 
     def check_time(state: RetryCallState) -> None:
         last = _last_error(state)
-        ends = _now() + (state.next_action.sleep if state.next_action else 0.0)
+        ends = _loop_time() + (state.next_action.sleep if state.next_action else 0.0)
         if isinstance(last, Fault) and until is not None and ends >= until:
             raise Fault(
                 "deadline", f"no time is left to ask again after {last.kind}: {last}"
@@ -478,9 +494,12 @@ async def call_with_retries(
         return await loop(attempt)
     except Fault as fault:
         requested = _requested_wait(fault)
-        if fault.kind not in RETRYABLE or requested <= MAX_WAIT_SECONDS:
+        if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
             raise
-        problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT_SECONDS:.0f} s"
+        problem = (
+            f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
+            f"{MAX_RETRY_AFTER_SECONDS:.0f} s"
+        )
         raise Fault(fault.kind, f"{problem}: {fault}", fault.retry_after) from fault.__cause__
 
 
@@ -492,8 +511,8 @@ def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
     return (
         isinstance(error, Fault)
-        and error.kind in RETRYABLE
-        and _requested_wait(error) <= MAX_WAIT_SECONDS
+        and error.kind in RETRYABLE_FAULT_KINDS
+        and _requested_wait(error) <= MAX_RETRY_AFTER_SECONDS
     )
 
 
@@ -522,7 +541,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         return None
 
 
-def price_of(model: str, user_prices: Mapping[str, Price]) -> Price | None:
+def find_user_price(model: str, user_prices: Mapping[str, Price]) -> Price | None:
     """Return the user's price of a model, by its name or that without the provider (`openai/…`)."""
     return user_prices.get(model) or user_prices.get(model.partition("/")[2])
 
@@ -536,39 +555,43 @@ def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> 
     return (price.input * tokens_in + price.output * tokens_out) / _MILLION
 
 
-def highest_cost(
+def highest_request_cost(
     price: Price | None, prompt_bytes: int, messages: int, max_tokens: int
 ) -> float | None:
     """Return the most that a request may cost, before it is sent; None if the price is unknown.
 
-    A token has at least one byte of UTF-8, and a message at most `TEMPLATE_TOKENS` more than its text. `prompt_bytes`
-    counts everything that the model reads: the texts of the messages, and a schema if the provider puts it before them.
+    A token has at least one byte of UTF-8, and a message at most `MAX_TEMPLATE_TOKENS_PER_MESSAGE` more than its text.
+    `prompt_bytes` counts everything that the model reads: the texts of the messages, and a schema if the provider puts
+    it before them.
     """
-    return cost(price, prompt_bytes + TEMPLATE_TOKENS * messages, max_tokens)
+    return cost(price, prompt_bytes + MAX_TEMPLATE_TOKENS_PER_MESSAGE * messages, max_tokens)
 
 
-def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
+def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_limit: int) -> int:
     """Return the most tokens that a request with these parameters may be billed for its reply.
 
-    The largest limit counts wherever it is set (in `extra_body` too), times the number of replies. `usual` is the
-    default if none is set.
+    The largest limit counts wherever it is set (in `extra_body` too), times the number of replies. `default_limit` is
+    the default if none is set.
     """
-    numbers = list(_named_numbers(dict(parameters)))
+    numbers = list(_walk_named_numbers(dict(parameters)))
     limit = max(
-        (number for name, number in numbers if name in _TOKEN_LIMIT_PARAMETERS), default=usual
+        (number for name, number in numbers if name in _TOKEN_LIMIT_PARAMETERS),
+        default=default_limit,
     )
-    return limit * math.prod(max(1, number) for name, number in numbers if name in _COPY_PARAMETERS)
+    return limit * math.prod(
+        max(1, number) for name, number in numbers if name in _REPLY_COUNT_PARAMETERS
+    )
 
 
-def _named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
+def _walk_named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
     if isinstance(value, dict):
         for name, inner in value.items():
             if isinstance(inner, int):
                 yield name, inner
-            yield from _named_numbers(inner)
+            yield from _walk_named_numbers(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _named_numbers(inner)
+            yield from _walk_named_numbers(inner)
 
 
 class Budget:
@@ -615,7 +638,7 @@ class Budget:
         """Refuse all further calls; those in flight may end."""
         self._max_calls = 0
 
-    def reserve(self, cost: float | None) -> "Reservation":
+    def reserve(self, cost: float | None) -> "BudgetReservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = _to_fraction(cost)
         refusal = self._refusal_reason(most)
@@ -624,20 +647,20 @@ class Budget:
         self._in_flight += 1
         if most:
             self._reserved += most
-        return Reservation(self, most)
+        return BudgetReservation(self, most)
 
     async def reserve_when_free(
         self, cost: float | None, until: float | None = None
-    ) -> "Reservation":
+    ) -> "BudgetReservation":
         """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than that.
 
         Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
         """
         while self._can_fit_later(cost):
-            freed = asyncio.get_running_loop().create_future()
-            self._waiting.append(freed)
+            freed_future = asyncio.get_running_loop().create_future()
+            self._waiting.append(freed_future)
             async with fault_at_deadline(until):
-                await freed
+                await freed_future
         return self.reserve(cost)
 
     def _can_fit_later(self, cost: float | None) -> bool:
@@ -661,20 +684,20 @@ class Budget:
         if self.max_cost is None:
             return None
         limit = f"the limit of {_format_dollars(self.max_cost)}"
-        spent_text = f"{_format_dollars(self._spent)} spent"
+        spent_amount_text = f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
             hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
-            return f"{limit} cannot be held: {self._overrun} ({spent_text}); {hint}"
+            return f"{limit} cannot be held: {self._overrun} ({spent_amount_text}); {hint}"
         if most is None:
             hint = "state it under `calls.prices` in the config, or leave --max-cost out"
             return f"{limit} cannot be held, as the price of the model is unknown; {hint}"
         if self._spent + self._reserved + most <= self.max_cost:
             return None
-        usage = f"{spent_text}, {_format_dollars(self._reserved)} reserved for requests in flight"
+        usage = f"{spent_amount_text}, {_format_dollars(self._reserved)} reserved for requests in flight"
         excess = f"{usage}, and this one may cost {_format_dollars(most)}"
         return f"{limit} might be passed: {excess}; raise --max-cost to go on"
 
-    def _settle(self, most: Fraction | None, bill: Fraction | None) -> None:
+    def _settle_request(self, most: Fraction | None, bill: Fraction | None) -> None:
         """Charge the bill of a request in place of its reservation; all sending stops if it is more."""
         self._in_flight -= 1
         self.calls += 1
@@ -686,19 +709,19 @@ class Budget:
         if bill is not None and most is not None and bill > most:
             problem = f"a request was billed {_format_dollars(bill)}"
             self._overrun = f"{problem}, and at most {_format_dollars(most)} was reserved for it"
-        waiting = self._waiting
+        waiting_futures = self._waiting
         self._waiting = []
-        for freed in waiting:
+        for freed_future in waiting_futures:
             with suppress(RuntimeError):  # a closed loop has no one who waits
-                freed.get_loop().call_soon_threadsafe(_free, freed)
+                freed_future.get_loop().call_soon_threadsafe(_release_waiter, freed_future)
 
 
-def _free(waiting: "asyncio.Future[None]") -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+def _release_waiter(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
-class Reservation:
+class BudgetReservation:
     """The amount reserved for one attempt, until it is settled, once.
 
     As a context manager, it charges an attempt that ends without a bill as if it was sent, since it may have been.
@@ -717,7 +740,7 @@ class Reservation:
         if self._is_settled:
             raise RuntimeError("a reservation is settled once")
         self._is_settled = True
-        self._budget._settle(self._most, self._most if cost is None else _to_fraction(cost))
+        self._budget._settle_request(self._most, self._most if cost is None else _to_fraction(cost))
 
     def settle_unbounded_bill(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""

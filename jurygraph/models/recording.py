@@ -15,24 +15,30 @@ from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Fault, Reply, Request, StoredLookup
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel, Lookup, canonical_json
 from jurygraph.schema.frozen_model import Id
-from jurygraph.schema.task import NonNegative
-from jurygraph.sources.files import GZIP_SIGNATURE, ByteRange, TextFile, raise_line_error, read_line
+from jurygraph.schema.task import NonNegativeNumber
+from jurygraph.sources.files import (
+    GZIP_SIGNATURE,
+    ByteRange,
+    TextFile,
+    raise_line_error,
+    read_file_line,
+)
 
 log = logging.getLogger(__name__)
 
-_CHANGED_LINE = Problem(
+_CHANGED_LINE_PROBLEM = Problem(
     ("key",), "is not the digest of the request", "the line was changed; record the call again"
 )
 _RECORDED_LINE_START = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
-_LOOKUP_LINE = re.compile(r'\{"key":"[^"]*","lookup":')
-_MAX_LINE = 256 << 20  # most bytes of a line
+_LOOKUP_LINE_PATTERN = re.compile(r'\{"key":"[^"]*","lookup":')
+_MAX_LINE_BYTES = 256 << 20  # most bytes of a line
 
 
 class RecordedCallLine(FrozenModel):
@@ -41,7 +47,7 @@ class RecordedCallLine(FrozenModel):
     key: Id
     request: Request
     reply: Reply
-    cost: NonNegative | None = None
+    cost: NonNegativeNumber | None = None
 
 
 class RecordedLookupLine(FrozenModel):
@@ -52,7 +58,7 @@ class RecordedLookupLine(FrozenModel):
     arguments: str
     result: str
 
-    def to_stored(self) -> StoredLookup:
+    def to_stored_lookup(self) -> StoredLookup:
         return StoredLookup(self.lookup, self.arguments, self.result)
 
 
@@ -62,7 +68,7 @@ class Recording(NamedTuple):
     calls: dict[str, RecordedCallLine]
     lookups: dict[str, StoredLookup]
     size: int
-    torn: bool
+    is_torn: bool
 
 
 def read_recording(path: str | Path) -> Recording:
@@ -76,26 +82,26 @@ def read_recording(path: str | Path) -> Recording:
     with closing(TextFile(path)) as file:
         try:
             for line in file.lines():
-                if _LOOKUP_LINE.match(line.text):
-                    recorded_line = read_line(file, line, RecordedLookupLine)
-                    lookup = recorded_line.to_stored()
+                if _LOOKUP_LINE_PATTERN.match(line.text):
+                    recorded_line = read_file_line(file, line, RecordedLookupLine)
+                    lookup = recorded_line.to_stored_lookup()
                     is_unchanged = recorded_line.key == lookup.lookup.id
                     lookups.setdefault(recorded_line.key, lookup)
                 else:
-                    call = read_line(file, line, RecordedCallLine)
+                    call = read_file_line(file, line, RecordedCallLine)
                     is_unchanged = call.key == call.request.digest
                     calls.setdefault(call.key, call)
                 if not is_unchanged:
-                    raise_line_error(file.name, line.number, _CHANGED_LINE)
+                    raise_line_error(file.name, line.number, _CHANGED_LINE_PROBLEM)
                 size = sum(line.place)
         except InputError:
-            if not _is_torn(file.read(ByteRange(size, _MAX_LINE))):
+            if not _is_torn_line(file.read(ByteRange(size, _MAX_LINE_BYTES))):
                 raise
-            return Recording(calls, lookups, size, torn=True)
-    return Recording(calls, lookups, size, torn=False)
+            return Recording(calls, lookups, size, is_torn=True)
+    return Recording(calls, lookups, size, is_torn=False)
 
 
-def _is_torn(rest: bytes) -> bool:
+def _is_torn_line(rest: bytes) -> bool:
     """Return True if the bytes after the last good line are one line that was not written to its end."""
     start = rest.lstrip()[: len(_RECORDED_LINE_START)]
     if b"\n" in rest.lstrip() or not _RECORDED_LINE_START.startswith(start):
@@ -118,7 +124,7 @@ class Recorder:
         self._path = Path(path)
         self._redactor = redactor
         recording = (
-            read_recording(path) if self._path.exists() else Recording({}, {}, 0, torn=False)
+            read_recording(path) if self._path.exists() else Recording({}, {}, 0, is_torn=False)
         )
         self._keys = {*recording.calls, *recording.lookups}
         try:
@@ -132,8 +138,8 @@ class Recorder:
             if self._file.read(1) not in (b"\n", b""):
                 self._file.write(b"\n")
         except OSError as error:
-            raise self._write_error(error) from None
-        if recording.torn:
+            raise self._make_write_error(error) from None
+        if recording.is_torn:
             log.warning(
                 "%s: the last line was torn and is cut off; its call will be recorded again", path
             )
@@ -147,14 +153,14 @@ class Recorder:
         self._add_line(call)
 
     def add_lookup(self, stored_lookup: StoredLookup) -> None:
-        redact = self._redactor.redact_text
+        redact_text = self._redactor.redact_text
         lookup = stored_lookup.lookup
         self._add_line(
             RecordedLookupLine(
                 key=lookup.id,
                 lookup=lookup,
-                arguments=redact(stored_lookup.arguments),
-                result=redact(stored_lookup.result),
+                arguments=redact_text(stored_lookup.arguments),
+                result=redact_text(stored_lookup.result),
             )
         )
 
@@ -167,7 +173,7 @@ class Recorder:
             self._file.write(line.model_dump_json().encode() + b"\n")
             self._file.flush()
         except OSError as error:
-            raise self._write_error(error) from None
+            raise self._make_write_error(error) from None
         self._keys.add(line.key)
 
     def close(self) -> None:
@@ -175,7 +181,7 @@ class Recorder:
         with suppress(OSError):  # `add` has already reported a write error
             self._file.close()
 
-    def _write_error(self, error: OSError) -> InputError:
+    def _make_write_error(self, error: OSError) -> InputError:
         return InputError(f"{self._path}: cannot be written ({error}); record to a file that can")
 
 
@@ -203,7 +209,7 @@ class Replay(Backend):
             hint = "score with `calls: {record: calls.jsonl}` in the config, and replay that file"
             raise InputError(f"{path}: {problem}; {hint}")
         recording = read_recording(path)
-        if recording.torn:
+        if recording.is_torn:
             log.warning("%s: the last line is torn and left out; its call was not recorded", path)
         if not recording.calls:
             raise InputError(f"{path}: holds no call; record some first (calls.record)")
@@ -213,7 +219,7 @@ class Replay(Backend):
         by_model: dict[str, list[Request]] = defaultdict(list)
         for call in recording.calls.values():
             by_model[_model_id(call.request)].append(call.request)
-        requests = by_model[_choose_model(self._path, list(by_model), which)]
+        requests = by_model[_choose_recorded_model(self._path, list(by_model), which)]
         self.provider = requests[0].provider
         self.endpoint = requests[0].endpoint
         self.model = requests[0].model
@@ -224,10 +230,12 @@ class Replay(Backend):
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        parts = _name_parts(request)
-        similar_requests = self._by_question[_question(request)]
-        unequal_names = [_differing_names(parts, _name_parts(other)) for other in similar_requests]
-        differing_names = min(unequal_names, key=len, default=None)
+        parts = _request_parts(request)
+        similar_requests = self._requests_by_question[_question(request)]
+        differing_names_by_request = [
+            _differing_part_names(parts, _request_parts(other)) for other in similar_requests
+        ]
+        differing_names = min(differing_names_by_request, key=len, default=None)
         difference = "the question is not in it"
         if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
@@ -238,7 +246,7 @@ class Replay(Backend):
         return self._lookups.get(key)
 
     @cached_property
-    def _by_question(self) -> dict[str, list[Request]]:
+    def _requests_by_question(self) -> dict[str, list[Request]]:
         by_question = defaultdict(list)
         for call in self._calls.values():
             by_question[_question(call.request)].append(call.request)
@@ -255,38 +263,44 @@ def _model_id(request: Request) -> str:
     return f"{request.provider}{endpoint}#{request.model}"
 
 
-def _choose_model(path: Path, names: list[str], which: str | None) -> str:
-    if which in names or (which is None and len(names) == 1):
-        return which or names[0]
-    problem = "holds calls of several models" if which is None else f"holds no call of {which!r}"
+def _choose_recorded_model(path: Path, names: list[str], model_name: str | None) -> str:
+    if model_name in names or (model_name is None and len(names) == 1):
+        return model_name or names[0]
+    problem = (
+        "holds calls of several models"
+        if model_name is None
+        else f"holds no call of {model_name!r}"
+    )
     raise ConfigError(
         f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}"
     )
 
 
-def _most_used_capabilities(requests: list[Request]) -> Capabilities:
+def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     # the steps of an investigation are instructed, whatever the form of the verdict
     verdicts = [request for request in requests if request.asks_for_verdict]
     forms = Counter(request.form for request in verdicts or requests if request.answer is not None)
-    tops = Counter(
+    top_logprobs_counts = Counter(
         request.parameters.get("top_logprobs")
         for request in requests
         if request.parameters.get("logprobs")
     )
-    most_common = tops.most_common(1)[0][0] if tops else None
-    top_logprobs = most_common if isinstance(most_common, int) else 0
+    most_common_count = top_logprobs_counts.most_common(1)[0][0] if top_logprobs_counts else None
+    top_logprobs = most_common_count if isinstance(most_common_count, int) else 0
     form = forms.most_common(1)[0][0] if forms else "text"
     has_tools = any(request.offers_tools for request in requests)
-    return Capabilities(form, logprobs=bool(tops), top_logprobs=top_logprobs, tools=has_tools)
+    return EndpointCapabilities(
+        form, logprobs=bool(top_logprobs_counts), top_logprobs=top_logprobs, tools=has_tools
+    )
 
 
-def _differing_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
+def _differing_part_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
     names = parts.keys() | others.keys()
     return sorted(name for name in names if parts.get(name) != others.get(name))
 
 
-def _name_parts(request: Request) -> dict[str, bytes]:
+def _request_parts(request: Request) -> dict[str, bytes]:
     """Return the parts of a request by name, as JSON, where 1 is neither 1.0 nor true."""
     fields = request.to_identity()
     parts = fields.pop("parameters") | fields

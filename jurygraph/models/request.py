@@ -64,8 +64,8 @@ from jurygraph.errors import (
 from jurygraph.schema import (
     Call,
     CallUse,
-    Cause,
     Failure,
+    FailureCause,
     FrozenModel,
     Lookup,
     Material,
@@ -78,63 +78,63 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.conversation import is_empty, is_none
 from jurygraph.schema.frozen_model import Count, Flag, Id, Number, digest_of
-from jurygraph.schema.task import NonNegative
+from jurygraph.schema.task import NonNegativeNumber
 
 R = TypeVar("R", RecordedVerdict, Material)
 # purposes of calls to which their author gives none
-JUDGE_PURPOSE = "judge"
-DERIVE_PURPOSE = "derive"
-REPAIR_PURPOSE = "repair"
+JUDGE_CALL_PURPOSE = "judge"
+DERIVE_CALL_PURPOSE = "derive"
+REPAIR_CALL_PURPOSE = "repair"
 
 SchemaMode = Literal["native", "grammar", "instructed", "text"]
 """Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
 the messages; `text` is without a schema.
 """
 
-RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
-RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
+RETRYABLE_FAULT_KINDS = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
+RESPONSE_FAULT_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
 """Kinds that the judged response may have provoked."""
 
-ACCESS_KINDS = frozenset({"unauthorised", "unknown-model"})
+ACCESS_FAULT_KINDS = frozenset({"unauthorised", "unknown-model"})
 """Kinds with which a server refuses every other request, too."""
 
-ALL_REJECTED_FAULT = "all-rejected"
-REFUSAL_KINDS = ACCESS_KINDS | {ALL_REJECTED_FAULT}
+ALL_REJECTED_FAULT_KIND = "all-rejected"
+PROBE_ONLY_FAULT_KINDS = ACCESS_FAULT_KINDS | {ALL_REJECTED_FAULT_KIND}
 """Kinds after which no request is sent but an occasional probe."""
 
-_RUN_ENDING: dict[str, type[JurygraphError]] = {
-    **dict.fromkeys(ACCESS_KINDS, ModelAccessError),
+_RUN_ENDING_ERROR_BY_FAULT_KIND: dict[str, type[JurygraphError]] = {
+    **dict.fromkeys(ACCESS_FAULT_KINDS, ModelAccessError),
     "outage": ModelOutageError,
-    ALL_REJECTED_FAULT: UnusableRepliesError,
+    ALL_REJECTED_FAULT_KIND: UnusableRepliesError,
     "budget": BudgetExceeded,
 }
 
-OUT_OF_FUNDS = frozenset(
+OUT_OF_FUNDS_CODES = frozenset(
     {"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"}
 )
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
 
-REASONING_FIELDS = ("reasoning_content", "reasoning")
-OTHER_FIELDS = ("tool_calls", "function_call", *REASONING_FIELDS)
+REASONING_MESSAGE_FIELDS = ("reasoning_content", "reasoning")
+NON_CONTENT_MESSAGE_FIELDS = ("tool_calls", "function_call", *REASONING_MESSAGE_FIELDS)
 """Fields of a message that may have something where `content` is empty; what is in them is no reply."""
 
-ABORTED_FINISHES = ("abort", "error")
+ABORTED_FINISH_REASONS = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
-_KIND_BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys(
+_FAULT_KIND_BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys(
     (408, 504), "timeout"
 )
-_KIND_BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
-_MAX_MESSAGE = 500
+_FAULT_KIND_BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
+_MAX_MESSAGE_LENGTH = 500
 
-MAX_ERROR_BYTES = 64 << 10  # most bytes of an error's body that are read; the rest is ignored
-_MAX_PARSED = 1 << 20
+MAX_ERROR_BODY_BYTES = 64 << 10  # most bytes of an error's body that are read; the rest is ignored
+_MAX_PARSED_ERROR_BYTES = 1 << 20
 _OVERFLOW_CODES = {
     "context_length_exceeded",
     "exceed_context_size_error",
     "string_above_max_length",
 }
-_OVERFLOW_MESSAGES = re.compile(
+_OVERFLOW_MESSAGE_PATTERN = re.compile(
     r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size|window)"
     r"|exceed(?:s|ed)?(?: the)?(?: max(?:imum)?)? context (?:window|length|size|limit)"  # Together, Ollama, Anthropic
     r"|context (?:window|length|size|limit) (?:has been |was |is )?exceeded"  # LM Studio
@@ -152,25 +152,25 @@ _OVERFLOW_MESSAGES = re.compile(
 """
 
 _UNKNOWN_MODEL_CODES = {"model_not_found"}
-_KEY_CODES = {"api_key_invalid"}
-_KEY_MESSAGES = re.compile(
+_INVALID_KEY_CODES = {"api_key_invalid"}
+_INVALID_KEY_MESSAGE_PATTERN = re.compile(
     r"(?:incorrect|invalid) api key\b|api key (?:is )?(?:not valid|invalid|expired)\b",
     re.IGNORECASE,
 )
 """How Gemini's and xAI's messages about a key begin, with a 400; elsewhere in a message it may be echoed text."""
 
-_FILTER_MESSAGE = re.compile(r"\b(?:flagged|moderation|content policy)\b", re.IGNORECASE)
+_FILTER_MESSAGE_PATTERN = re.compile(r"\b(?:flagged|moderation|content policy)\b", re.IGNORECASE)
 """OpenRouter's messages, with a 403, about a prompt that a filter refused."""
 
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 
 
-def kind_of_status(status: int) -> str:
+def fault_kind_of_status(status: int) -> str:
     """Return the kind of fault for an HTTP status of 400 or more, without regard to its message."""
-    return _KIND_BY_STATUS.get(status, "server" if status >= 500 else "rejected")
+    return _FAULT_KIND_BY_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
-def deadline_fault() -> "Fault":
+def make_deadline_fault() -> "Fault":
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
@@ -185,17 +185,17 @@ async def _fault_at_deadline(until: float) -> AsyncIterator[None]:
         async with asyncio.timeout_at(until):
             yield
     except TimeoutError:
-        raise deadline_fault() from None
+        raise make_deadline_fault() from None
 
 
-def exception_chain(error: BaseException) -> Iterator[BaseException]:
+def iterate_exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, its causes and its contexts, even suppressed ones, from the last to the first, each once."""
     yielded_ids: set[int] = set()
-    current_error: BaseException | None = error
-    while current_error is not None and id(current_error) not in yielded_ids:
-        yielded_ids.add(id(current_error))
-        yield current_error
-        current_error = current_error.__cause__ or current_error.__context__
+    current_exception: BaseException | None = error
+    while current_exception is not None and id(current_exception) not in yielded_ids:
+        yielded_ids.add(id(current_exception))
+        yield current_exception
+        current_exception = current_exception.__cause__ or current_exception.__context__
 
 
 class Fault(ModelError):
@@ -219,24 +219,24 @@ class Fault(ModelError):
         self.setting: str | None = None
 
     @property
-    def cause(self) -> Cause:
+    def cause(self) -> FailureCause:
         """`response` if the response may have provoked the fault, else `infrastructure`."""
-        return "response" if self.kind in RESPONSE_KINDS else "infrastructure"
+        return "response" if self.kind in RESPONSE_FAULT_KINDS else "infrastructure"
 
     @property
     def failure(self) -> Failure:
         message = str(self)
         if self.setting is not None and self.setting not in message:
             message += f"; {self.setting} in the config would accept it"
-        return Failure(cause=self.cause, kind=self.kind, message=message[:_MAX_MESSAGE])
+        return Failure(cause=self.cause, kind=self.kind, message=message[:_MAX_MESSAGE_LENGTH])
 
     def raise_if_run_ends(self) -> None:
         """Raise the error in `errors.RUN_ENDING` for a fault that is about more than one question."""
-        if self.kind in _RUN_ENDING:
-            raise _RUN_ENDING[self.kind](str(self)) from self
+        if self.kind in _RUN_ENDING_ERROR_BY_FAULT_KIND:
+            raise _RUN_ENDING_ERROR_BY_FAULT_KIND[self.kind](str(self)) from self
 
 
-class ServerError(NamedTuple):
+class ServerErrorDetails(NamedTuple):
     """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200.
 
     `codes` are those that it has anywhere, and `code` is the one of its field of that name.
@@ -248,17 +248,17 @@ class ServerError(NamedTuple):
     code: str | None = None
 
 
-def parse_error(content: bytes | bytearray) -> ServerError:
+def parse_server_error(content: bytes | bytearray) -> ServerErrorDetails:
     """Parse the error in a reply's body; a body that is no JSON, or too large for an error, is itself the message."""
     try:
-        body = from_json(content[: _MAX_PARSED + 1])
+        body = from_json(content[: _MAX_PARSED_ERROR_BYTES + 1])
     except ValueError:
-        body = content[:MAX_ERROR_BYTES].decode(errors="replace")
+        body = content[:MAX_ERROR_BODY_BYTES].decode(errors="replace")
     if isinstance(body, list) and body:  # as Gemini's OpenAI-compatible address sends it
         body = body[0]
     error = body.get("error") or body if isinstance(body, dict) else body
     if not isinstance(error, dict):
-        return ServerError(frozenset(), str(error).strip())
+        return ServerErrorDetails(frozenset(), str(error).strip())
     code = error.get("code")
     details = error.get("details")
     values = [code, error.get("type")]
@@ -266,29 +266,31 @@ def parse_error(content: bytes | bytearray) -> ServerError:
         values += [part.get("reason") for part in details if isinstance(part, dict)]
     codes = frozenset(value.lower() for value in values if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
-    named_code = code if isinstance(code, str) else None
+    text_code = code if isinstance(code, str) else None
     message = str(error.get("message") or error.get("detail") or error)
-    return ServerError(codes, message.strip(), status, named_code)
+    return ServerErrorDetails(codes, message.strip(), status, text_code)
 
 
-def error_kind(status: int, error: ServerError) -> str:
-    if error.codes & OUT_OF_FUNDS or error.codes & _KEY_CODES:
+def error_kind(status: int, error: ServerErrorDetails) -> str:
+    if error.codes & OUT_OF_FUNDS_CODES or error.codes & _INVALID_KEY_CODES:
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
         return "unknown-model"
-    if status == 403 and (error.codes & _REFUSAL_CODES or _FILTER_MESSAGE.search(error.message)):
+    if status == 403 and (
+        error.codes & _REFUSAL_CODES or _FILTER_MESSAGE_PATTERN.search(error.message)
+    ):
         return "refused"
-    kind = kind_of_status(status)
+    kind = fault_kind_of_status(status)
     # llama.cpp and gateways before it
-    if status in (413, 500) and _OVERFLOW_MESSAGES.search(error.message):
+    if status in (413, 500) and _OVERFLOW_MESSAGE_PATTERN.search(error.message):
         return "overflowed"
     if kind != "rejected":
         return kind
     if error.codes & _REFUSAL_CODES:
         return "refused"
-    if error.codes & _OVERFLOW_CODES or _OVERFLOW_MESSAGES.search(error.message):
+    if error.codes & _OVERFLOW_CODES or _OVERFLOW_MESSAGE_PATTERN.search(error.message):
         return "overflowed"
-    return "unauthorised" if _KEY_MESSAGES.match(error.message) else "rejected"
+    return "unauthorised" if _INVALID_KEY_MESSAGE_PATTERN.match(error.message) else "rejected"
 
 
 class Investigation(FrozenModel):
@@ -362,7 +364,9 @@ class Request(FrozenModel):
 
     def to_chat(self) -> dict[str, Any]:
         """Return the messages, the tools, and a schema that the endpoint enforces, as in OpenAI's chat completions."""
-        chat: dict[str, Any] = {"messages": [_plain_message(message) for message in self.messages]}
+        chat: dict[str, Any] = {
+            "messages": [_message_to_json(message) for message in self.messages]
+        }
         if self.investigation is not None:
             chat |= self.investigation.to_chat()
         if self.form == "native" and self.answer is not None:
@@ -376,13 +380,13 @@ class Request(FrozenModel):
         if self.marks:
             del request_fields["marks"]
             for message in request_fields["messages"]:
-                message["content"] = _replace_marks(message["content"], self.marks)
+                message["content"] = _replace_fence_marks(message["content"], self.marks)
         return request_fields
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in Request.model_fields}
-        fields["messages"] = [_plain_message(message) for message in self.messages]
+        fields["messages"] = [_message_to_json(message) for message in self.messages]
         if self.marks:
             fields["marks"] = list(self.marks)
         else:
@@ -394,7 +398,7 @@ class Request(FrozenModel):
         return fields
 
 
-def _plain_message(message: Message) -> dict[str, Any]:
+def _message_to_json(message: Message) -> dict[str, Any]:
     """Return a message as JSON, without pydantic's visit to those that call no tool and answer none."""
     message_fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
@@ -404,7 +408,7 @@ def _plain_message(message: Message) -> dict[str, Any]:
     return message_fields
 
 
-def encode_json(value: Any) -> bytes:
+def encode_compact_json(value: Any) -> bytes:
     """Return compact JSON in UTF-8. Raises `PydanticSerializationError` for what that cannot express."""
     try:
         return orjson.dumps(value)
@@ -413,11 +417,11 @@ def encode_json(value: Any) -> bytes:
         return to_json(value)
 
 
-_FEW_MARKS = 32
+_MAX_MARKS_SEARCHED_SINGLY = 32
 """Number of marks up to which to search each takes less than one pass for whatever may be a mark."""
 
 
-def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
+def _replace_fence_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     """Split a text at its marks, which are hexadecimal, and insert their numbers.
 
     No two different texts give the same list.
@@ -425,17 +429,19 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     numbers = {mark: number for number, mark in enumerate(marks)}
     pieces: list[str | int] = [text]
     for length in sorted({len(mark) for mark in marks}):  # marks of one backend have one length
-        unsplit_pieces = pieces
+        previous_pieces = pieces
         pieces = []
-        for piece in unsplit_pieces:
-            pieces += _split_at_marks(piece, length, numbers) if type(piece) is str else [piece]
+        for piece in previous_pieces:
+            pieces += (
+                _split_at_fence_marks(piece, length, numbers) if type(piece) is str else [piece]
+            )
     return pieces
 
 
-def _split_at_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
+def _split_at_fence_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
     pieces: list[str | int] = []
     split_end = 0
-    for start in _positions_of_marks(text, length, numbers):
+    for start in _positions_of_fence_marks(text, length, numbers):
         if start >= split_end:
             end = start + length
             pieces += text[split_end:start], numbers[text[start:end]]
@@ -443,9 +449,9 @@ def _split_at_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[
     return [*pieces, text[split_end:]]
 
 
-def _positions_of_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
+def _positions_of_fence_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
     """Return where marks of a length begin in a text, ascending; they may overlap."""
-    if len(marks) > _FEW_MARKS:  # a conversation has one for each of its messages
+    if len(marks) > _MAX_MARKS_SEARCHED_SINGLY:  # a conversation has one for each of its messages
         candidates = re.finditer(f"(?=([0-9a-f]{{{length}}}))", text)
         return (candidate.start() for candidate in candidates if candidate[1] in marks)
     starts: list[int] = []
@@ -514,25 +520,25 @@ def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tupl
     return tuple(calls)
 
 
-def find_other_field(message: Mapping[str, Any]) -> str | None:
+def find_filled_field(message: Mapping[str, Any]) -> str | None:
     """Return the name of the field that has something, in a message without text; None if there is none."""
-    return next((name for name in OTHER_FIELDS if message.get(name)), None)
+    return next((name for name in NON_CONTENT_MESSAGE_FIELDS if message.get(name)), None)
 
 
 # The judged response may have provoked every character of a reply: what is cut off never decides which object counts.
 # Log probabilities belong to the text as it was sent, so that it is cut and never rewritten.
-_REASONING_BLOCK = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
-_THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
-_CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
-_JSON_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-_JSON_OPENING = re.compile(r'\{\s*"')
-_NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
-_MIN_OBJECT_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
+_REASONING_BLOCK_PATTERN = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_THOUGHT_TAG_PATTERN = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
+_CODE_FENCE_PATTERN = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
+_JSON_ESCAPE_PATTERN = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_JSON_OPENING_PATTERN = re.compile(r'\{\s*"')
+_NO_LETTERS_OR_DIGITS_PATTERN = re.compile(r"[\W_]+")
+_MIN_QUOTED_OBJECT_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
 # times the length of an object: escapes take six characters for one, and white space some
-_MAX_WIDENING = 8
+_MAX_JSON_EXPANSION_FACTOR = 8
 
 
-class JsonText(NamedTuple):
+class ReplyJsonText(NamedTuple):
     """The part of a reply that may be its JSON; `has_words_around` if other words than a marked thought were cut
     off, `ends_thought` if these were a thought without an opening tag."""
 
@@ -541,30 +547,30 @@ class JsonText(NamedTuple):
     ends_thought: bool
 
 
-def find_json(text: str, *, among_words: bool = False) -> JsonText:
+def find_json(text: str, *, allow_words_around: bool = False) -> ReplyJsonText:
     """Return a reply without one thought at its beginning, and without one code fence around the rest.
 
-    With `among_words`, words around the only object are cut off, too. A thought ends with the first closing tag if it
-    begins with an opening tag. Chat templates that write the opening tag themselves leave a thought without it: that
-    ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
+    With `allow_words_around`, words around the only object are cut off, too. A thought ends with the first closing tag
+    if it begins with an opening tag. Chat templates that write the opening tag themselves leave a thought without it:
+    that ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
     """
     ends_thought = False
-    if thought := _REASONING_BLOCK.match(text):
-        text = text[thought.end() :]
+    if thought_match := _REASONING_BLOCK_PATTERN.match(text):
+        text = text[thought_match.end() :]
     elif (end := _end_of_unopened_thought(text)) is not None:
         text = text[end:]
         ends_thought = True
     has_words_around = ends_thought
-    if fence := _CODE_FENCE.fullmatch(text):
+    if fence := _CODE_FENCE_PATTERN.fullmatch(text):
         text = fence["inside"]
-    if among_words and (cut_text := _cut_to_object(text)) is not None:
+    if allow_words_around and (cut_text := _cut_to_json_object(text)) is not None:
         has_words_around |= cut_text != text.strip()
         text = cut_text
-    return JsonText(text, has_words_around, ends_thought)
+    return ReplyJsonText(text, has_words_around, ends_thought)
 
 
 def has_thought_tag(text: str) -> bool:
-    return _THOUGHT_TAG.search(text) is not None
+    return _THOUGHT_TAG_PATTERN.search(text) is not None
 
 
 def _end_of_unopened_thought(text: str) -> int | None:
@@ -572,13 +578,13 @@ def _end_of_unopened_thought(text: str) -> int | None:
 
     In a text that begins with JSON, or a fence, the tag is part of a string.
     """
-    tags = list(_THOUGHT_TAG.finditer(text))
+    tags = list(_THOUGHT_TAG_PATTERN.finditer(text))
     if len(tags) != 1 or not tags[0]["closes"] or text.lstrip().startswith(("{", "```")):
         return None
     return tags[0].end()
 
 
-def _cut_to_object(text: str) -> str | None:
+def _cut_to_json_object(text: str) -> str | None:
     """Return a text from its first brace to its last, None if it has none or if a thought remains around them.
 
     Two objects, or braces among the words, leave what is no JSON: which of several objects counts is never chosen, not
@@ -586,7 +592,11 @@ def _cut_to_object(text: str) -> str | None:
     """
     start = text.find("{")
     end = text.rfind("}") + 1
-    if not 0 <= start < end or _THOUGHT_TAG.search(text[:start]) or _THOUGHT_TAG.search(text[end:]):
+    if (
+        not 0 <= start < end
+        or _THOUGHT_TAG_PATTERN.search(text[:start])
+        or _THOUGHT_TAG_PATTERN.search(text[end:])
+    ):
         return None
     return text[start:end]
 
@@ -596,11 +606,11 @@ def double_wrong_backslashes(text: str) -> str:
 
     Strings end where they did, because a quotation mark and a backslash after a backslash remain an escape.
     """
-    return _JSON_ESCAPE.sub(lambda escape: escape[0] if escape["escaped"] else "\\\\", text)
+    return _JSON_ESCAPE_PATTERN.sub(lambda escape: escape[0] if escape["escaped"] else "\\\\", text)
 
 
-def _letters_of(text: str) -> str:
-    return _NO_LETTERS_OR_DIGITS.sub(
+def _letters_and_digits_of(text: str) -> str:
+    return _NO_LETTERS_OR_DIGITS_PATTERN.sub(
         "", unicodedata.normalize("NFKC", html.unescape(text))
     ).casefold()
 
@@ -608,16 +618,16 @@ def _letters_of(text: str) -> str:
 def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
     """Return whether a source has the object of a JSON text: in any white space and order of keys, or with the same
     letters and digits, however they are quoted and escaped."""
-    letters = _letters_of(json_text)
-    if len(letters) >= _MIN_OBJECT_LETTERS and any(
-        letters in _letters_of(source) for source in sources
+    letters = _letters_and_digits_of(json_text)
+    if len(letters) >= _MIN_QUOTED_OBJECT_LETTERS and any(
+        letters in _letters_and_digits_of(source) for source in sources
     ):
         return True
     answer = json.loads(double_wrong_backslashes(json_text))
-    longest = _MAX_WIDENING * len(json_text)
+    longest = _MAX_JSON_EXPANSION_FACTOR * len(json_text)
     decoder = json.JSONDecoder()
     for source in map(double_wrong_backslashes, sources):
-        for opening in _JSON_OPENING.finditer(source):
+        for opening in _JSON_OPENING_PATTERN.finditer(source):
             start = opening.start()
             try:
                 found, _ = decoder.raw_decode(source[start : start + longest])
@@ -666,7 +676,7 @@ class CachedReply(NamedTuple):
     """A reply, and its cost in US dollars when it was billed; None if that is not known."""
 
     reply: Reply
-    cost: NonNegative | None
+    cost: NonNegativeNumber | None
 
 
 @dataclass(slots=True)
@@ -699,7 +709,7 @@ class CallLog:
         if lookup.id not in lookup_ids:
             lookup_ids.append(lookup.id)
 
-    def add_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
+    def add_calls_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
         """Return a result with its steps and its `calls`: those among the `sent_calls`, and the one that it names.
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.
@@ -713,7 +723,7 @@ class CallLog:
             and call_id in sent_calls
             and all(use.id != call_id for use in calls)
         ):
-            calls.append(CallUse(id=call_id, purpose=JUDGE_PURPOSE))
+            calls.append(CallUse(id=call_id, purpose=JUDGE_CALL_PURPOSE))
         fields: dict[str, Any] = {}
         if calls:
             fields |= {"call": call_id, "calls": tuple(calls)}

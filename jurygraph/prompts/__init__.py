@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, first_validation_error
-from jurygraph.safety.gates import MARK_LENGTH, Fence
+from jurygraph.messages import did_you_mean, first_validation_message
+from jurygraph.safety.gates import FENCE_MARK_LENGTH, TextFence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.frozen_model import Id, require_type
@@ -44,10 +44,10 @@ class RenderOptions:
     fence: bool = True
     reminder: bool = True
     key: bytes = b""
-    mark_length: int = MARK_LENGTH
+    mark_length: int = FENCE_MARK_LENGTH
 
 
-DEFAULT_OPTIONS = RenderOptions()
+DEFAULT_RENDER_OPTIONS = RenderOptions()
 
 
 class RenderedPrompt(NamedTuple):
@@ -93,7 +93,9 @@ class Prompt(FrozenModel):
         )
         return (*shared_needs, *self.variables)
 
-    def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
+    def render(
+        self, manner: RenderOptions = DEFAULT_RENDER_OPTIONS, **variables: Any
+    ) -> RenderedPrompt:
         """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
         base = self.base
         if base is None:
@@ -103,30 +105,30 @@ class Prompt(FrozenModel):
             (question,), marks = _render_question(self, manner, values)
         except TypeError:  # a variable is not hashable, so that nothing can be cached
             (question,), marks = self._render_sections(manner, variables)
-        with_question = {**variables, _QUESTION_VARIABLE: question.content.strip()}
-        rendered_prompt = base.render(manner, **with_question)
-        all_marks = dict.fromkeys((*marks, *rendered_prompt.marks))
-        return RenderedPrompt(rendered_prompt.messages, tuple(all_marks))
+        variables_with_question = {**variables, _QUESTION_VARIABLE: question.content.strip()}
+        rendered_prompt = base.render(manner, **variables_with_question)
+        all_fence_marks = dict.fromkeys((*marks, *rendered_prompt.marks))
+        return RenderedPrompt(rendered_prompt.messages, tuple(all_fence_marks))
 
     def _render_sections(
-        self, manner: RenderOptions, variables: Mapping[str, Any]
+        self, render_options: RenderOptions, variables: Mapping[str, Any]
     ) -> RenderedPrompt:
-        fence = Fence(manner.key, manner.fence, manner.mark_length)
+        fence = TextFence(render_options.key, render_options.fence, render_options.mark_length)
         filled_sections = {
             **variables,
-            "fence": manner.fence,
-            "reminder": manner.reminder,
+            "fence": render_options.fence,
+            "reminder": render_options.reminder,
             _FENCE_PLACEHOLDER: fence,
         }
         messages: list[Message] = []
-        for (role, _), template in zip(self.sections, self._templates, strict=True):
+        for (role, _), template in zip(self.sections, self._parse_templates, strict=True):
             content = template.render(filled_sections)
             messages.append(Message(role=cast(Any, role), content=content))
         # after the templates, which draw the marks while they are rendered
         return RenderedPrompt(tuple(messages), tuple(fence.marks))
 
     @cached_property
-    def _templates(self) -> list[Any]:
+    def _parse_templates(self) -> list[Any]:
         """Return the template of each message. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
         templates = [_jinja_environment().from_string(text) for _, text in self.sections]
         for template in templates:
@@ -137,13 +139,13 @@ class Prompt(FrozenModel):
 
 @lru_cache(maxsize=1024)
 def _render_question(
-    prompt: Prompt, manner: RenderOptions, variables: tuple[tuple[str, Any], ...]
+    prompt: Prompt, render_options: RenderOptions, variables: tuple[tuple[str, Any], ...]
 ) -> RenderedPrompt:
     """Render a prompt that extends another; cached, since many responses share a question.
 
     From the cache it takes .5 µs, else 5 to 12, and more with examples of a reviewer in it.
     """
-    return prompt._render_sections(manner, dict(variables))
+    return prompt._render_sections(render_options, dict(variables))
 
 
 @cache
@@ -152,27 +154,27 @@ def _jinja_environment() -> Any:
     from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(
+    jinja_environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["fenced"] = pass_context(_fence_text)
-    environment.filters["few_shot"] = pass_context(_render_shots)
-    return environment
+    jinja_environment.filters["fenced"] = pass_context(_fence_text)
+    jinja_environment.filters["few_shot"] = pass_context(_render_shots)
+    return jinja_environment
 
 
 def _fence_text(context: Any, text: str, name: str) -> str:
     """Return a text inside the fence of the prompt; a conversation is introduced."""
-    fence: Fence = context[_FENCE_PLACEHOLDER]
-    enclosed_text = fence.enclose(text, name)
-    if not (isinstance(text, RenderedText) and text.has_headers):
-        return enclosed_text
+    fence: TextFence = context[_FENCE_PLACEHOLDER]
+    fenced_text = fence.enclose(text, name)
+    if not (isinstance(text, RenderedText) and text.has_turn_headers):
+        return fenced_text
     ((_, template),) = load_prompt("conversation").sections
-    return str(_jinja_environment().from_string(template).render(messages=enclosed_text))
+    return str(_jinja_environment().from_string(template).render(messages=fenced_text))
 
 
 def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
-    fence: Fence = context[_FENCE_PLACEHOLDER]
+    fence: TextFence = context[_FENCE_PLACEHOLDER]
     rendered_shots = []
     for shot in shots:
         text = fence.enclose(shot.text, "example")
@@ -194,7 +196,7 @@ def prompt_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".md") for name in names if name.endswith(".md")))
 
 
-def prompt_source(name: str) -> str:
+def read_prompt_source(name: str) -> str:
     """Return the source of a prompt. Raises `InputError` if there is none of that name."""
     names = prompt_names()
     if name not in names:
@@ -206,7 +208,7 @@ def prompt_source(name: str) -> str:
 @lru_cache(maxsize=256)
 def load_prompt(name: str) -> Prompt:
     """Return the prompt in `<name>.md` of this package. Raises `InputError` if there is none."""
-    return parse_prompt(prompt_source(name))
+    return parse_prompt(read_prompt_source(name))
 
 
 def parse_prompt(text: str, **defaults: Any) -> Prompt:
@@ -215,16 +217,16 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
     `defaults` holds values for keys missing in the YAML. Raises ValueError for an invalid text; a prompt that extends
     another must have exactly one section, `## user`.
     """
-    start, *front = text.split("---\n", 2)
-    if start or len(front) != 2:
+    start, *front_matter_and_body = text.split("---\n", 2)
+    if start or len(front_matter_and_body) != 2:
         raise ValueError(
             "a prompt begins with its front matter: a line `---`, `id: NAME` and more, and a line `---`"
         )
-    metadata = YAML(typ="safe", pure=True).load(front[0])
+    metadata = YAML(typ="safe", pure=True).load(front_matter_and_body[0])
     if not isinstance(metadata, dict):
         raise ValueError("the front matter holds keys and values, such as `id: NAME`")
     sections = []
-    for part in f"\n{front[1]}".split("\n## ")[1:]:
+    for part in f"\n{front_matter_and_body[1]}".split("\n## ")[1:]:
         role, _, content = part.partition("\n")
         if role not in get_args(PromptRole):
             raise ValueError(
@@ -256,7 +258,7 @@ def read_prompt(file: Traversable | str) -> Prompt:
         prompt = parse_prompt(text, version=sha256(text.encode()).hexdigest()[:12], variables=())
         _check_templates(prompt)
     except ValidationError as error:
-        raise InputError(f"prompt {file.name}, {first_validation_error(error)}") from error
+        raise InputError(f"prompt {file.name}, {first_validation_message(error)}") from error
     except YAMLError as error:
         why = getattr(error, "problem", None) or " ".join(str(error).split())
         raise InputError(f"prompt {file.name}: its front matter is no YAML: {why}") from error
@@ -276,13 +278,13 @@ def _check_templates(prompt: Prompt) -> None:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
         used_variables: set[str] = set()
-        for template, (_, text) in zip(prompt._templates, prompt.sections, strict=True):
+        for template, (_, text) in zip(prompt._parse_templates, prompt.sections, strict=True):
             used_variables |= find_undeclared_variables(template.environment.parse(text))
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
     undeclared_variables = sorted(used_variables.difference(_FRAMEWORK_VARIABLES, prompt.variables))
     if undeclared_variables:
-        declared_text = ", ".join((*prompt.variables, *undeclared_variables))
+        declared_variables_text = ", ".join((*prompt.variables, *undeclared_variables))
         raise ValueError(
-            f"it uses {undeclared_variables[0]!r} and does not state it; write `variables: [{declared_text}]`"
+            f"it uses {undeclared_variables[0]!r} and does not state it; write `variables: [{declared_variables_text}]`"
         )

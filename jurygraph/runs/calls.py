@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import (
     Call,
     CallUse,
@@ -72,27 +72,27 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
 
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
-    by_id = {call.id: call for call in trace.calls}
-    last = _last_record(run, trace)
+    call_by_id = {call.id: call for call in trace.calls}
+    last = _last_record_number(run, trace)
     lookups = read_lookups(run, trace, verdicts)
     calls: dict[str, RecordedCall] = {}
     before: Sequence[Any] = ()
-    for use in _named_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
-        call = by_id.get(use.id)
+    for use in _call_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
+        call = call_by_id.get(use.id)
         if call is not None and use.id not in calls:
-            request, reply = map(_parse_object, _find_texts(run.source, "call", call.id, last))
+            request, reply = map(_parse_json_object, _find_texts(run.source, "call", call.id, last))
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
             repeated_count = len(before) if before and messages[: len(before)] == before else 0
-            made_lookups = tuple(item for item in lookups.values() if item.lookup.call == use.id)
+            lookups_of_call = tuple(item for item in lookups.values() if item.lookup.call == use.id)
             calls[use.id] = RecordedCall(
-                use.purpose, call, request, reply, repeated_count, made_lookups
+                use.purpose, call, request, reply, repeated_count, lookups_of_call
             )
             before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
 
 
-def _last_record(run: Run, trace: Trace) -> int | None:
+def _last_record_number(run: Run, trace: Trace) -> int | None:
     record = run.source.ledger.find("trace", trace.response_id)
     return None if record is None else record.seq
 
@@ -104,33 +104,35 @@ def read_lookups(
 
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
-    last = _last_record(run, trace)
+    last = _last_record_number(run, trace)
     users: list[RecordedVerdict | Material] = [*verdicts, *trace.material]
     numbers: dict[str, int] = {}
     for user in users:
         for number, name in enumerate(user.lookups, start=1):
             numbers.setdefault(name, number)
-    by_id = {lookup.id: lookup for lookup in trace.lookups}
+    lookup_by_id = {lookup.id: lookup for lookup in trace.lookups}
     return {
-        name: RecordedLookup(number, by_id[name], *_find_texts(run.source, "lookup", name, last))
+        name: RecordedLookup(
+            number, lookup_by_id[name], *_find_texts(run.source, "lookup", name, last)
+        )
         for name, number in numbers.items()
-        if name in by_id
+        if name in lookup_by_id
     }
 
 
-def _named_uses(
+def _call_uses(
     survey: SurveyWithoutTexts, trace: Trace, verdicts: Sequence[RecordedVerdict]
 ) -> Iterator[CallUse]:
     """Yield the calls that the material of the verdicts' questions and the verdicts name, with their purposes."""
     # Imported lazily: it loads the judging, which no other reader needs.
-    from jurygraph.graphs.routing import required_material
+    from jurygraph.graphs.routing import required_material_names
 
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
     judged_questions = {verdict.question for verdict in verdicts}
     names: list[str] = []
     for question in survey.questions:
         if question.id in judged_questions:
-            names += required_material(question)
+            names += required_material_names(question)
     for name in names:  # the list grows by what each material is made from
         for need in needs.get(name, ()):
             if need not in names:
@@ -148,11 +150,11 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
     Instead of a text that is not there, there is the reason. `last` is the record that needed it: of the replies that
     shards got to one request, the last one before counts.
     """
-    record = run.ledger.find_verified(kind, name, last)
+    record = run.ledger.find_verified_record(kind, name, last)
     if record is not None:
         texts = run.ledger.texts_of(record)
         first, second = (
-            texts[index].decode() if index in texts else ERASED_TEXT for index in (0, 1)
+            texts[index].decode() if index in texts else ERASED_PLACEHOLDER for index in (0, 1)
         )
         return first, second
     if run.header.branch is None:
@@ -167,7 +169,7 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
         return _find_texts(origin.source, kind, name)
 
 
-def _parse_object(text: str) -> dict[str, Any] | str:
+def _parse_json_object(text: str) -> dict[str, Any] | str:
     """Return a request or reply, which is a JSON object, or the reason why it is not there."""
     content: dict[str, Any] | str = json.loads(text) if text.startswith("{") else text
     return content

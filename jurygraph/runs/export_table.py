@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from jurygraph.display import format_line
+from jurygraph.display import format_repr_line
 from jurygraph.errors import InputError
 from jurygraph.schema import RecordedVerdict, Response, Task, Trace
 
@@ -32,7 +32,7 @@ class StoredVerdict(NamedTuple):
     task: Task | None
 
     def __repr__(self) -> str:
-        return format_line("StoredVerdict", self.verdict._repr_parts())
+        return format_repr_line("StoredVerdict", self.verdict._repr_parts())
 
 
 class ExportTable:
@@ -110,11 +110,15 @@ def verdicts_about_response(trace: Trace, superseded: bool = False) -> Iterator[
 
     Those that another judge's superseded are left out, unless `superseded` is true.
     """
-    own_verdicts = (verdict for verdict in trace.verdicts if verdict.about == trace.response_id)
-    return (verdict for verdict in own_verdicts if superseded or not verdict.superseded)
+    verdicts_on_response = (
+        verdict for verdict in trace.verdicts if verdict.about == trace.response_id
+    )
+    return (verdict for verdict in verdicts_on_response if superseded or not verdict.superseded)
 
 
-def mean_scores(response_id: str, verdicts: Iterable[RecordedVerdict]) -> dict[str, float]:
+def mean_score_by_question(
+    response_id: str, verdicts: Iterable[RecordedVerdict]
+) -> dict[str, float]:
     """Return the mean score of each question's verdicts on a response, without those on its variants."""
     scores: dict[str, list[float]] = {}
     for verdict in verdicts:
@@ -128,12 +132,12 @@ def mean_scores(response_id: str, verdicts: Iterable[RecordedVerdict]) -> dict[s
 def _widen_type(kind: ColumnType | None, value: JsonValue) -> ColumnType:
     """Return the type of a column with values of a type (None: no value yet) and one more value; lists are texts."""
     kinds: Mapping[type, ColumnType] = {bool: "bool", int: "int64", float: "double"}
-    own_type = kinds.get(type(value), "string")
+    value_type = kinds.get(type(value), "string")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        own_type = "string"
-    if kind in (None, own_type):
-        return own_type
-    return "double" if {kind, own_type} == {"int64", "double"} else "string"
+        value_type = "string"
+    if kind in (None, value_type):
+        return value_type
+    return "double" if {kind, value_type} == {"int64", "double"} else "string"
 
 
 def to_text(value: JsonValue) -> str:

@@ -21,8 +21,8 @@ from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
-from jurygraph.runs.run import ERASED_CHANGE, ScoredResponse, response_changes
-from jurygraph.runs.store.ledger import Record, RecordDraft
+from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
+from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Material, Plan, Task, Trace, Verdict
 from jurygraph.schema.verdict import has_transient_failure
@@ -45,7 +45,7 @@ class GroupName(NamedTuple):
         return cls(group.task.id, group.phase, group.step)
 
     @classmethod
-    def read(cls, record: Record) -> Self:
+    def read(cls, record: LedgerRecord) -> Self:
         body = record.content
         return cls(record.key, body.get("phase"), body["step"])
 
@@ -95,7 +95,7 @@ class OpenEndedRecorder:
         self._last_steps: Counter[tuple[str, str | None]] = Counter()
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
         for name in self._stored:
-            self._record_step(name)
+            self._note_last_step(name)
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
         self._id_hashes = set(map(hash, self._run.ledger.keys("trace")))
@@ -111,7 +111,7 @@ class OpenEndedRecorder:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.sink
 
-    def _record_step(self, name: GroupName) -> None:
+    def _note_last_step(self, name: GroupName) -> None:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps[key])
 
@@ -129,53 +129,55 @@ class OpenEndedRecorder:
             step = group.step
             if step is None:
                 step = self._last_steps[task.id, phase] + 1
-            begun = group.at(step, phase, self._rank, task, plan)
-            names = _names(begun)
+            begun_group = group.at(step, phase, self._rank, task, plan)
+            names = _group_and_response_names(begun_group)
             names_in_work = sorted(names & self._in_work)
             if names_in_work:
                 problem = f"{quote(names_in_work[0])} is being scored already"
                 raise InputError(f"{problem}; await that, or leave the step out")
             self._in_work |= names
-            name = GroupName.of(begun)
-            self._record_step(name)
-        with close_on_error(partial(self.end, begun)):
+            name = GroupName.of(begun_group)
+            self._note_last_step(name)
+        with close_on_error(partial(self.end, begun_group)):
             if name not in self._stored:
-                self._refuse_stored_ids(begun)
-                return begun
-            repeated = self._repeat(begun)
+                self._refuse_stored_ids(begun_group)
+                return begun_group
+            repeated = self._reuse_stored_results(begun_group)
         if not isinstance(repeated, Group):
-            self.end(begun)
+            self.end(begun_group)
         return repeated
 
-    async def finish(self, begun: Group, outcome_future: Awaitable[GroupOutcome]) -> GroupOutcome:
+    async def finish(
+        self, begun_group: Group, outcome_future: Awaitable[GroupOutcome]
+    ) -> GroupOutcome:
         """Return the outcome of a group when its traces are durable, or the error that prevents that."""
         try:
             traces = await outcome_future
             if isinstance(traces, list):
-                await self._store(begun, traces)
+                await self._store(begun_group, traces)
             return traces
         except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
             return error
         finally:
-            self.end(begun)
+            self.end(begun_group)
 
-    def end(self, begun: Group) -> None:
+    def end(self, begun_group: Group) -> None:
         """Free the names of a group that is no longer scored."""
         with self._guard:
-            self._in_work -= _names(begun)
+            self._in_work -= _group_and_response_names(begun_group)
 
     def _find_plan(self, task: Task, plan: Plan | None) -> Plan | None:
         """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
         if task.id not in self._tasks:
             return plan
-        stored = self._read_plan(task.id)
-        if stored.task_digest != task.content_digest:
+        stored_plan = self._read_plan(task.id)
+        if stored_plan.task_digest != task.content_digest:
             problem = f"task {quote(task.id)} is another one than in {self.folder}"
             raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
-        if plan is not None and plan.digest != stored.digest:
+        if plan is not None and plan.digest != stored_plan.digest:
             problem = f"task {quote(task.id)} was planned otherwise in {self.folder}"
             raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
-        return stored
+        return stored_plan
 
     def _refuse_stored_ids(self, group: Group) -> None:
         """Raise `InputError` for a response whose id is stored, in another group.
@@ -192,7 +194,7 @@ class OpenEndedRecorder:
                     hint = "give it another id, or its task or phase another name"
                 raise InputError(f"{problem}, in another group; {hint}")
 
-    def _repeat(self, group: Group) -> Group | list[Trace]:
+    def _reuse_stored_results(self, group: Group) -> Group | list[Trace]:
         """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
         records = self._run.ledger.find_all("group", group.task.id)
         name = GroupName.of(group)
@@ -211,17 +213,19 @@ class OpenEndedRecorder:
         """Append a group after the plan of its task; both are durable when this returns."""
         plan = traces[0].plan
         assert plan is not None, "a trace that was just made has its plan"
-        committed = asyncio.get_running_loop().create_future()
+        commit_future = asyncio.get_running_loop().create_future()
         with self._guard:  # two groups of a new task do not both bring its plan
-            self._recorder.append(list(self._drafts(group, traces, plan)), committed)
+            self._recorder.append(list(self._draft_records(group, traces, plan)), commit_future)
             # before the wait, which may be cancelled while the group becomes durable
             self._id_hashes.update(hash(response.id) for response in group.responses)
-        await committed
+        await commit_future
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
 
-    def _drafts(self, group: Group, traces: Sequence[Trace], plan: Plan) -> Iterator[RecordDraft]:
+    def _draft_records(
+        self, group: Group, traces: Sequence[Trace], plan: Plan
+    ) -> Iterator[RecordDraft]:
         task = group.task
         if task.id not in self._tasks and task.id not in self._appended_plans:
             yield from self._run.plan_drafts(task, plan)
@@ -230,12 +234,12 @@ class OpenEndedRecorder:
             problem = f"task {quote(task.id)} is another one, or planned otherwise, than in a group scored meanwhile"
             raise InputError(f"{problem}; give it an id of its own, or score it again")
         name = GroupName.of(group)
-        naming: dict[str, Any] = {"step": name.step}
+        name_fields: dict[str, Any] = {"step": name.step}
         if name.phase is not None:
-            naming["phase"] = name.phase
+            name_fields["phase"] = name.phase
         if name in self._stored:
-            naming["again"] = True
-        yield from self._run.group_drafts(plan, traces, group.responses, naming)
+            name_fields["again"] = True
+        yield from self._run.group_drafts(plan, traces, group.responses, name_fields)
 
     def close_run(self) -> None:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
@@ -253,15 +257,15 @@ class OpenEndedRecorder:
             self._recorder.close()
 
 
-def _names(group: Group) -> set[str]:
+def _group_and_response_names(group: Group) -> set[str]:
     """Return the name of a group and the ids of its responses."""
     return {group.name, *(response.id for response in group.responses)}
 
 
 def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:
     """Raise `InputError` unless the responses of a group are those stored under its name, if they were not erased."""
-    for name, change in response_changes(scored, group.responses).items():
-        if change != ERASED_CHANGE:
+    for name, change in changes_by_response(scored, group.responses).items():
+        if change != ERASED_CHANGE_TEXT:
             problem = f"response {quote(name)} {change}"
             hint = "give it another step, or leave the step out (such groups are counted on from the last step)"
             raise InputError(

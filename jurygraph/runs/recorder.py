@@ -15,11 +15,11 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.models.gateway import Gateways
-from jurygraph.runs.run import Run, is_reusable
+from jurygraph.runs.run import Run, is_verdict_reusable
 from jurygraph.runs.store.folder import relative_folder
-from jurygraph.runs.store.header import Header, ModelIdentity, differences
+from jurygraph.runs.store.header import ModelIdentity, RunHeader, differences
 from jurygraph.runs.store.ledger import CommitFuture, Ledger, RecordDraft, Writer
-from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
+from jurygraph.runs.writable_run import CallStore, WritableRun, open_run_if_exists
 from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
 from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error
@@ -40,7 +40,7 @@ class RecordedJury(Protocol):
     def tools(self) -> Mapping[str, str]: ...
 
 
-def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
+def model_identities_by_name(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
     has_tools = jury.config.has_tools
     return {
         name: ModelIdentity.of(gateway.backend, has_tools=has_tools)
@@ -48,14 +48,14 @@ def models_of(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
     }
 
 
-def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:
+def build_run_header(jury: RecordedJury, folder: Path, **inputs: Any) -> RunHeader:
     """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
-    models = models_of(jury)
+    models = model_identities_by_name(jury)
     model = models.pop(None, None)  # what is left are the models with a name
     evaluators = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
     derivers = {name: deriver.version for name, deriver in jury.derivers.items()}
     combiners = {name: combiner.version for name, combiner in jury.combiners.items()}
-    return Header(
+    return RunHeader(
         config=jury.config,
         model=model,
         models=models,
@@ -75,14 +75,16 @@ class RunRecorder:
     Replies that are in `reusable` ledgers are found there, and not copied.
     """
 
-    def __init__(self, run: WritableRun, reusable: Sequence[Ledger] = ()) -> None:
+    def __init__(self, run: WritableRun, reusable_ledgers: Sequence[Ledger] = ()) -> None:
         self.run = run
         self._writer = Writer(run.ledger)
-        self.sink = CallStore(run.ledger, *reusable, writer=self._writer)
+        self.sink = CallStore(run.ledger, *reusable_ledgers, writer=self._writer)
 
-    def append(self, drafts: Sequence[RecordDraft], committed: CommitFuture | None = None) -> None:
-        """Append records, all or none; they are durable once `committed` is. Raises what stopped the writing."""
-        self._writer.append(drafts, committed)
+    def append(
+        self, drafts: Sequence[RecordDraft], commit_future: CommitFuture | None = None
+    ) -> None:
+        """Append records, all or none; they are durable once `commit_future` is. Raises what stopped the writing."""
+        self._writer.append(drafts, commit_future)
 
     def flush(self) -> None:
         """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""
@@ -102,19 +104,19 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     Raises `InputError` where it has other settings, was scored from a file of tasks or is closed, and where another
     process writes it.
     """
-    header = build_header(jury, folder)
-    existing = open_if_there(folder)
-    if existing is None:
+    header = build_run_header(jury, folder)
+    existing_run = open_run_if_exists(folder)
+    if existing_run is None:
         return WritableRun.create(folder, header, uuid.uuid4().hex)
-    with close_on_error(existing.close):
-        problem = _why_not_resumed(existing, header)
+    with close_on_error(existing_run.close):
+        problem = _reason_not_to_resume(existing_run, header)
         if problem is not None:
             raise InputError(f"{folder}: {problem}; record into another folder")
-    assert isinstance(existing, WritableRun), "a closed run is refused"
-    return existing
+    assert isinstance(existing_run, WritableRun), "a closed run is refused"
+    return existing_run
 
 
-def _why_not_resumed(run: Run, header: Header) -> str | None:
+def _reason_not_to_resume(run: Run, header: RunHeader) -> str | None:
     if not run.header.is_open_ended:
         return "contains a run that was scored from a file of tasks"
     if run.is_closed:
@@ -137,7 +139,7 @@ def reusable_results(
         calls |= {call.id: call for call in trace.calls}
         lookups |= {lookup.id: lookup for lookup in trace.lookups}
         for verdict in trace.verdicts:
-            if is_reusable(verdict) and keeps_verdict(verdict):
+            if is_verdict_reusable(verdict) and keeps_verdict(verdict):
                 verdicts[verdict.key] = verdict
         for item in trace.material:
             if item.status == "ok" and keeps_material(item):

@@ -15,30 +15,30 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from jurygraph.display import ShortRepr, draw_as_pages_do, format_line
+from jurygraph.display import ShortRepr, draw_notebook_html, format_repr_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.export_table import (
     StoredVerdict,
     TableName,
     import_library,
-    mean_scores,
+    mean_score_by_question,
     verdicts_about_response,
 )
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.header import Header, Origin, differences, read_header
+from jurygraph.runs.store.header import RunHeader, RunOrigin, differences, read_run_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
-from jurygraph.runs.store.ledger import Ledger, Record, reading
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading
 from jurygraph.runs.store.packing import (
-    ERASED_TEXT,
-    Body,
-    is_text_of,
+    ERASED_PLACEHOLDER,
+    RecordBody,
+    is_stored_text_of_task,
     read_planning_results,
     read_shared_lists,
     read_views,
-    unpack_about,
     unpack_material,
     unpack_response,
+    unpack_response_metadata,
     unpack_reward,
     unpack_verdict,
 )
@@ -57,9 +57,9 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.frozen_model import require_type
-from jurygraph.schema.plan import with_planning_results
-from jurygraph.schema.task import chat_text
-from jurygraph.schema.trace import group_verdicts_by_response, purpose_of
+from jurygraph.schema.plan import apply_planning_results
+from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.schema.trace import determine_purpose, group_verdicts_by_response
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
 
@@ -81,13 +81,13 @@ class ScoredResponse(NamedTuple):
     response: Response | None
 
     def __repr__(self) -> str:
-        return format_line("ScoredResponse", self.trace._repr_parts())
+        return format_repr_line("ScoredResponse", self.trace._repr_parts())
 
 
-ERASED_CHANGE = "was erased"
+ERASED_CHANGE_TEXT = "was erased"
 
 
-def response_changes(
+def changes_by_response(
     stored_responses: Iterable[ScoredResponse],
     responses: Iterable[Response],
     identity: Callable[[Response], object] = attrgetter("content_digest"),
@@ -103,7 +103,7 @@ def response_changes(
         if new is None:
             changes[trace.response_id] = "is gone"
         elif old is None:
-            changes[trace.response_id] = ERASED_CHANGE
+            changes[trace.response_id] = ERASED_CHANGE_TEXT
         elif identity(old) != identity(new):
             changes[trace.response_id] = "is another one now"
     return changes | dict.fromkeys(new_responses, "is new")
@@ -125,14 +125,16 @@ class Run(ShortRepr):
     unknown id, or if the run was closed.
     """
 
-    def __init__(self, folder: Path, ledger: Ledger, header: Header) -> None:
+    def __init__(self, folder: Path, ledger: Ledger, header: RunHeader) -> None:
         self.folder = folder
         self.ledger = ledger
         self.header = header
         self.survey_without_texts = lru_cache(maxsize=1024)(
-            partial(_read_model, ledger, "survey", SurveyWithoutTexts)
+            partial(_read_validated_record, ledger, "survey", SurveyWithoutTexts)
         )
-        self.decision = lru_cache(maxsize=1024)(partial(_read_model, ledger, "decision", Decision))
+        self.decision = lru_cache(maxsize=1024)(
+            partial(_read_validated_record, ledger, "decision", Decision)
+        )
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
@@ -142,17 +144,17 @@ class Run(ShortRepr):
         """
         require_type("folder", folder, str | Path, "give the folder of a run")
         folder = Path(folder)
-        members = run_folder.member_folders(folder)
+        members = run_folder.list_run_folders(folder)
         if members:
-            return cls._open_set(folder, members)
+            return cls._open_runs_as_one(folder, members)
         run_folder.require_run(folder)
         run = cls.open_if_begun(folder)
         if run is None:
-            raise run_folder.no_run_yet(folder)
+            raise run_folder.missing_run_error(folder)
         return run
 
     @classmethod
-    def _open_set(cls, folder: Path, members: Sequence[Path]) -> "Run":
+    def _open_runs_as_one(cls, folder: Path, members: Sequence[Path]) -> "Run":
         """Open the runs of ranks, or of shards, as one."""
         with ExitStack() as opening:
             runs = [opening.enter_context(Run.open(member)) for member in members]
@@ -160,7 +162,10 @@ class Run(ShortRepr):
             for run in runs:
                 if run.base_origin is not None:
                     raise InputError(f"{run.folder}: is a re-scored run; read it by itself")
-                found = next(differences(first.without_shard(), run.header.without_shard()), None)
+                found = next(
+                    differences(first.header_of_all_shards(), run.header.header_of_all_shards()),
+                    None,
+                )
                 if found is not None:
                     problem = f"has other settings than {runs[0].folder}: {found}"
                     raise InputError(f"{run.folder}: {problem}; read it by itself")
@@ -169,7 +174,9 @@ class Run(ShortRepr):
                 if number > 1:
                     raise InputError(f"{folder}: two of its runs have a response {quote(name)}")
             opening.pop_all()  # closed with the ledger that joins them
-        header = first.without_shard().model_copy(update=relocate(first, members[0], folder))
+        header = first.header_of_all_shards().model_copy(
+            update=relocated_header_fields(first, members[0], folder)
+        )
         return cls(folder, ledger, header)
 
     @classmethod
@@ -179,7 +186,7 @@ class Run(ShortRepr):
         if ledger is None:
             return None
         with close_on_error(ledger.close):
-            return cls(folder, ledger, read_header(ledger))
+            return cls(folder, ledger, read_run_header(ledger))
 
     @classmethod
     def open_if_closed(cls, folder: Path) -> "Run | None":
@@ -206,7 +213,7 @@ class Run(ShortRepr):
 
     def _repr_html_(self) -> str:
         try:
-            return draw_as_pages_do("draw_run", self)
+            return draw_notebook_html("draw_run", self)
         # of a run that is closed, or was changed: a notebook says so
         except JurygraphError as error:
             return f"<p>{escape(str(error))}</p>"
@@ -230,8 +237,8 @@ class Run(ShortRepr):
     @property
     def judges(self) -> tuple[str, ...]:
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
-        names = {model.model for model in self.source.header.identities}
-        for record in self.source.ledger.records("trace", up_to=self.last_base_record):
+        names = {model.model for model in self.source.header.model_identities}
+        for record in self.source.ledger.records("trace", up_to=self.last_base_record_number):
             for call in record.content.get("calls", ()):
                 names |= {call["model"], call["served"]}
         return tuple(sorted(names - {None}))
@@ -290,7 +297,7 @@ class Run(ShortRepr):
         return combiners
 
     @property
-    def base_origin(self) -> Origin | None:
+    def base_origin(self) -> RunOrigin | None:
         """The reference to the run whose verdicts this one refers to; None without one."""
         return self.header.base
 
@@ -312,14 +319,14 @@ class Run(ShortRepr):
             )
         return base
 
-    def origin(self, folder: Path) -> Origin:
+    def origin(self, folder: Path) -> RunOrigin:
         """Return a reference to this run, as it is now, for the header of a run in another folder.
 
         Raises `InputError` for a set of runs, of which there is no head.
         """
-        self.require_single()
+        self.require_single_run()
         path = os.path.relpath(self.folder.resolve(), folder.resolve())
-        return Origin(
+        return RunOrigin(
             run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex()
         )
 
@@ -328,12 +335,12 @@ class Run(ShortRepr):
         """True for several runs that are read as one."""
         return isinstance(self.ledger, JoinedLedger)
 
-    def require_single(self) -> None:
+    def require_single_run(self) -> None:
         """Raise `InputError` for a set of runs: what concerns chain, head or seal is of each by itself."""
         if self.is_set_of_runs:
             raise InputError(f"{self.folder}: is a folder of runs; name one of them")
 
-    def folder_of(self, origin: Origin) -> Path:
+    def folder_of(self, origin: RunOrigin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))
 
     def open_origin(self) -> "Run | None":
@@ -364,7 +371,7 @@ class Run(ShortRepr):
         )
 
     @property
-    def tasks_planned(self) -> int:
+    def planned_task_count(self) -> int:
         return self.ledger.count_records("task")
 
     @property
@@ -373,11 +380,11 @@ class Run(ShortRepr):
         return self.ledger.find("close", "") is not None
 
     @property
-    def last_base_record(self) -> int | None:
+    def last_base_record_number(self) -> int | None:
         """Return the number of the last record of the base that belongs to this run; None without a base."""
         return None if self.base_origin is None else self.base_origin.records
 
-    def task_content(self, task_id: str) -> Body | None:
+    def task_content(self, task_id: str) -> RecordBody | None:
         """Return the stored text of a task as parsed JSON; None where it was erased.
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
@@ -393,14 +400,18 @@ class Run(ShortRepr):
     def short_query(self, task_id: str) -> str:
         """Return the first words of a task's query, as one line of at most 60 characters."""
         task = self.task(task_id)
-        return ERASED_TEXT if task is None else shorten(" ".join(chat_text(task.query).split()))
+        return (
+            ERASED_PLACEHOLDER
+            if task is None
+            else shorten(" ".join(chat_to_prompt_text(task.query).split()))
+        )
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
         if content is None:
             return None
-        return with_planning_results(
+        return apply_planning_results(
             Task.model_validate(content["task"]), **read_planning_results(content)
         )
 
@@ -418,11 +429,13 @@ class Run(ShortRepr):
         content = json.loads(text)
         task = (
             known
-            if known is not None and is_text_of(known, text)
+            if known is not None and is_stored_text_of_task(known, text)
             else Task.model_validate(content["task"])
         )
         task_digest = task.content_digest
-        survey = self.source.survey_without_texts(names["survey"]).with_views(read_views(content))
+        survey = self.source.survey_without_texts(names["survey"]).fill_in_views(
+            read_views(content)
+        )
         has_base = self.base is not None
         decision = self.decision_of(task_id) if has_base else self.decision(names["decision"])
         plan = Plan(
@@ -445,7 +458,7 @@ class Run(ShortRepr):
     def survey_without_texts_of(self, task_id: str) -> SurveyWithoutTexts:
         return self.source.survey_without_texts(self.task_record(task_id).content["survey"])
 
-    def task_record(self, task_id: str) -> Record:
+    def task_record(self, task_id: str) -> LedgerRecord:
         return self._task_record(self.source.ledger, task_id)
 
     def decision_of(self, task_id: str) -> Decision:
@@ -454,12 +467,12 @@ class Run(ShortRepr):
     def verdicts_about(
         self,
         trace: Trace,
-        seat_of: Callable[[RecordedVerdict], object] = attrgetter("about"),
+        get_seat: Callable[[RecordedVerdict], object] = attrgetter("about"),
         superseded: bool = False,
     ) -> Iterable[RecordedVerdict]:
         """Return `verdicts_about_response`; those on turns become one with the value that the reward counts.
 
-        There is one for each value of `seat_of`, such as the judge.
+        There is one for each value of `get_seat`, such as the judge.
         """
         verdicts = verdicts_about_response(trace, superseded)
         questions = self.survey_without_texts_of(trace.task_id).questions
@@ -467,22 +480,22 @@ class Run(ShortRepr):
             return verdicts
         from jurygraph.decision.turns import fold_turns  # lazily: it loads NumPy
 
-        return fold_turns(list(verdicts), self.decision_of(trace.task_id), questions, seat_of)
+        return fold_turns(list(verdicts), self.decision_of(trace.task_id), questions, get_seat)
 
     def question_scores(self, trace: Trace) -> dict[str, float]:
         """Return the score of each question about a trace's response, of several verdicts the value that counts.
 
         A question whose verdicts leave nothing that counts, such as votes without a majority, has none.
         """
-        from jurygraph.decision.turns import question_values  # lazily: it loads NumPy
+        from jurygraph.decision.turns import values_by_question  # lazily: it loads NumPy
 
-        values = question_values(
+        values = values_by_question(
             self.decision_of(trace.task_id),
             self.survey_without_texts_of(trace.task_id).questions,
             [trace.response_id],
             lambda: trace.verdicts,
         )
-        scores = mean_scores(trace.response_id, self.verdicts_about(trace))
+        scores = mean_score_by_question(trace.response_id, self.verdicts_about(trace))
         scores |= {question: float(value) for question, (value,) in values.items()}
         return {question: score for question, score in scores.items() if not isnan(score)}
 
@@ -503,10 +516,10 @@ class Run(ShortRepr):
                     found[question.id] = None
         return list(found)
 
-    def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:
+    def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> LedgerRecord:
         """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
         require_type("task_id", task_id, str, "use the `task_id` of a trace")
-        record = ledger.find_verified(kind, task_id)
+        record = ledger.find_verified_record(kind, task_id)
         if record is not None:
             return record
         if not any(self.source.ledger.find(kind, task_id) for kind in ("task", "group")):
@@ -533,32 +546,34 @@ class Run(ShortRepr):
         questions = chain.from_iterable(survey.questions for survey in surveys)
         return list(dict.fromkeys(q.id for q in questions if q.scope != "pair"))
 
-    def group_records(self) -> Iterator[Record]:
+    def group_records(self) -> Iterator[LedgerRecord]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
-        return self._groups_except(self.replaced_groups())
+        return self._group_records_except(self.replaced_group_numbers())
 
-    def _groups_except(self, replaced_records: Container[int]) -> Iterator[Record]:
+    def _group_records_except(self, replaced_records: Container[int]) -> Iterator[LedgerRecord]:
         ledger = self.source.ledger
-        groups = ledger.ordered_groups(self.last_base_record)
+        groups = ledger.ordered_groups(self.last_base_record_number)
         numbers = array("q", (number for number, _ in groups if number not in replaced_records))
         return map(ledger.record_at, numbers)
 
-    def replaced_groups(self) -> set[int]:
+    def replaced_group_numbers(self) -> set[int]:
         """Return the records of groups that were scored again, after infrastructure had failed; others replace them."""
         if not self.header.is_open_ended:
             return set()
-        return _find_replaced(self.source.ledger.records("group", up_to=self.last_base_record))
+        return _find_replaced_groups(
+            self.source.ledger.records("group", up_to=self.last_base_record_number)
+        )
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks.
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        replaced_records = self.replaced_groups()
+        replaced_records = self.replaced_group_numbers()
         count = sum(
             group.content["size"] for group in map(self.source.ledger.record_at, replaced_records)
         )
-        for group in self._groups_except(replaced_records):
+        for group in self._group_records_except(replaced_records):
             members = self.group(group)
             count += len(members)
             yield from members
@@ -606,7 +621,7 @@ class Run(ShortRepr):
         nullable_types = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
         return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable_types.get)
 
-    def group(self, group: Record) -> list[ScoredResponse]:
+    def group(self, group: LedgerRecord) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts.
 
         Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
@@ -621,7 +636,7 @@ class Run(ShortRepr):
     def groups_of(self, task_id: str) -> Iterator[list[ScoredResponse]]:
         """Yield the traces of each group of a task, of which only an open-ended run has several."""
         records = self.source.ledger.find_all("group", task_id)
-        replaced_records = _find_replaced(records) if self.header.is_open_ended else set()
+        replaced_records = _find_replaced_groups(records) if self.header.is_open_ended else set()
         for record in records:
             if record.seq not in replaced_records:
                 yield self.group(record)
@@ -683,7 +698,7 @@ class Run(ShortRepr):
         )
 
 
-def relocate(header: Header, member: Path, folder: Path) -> dict[str, Any]:
+def relocated_header_fields(header: RunHeader, member: Path, folder: Path) -> dict[str, Any]:
     """Return the fields of a member's header that name other folders, relative to another folder, such as its set's."""
 
     def move(path: str) -> str:
@@ -696,7 +711,7 @@ def relocate(header: Header, member: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def _read_model(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> _Model:
+def _read_validated_record(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> _Model:
     return model.model_validate(ledger.require(kind, digest).content)
 
 
@@ -716,7 +731,7 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     return ledger
 
 
-def _find_replaced(groups: Iterable[Record]) -> set[int]:
+def _find_replaced_groups(groups: Iterable[LedgerRecord]) -> set[int]:
     """Return the numbers of the groups of an open-ended run that are there again, under the same name."""
     last: dict[tuple[Any, ...], int] = {}
     replaced_records: set[int] = set()
@@ -729,17 +744,20 @@ def _find_replaced(groups: Iterable[Record]) -> set[int]:
     return replaced_records
 
 
-def is_erased(verdict: Verdict) -> bool:
-    return ERASED_TEXT in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
+def has_erased_text(verdict: Verdict) -> bool:
+    return ERASED_PLACEHOLDER in (
+        verdict.reason,
+        *(evidence.quote for evidence in verdict.evidence),
+    )
 
 
-def is_reusable(verdict: RecordedVerdict) -> bool:
+def is_verdict_reusable(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
-    is_lasting = not has_transient_failure(verdict) and not is_erased(verdict)
-    return bool(verdict.responses) and is_lasting
+    is_permanent_result = not has_transient_failure(verdict) and not has_erased_text(verdict)
+    return bool(verdict.responses) and is_permanent_result
 
 
-def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
+def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     ledger = run.source.ledger
     last = group.seq + group.content["size"]
     records = [(record, record.content) for record in ledger.verified_records(group.seq, last)]
@@ -758,36 +776,36 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
         ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
     response_ids = [record.key for record, _ in trace_records]
-    by_response = group_verdicts_by_response(survey.questions, response_ids, verdicts)
-    plan_digest = ERASED_TEXT
+    verdicts_by_response = group_verdicts_by_response(survey.questions, response_ids, verdicts)
+    plan_digest = ERASED_PLACEHOLDER
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
     shared_fields = {
         "task_id": task_id,
-        "group": texts[group.seq].get(0, ERASED_TEXT.encode()).decode(),
+        "group": texts[group.seq].get(0, ERASED_PLACEHOLDER.encode()).decode(),
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }
     members: list[ScoredResponse] = []
     for record, body in trace_records:
-        fields = shared_fields | {"verdicts": by_response[record.key]}
+        fields = shared_fields | {"verdicts": verdicts_by_response[record.key]}
         members.append(_unpack_trace(run, record, body, texts[record.seq], decision, fields))
     return members
 
 
 def _unpack_trace(
     run: Run,
-    record: Record,
-    body: Body,
+    record: LedgerRecord,
+    body: RecordBody,
     texts: Mapping[int, bytes],
     decision: Decision,
     shared_fields: Mapping[str, Any],
 ) -> ScoredResponse:
-    about = unpack_about(body, texts)
+    about = unpack_response_metadata(body, texts)
     calls = body.get("calls", ())
     own_record = record if run.base is None else run.ledger.require("trace", record.key)
     reward = body["reward"] if own_record is record else own_record.content["reward"]
-    judges = [model.model for model in run.header.identities]
+    judges = [model.model for model in run.header.model_identities]
     served = [call["served"] for call in calls if call["served"] is not None]
     labels = about["labels"]
     unpacked_reward = unpack_reward(reward, decision)
@@ -803,7 +821,7 @@ def _unpack_trace(
             "material": material,
             "calls": calls,
             "lookups": body.get("lookups", ()),
-            "purpose": purpose_of(run.config.purpose, judges, served),
+            "purpose": determine_purpose(run.config.purpose, judges, served),
             "previous": previous.link.hex(),
         }
     )

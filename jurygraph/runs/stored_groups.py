@@ -12,8 +12,13 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import GroupVerdicts
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.ledger import Record, reading, record_label
-from jurygraph.runs.store.packing import Body, read_shared_lists, skipped_questions, unpack_verdict
+from jurygraph.runs.store.ledger import LedgerRecord, reading, record_label
+from jurygraph.runs.store.packing import (
+    RecordBody,
+    inapplicable_question_indices,
+    read_shared_lists,
+    unpack_verdict,
+)
 from jurygraph.schema import Decision, RecordedVerdict, SurveyWithoutTexts
 from jurygraph.schema.verdict import RESPONSE_GATES
 
@@ -31,10 +36,10 @@ class TraceWithoutTexts(NamedTuple):
     value: float | None
     status: str
     coverage: float
-    record: Record
-    body: Body
-    own_record: Record
-    reward: Body
+    record: LedgerRecord
+    body: RecordBody
+    own_record: LedgerRecord
+    reward: RecordBody
     names: Sequence[str]
     decision: Decision
 
@@ -79,8 +84,8 @@ class TraceWithoutTexts(NamedTuple):
 class StoredGroup(NamedTuple):
     """A stored group: its record and body, the digests of its survey and of the run's decision, and its traces."""
 
-    record: Record
-    body: Body
+    record: LedgerRecord
+    body: RecordBody
     survey: str
     decision: str
     traces: Sequence[TraceWithoutTexts]
@@ -104,28 +109,32 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
     The links of all records are checked first. Raises `TraceMismatch` where a record does not follow the one before it,
     or cannot be read.
     """
-    own_records: Iterator[Record] | None = None
-    own_decisions: dict[str, str] | None = None
+    own_records: Iterator[LedgerRecord] | None = None
+    decision_digest_by_task: dict[str, str] | None = None
     if run.base is not None:  # the run refers to the verdicts of another one
         own_records = (
             item
             for item in run.ledger.verified_records(1, run.ledger.count)
             if item.kind == "trace"
         )
-        own_decisions = {
+        decision_digest_by_task = {
             record.key: record.content["decision"] for record in run.ledger.records("task")
         }
     ledger = run.source.ledger
-    last = ledger.count if run.last_base_record is None else run.last_base_record
+    last = ledger.count if run.last_base_record_number is None else run.last_base_record_number
     plans: dict[str, tuple[str, str]] = {}  # by task: the digests of its survey and its decision
     for record in ledger.verified_records(1, last):
         if record.kind == "task":
-            body = _read_body(run, record)
-            decision = body["decision"] if own_decisions is None else own_decisions.get(record.key)
+            body = _read_record_body(run, record)
+            decision = (
+                body["decision"]
+                if decision_digest_by_task is None
+                else decision_digest_by_task.get(record.key)
+            )
             if decision is not None:  # interned, because many tasks have the same digests
                 plans[record.key] = intern(body["survey"]), intern(decision)
     for record in run.group_records():
-        body = _read_body(run, record)
+        body = _read_record_body(run, record)
         if record.key not in plans:
             raise TraceMismatch(
                 f"{run.ledger.path}: has no task {record.key!r}; records of it are lost"
@@ -144,26 +153,26 @@ def read_stored_groups_after(run: Run, after: int, up_to: int) -> Iterator[Store
     for record in run.ledger.records("group", after, up_to):
         task = run.task_record(record.key).content
         plan = task["survey"], task["decision"]
-        yield _build_group(run, record, _read_body(run, record), plan, None)
+        yield _build_group(run, record, _read_record_body(run, record), plan, None)
 
 
 def _build_group(
     run: Run,
-    record: Record,
-    body: Body,
+    record: LedgerRecord,
+    body: RecordBody,
     plan: tuple[str, str],
-    own_records: Iterator[Record] | None,
+    own_records: Iterator[LedgerRecord] | None,
 ) -> StoredGroup:
     """Return a group with its traces; `plan` has the digests of its survey and its decision."""
     survey, decision = plan
-    rules = run.decision(decision)
-    names = [spec.name for spec in rules.specs]
+    run_decision = run.decision(decision)
+    names = [spec.name for spec in run_decision.specs]
     members = run.source.ledger.records(after=record.seq, up_to=record.seq + body["size"])
-    traces = [_build_trace(run, member, own_records, rules, names) for member in members]
+    traces = [_build_trace(run, member, own_records, run_decision, names) for member in members]
     return StoredGroup(record, body, survey, decision, traces)
 
 
-def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
+def build_group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
     survey = run.source.survey_without_texts(group.survey)
     names = [trace.response_id for trace in group.traces]
     return GroupVerdicts(decision, survey.questions, names, group.verdicts(survey))
@@ -176,10 +185,12 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
     """
     limits: dict[tuple[object, ...], tuple[float, float]] = {}
     for group in read_stored_groups(run):
-        skipped_sets = frozenset(skipped_questions(trace.body) for trace in group.traces)
-        plan = group.survey, group.decision, skipped_sets
+        inapplicable_question_sets = frozenset(
+            inapplicable_question_indices(trace.body) for trace in group.traces
+        )
+        plan = group.survey, group.decision, inapplicable_question_sets
         if plan not in limits:
-            verdicts = group_verdicts(run, group, run.decision(group.decision))
+            verdicts = build_group_verdicts(run, group, run.decision(group.decision))
             low, high = decide.possible_rewards(verdicts, combiners)
             limits[plan] = float(low.min()), float(high.max())
     return list(limits.values())
@@ -187,8 +198,8 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
 
 def _build_trace(
     run: Run,
-    record: Record,
-    own_records: Iterator[Record] | None,
+    record: LedgerRecord,
+    own_records: Iterator[LedgerRecord] | None,
     decision: Decision,
     names: Sequence[str],
 ) -> TraceWithoutTexts:
@@ -197,9 +208,9 @@ def _build_trace(
         raise TraceMismatch(
             f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place"
         )
-    body = _read_body(run, record)
-    own_body = body if own_records is None else _read_body(run, own_record)
-    reward = own_body["reward"]
+    body = _read_record_body(run, record)
+    trace_body = body if own_records is None else _read_record_body(run, own_record)
+    reward = trace_body["reward"]
     return TraceWithoutTexts(
         response_id=record.key,
         agent=body.get("agent"),
@@ -215,14 +226,14 @@ def _build_trace(
     )
 
 
-_REQUIRED_KEYS = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"reward"}}
+_REQUIRED_KEYS_BY_KIND = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"reward"}}
 
 
-def _read_body(run: Run, record: Record) -> Body:
+def _read_record_body(run: Run, record: LedgerRecord) -> RecordBody:
     """Return the body of a record. Raises `TraceMismatch` where it is not the body of a task, group or trace."""
     with reading(f"{run.ledger.path}, {record_label(record)}"):
-        content: Body = from_json(record.body)
-        missing = _REQUIRED_KEYS[record.kind] - content.keys()
+        content: RecordBody = from_json(record.body)
+        missing = _REQUIRED_KEYS_BY_KIND[record.kind] - content.keys()
         if missing:
             raise KeyError(*sorted(missing))
         return content

@@ -15,7 +15,7 @@ from jurygraph.runs.export_table import (
     verdicts_about_response,
 )
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import close_on_error, require_temporary_space
 
 IDENTITY_COLUMNS = ("task", "response", "agent")
@@ -59,11 +59,11 @@ _COLUMN_TYPES: dict[str, ColumnType | None] = {
 }
 """Types of the fixed columns that are not text."""
 
-_Columns = dict[str, ColumnType | None]
+_ColumnTypes = dict[str, ColumnType | None]
 _Rows = Callable[[Trace], Iterable[ExportRow]]
 
 
-class TabledRun(Protocol):
+class RunForTables(Protocol):
     """The parts of a run that its tables show. (A protocol, because a run imports what reads its tables.)"""
 
     @property
@@ -92,7 +92,7 @@ class TableOptions:
 
 
 def read_table(
-    run: TabledRun, name: TableName = "rewards", options: TableOptions = TableOptions()
+    run: RunForTables, name: TableName = "rewards", options: TableOptions = TableOptions()
 ) -> ExportTable:
     """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
@@ -101,7 +101,11 @@ def read_table(
     if name not in get_args(TableName):
         expected = " or ".join(map(repr, get_args(TableName)))
         raise InputError(f"name: expected {expected}, got {describe_value(name)}")
-    columns, build_rows = _rewards(run, options) if name == "rewards" else _verdicts(run)
+    columns, build_rows = (
+        _reward_columns_and_rows(run, options)
+        if name == "rewards"
+        else _verdict_columns_and_rows(run)
+    )
     texts = ("prompt", "text") if options.texts else ()
     table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), require_temporary_space():
@@ -113,7 +117,9 @@ def read_table(
     return table
 
 
-def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
+def _reward_columns_and_rows(
+    run: RunForTables, options: TableOptions
+) -> tuple[_ColumnTypes, _Rows]:
     """Return the columns of the rewards, and what builds the row of a trace."""
     components = run.components()
     predicted_questions = run.reviewer_questions()
@@ -145,7 +151,7 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
     return columns, rows
 
 
-def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
+def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _Rows]:
     """Return the columns of the verdicts, without those that are unused in the run, and what builds a trace's rows."""
     unused_columns = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
@@ -157,7 +163,7 @@ def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
     )
 
 
-def _column_types(*names: str) -> _Columns:
+def _column_types(*names: str) -> _ColumnTypes:
     return {name: _COLUMN_TYPES.get(name, "string") for name in names}
 
 
@@ -167,7 +173,7 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
     row: ExportRow = dict(zip(IDENTITY_COLUMNS, identity, strict=True))
     if texts:
         row |= {
-            "prompt": chat_text(task.query) if task else None,
+            "prompt": chat_to_prompt_text(task.query) if task else None,
             "text": response.text if response else None,
         }
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
@@ -175,7 +181,7 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
 
-def question_reasons(trace: Trace) -> dict[str, str]:
+def reasons_by_question(trace: Trace) -> dict[str, str]:
     """Return the reasons of each question's verdicts on a trace's response, each different one once, a line each."""
     reasons: dict[str, dict[str, None]] = {}
     for verdict in verdicts_about_response(trace):
@@ -196,11 +202,15 @@ def _reward_row(trace: Trace, reasons: Sequence[str]) -> ExportRow:
     }
     row |= {f"component.{name}": value for name, value in reward.components.items()}
     row |= {f"term.{term.name}": term.value for term in reward.terms}
-    texts = question_reasons(trace) if reasons else {}
+    texts = reasons_by_question(trace) if reasons else {}
     row |= {f"reason.{name}": texts[name] for name in reasons if name in texts}
     counts = reward.counts
-    gated_count = trace.gated.total()
-    return row | counts.model_dump() | {"judged": counts.judged - gated_count, "gated": gated_count}
+    gated_verdict_count = trace.gated.total()
+    return (
+        row
+        | counts.model_dump()
+        | {"judged": counts.judged - gated_verdict_count, "gated": gated_verdict_count}
+    )
 
 
 def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> ExportRow:

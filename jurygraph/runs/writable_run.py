@@ -13,14 +13,14 @@ from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_json
+from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_compact_json
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.header import Header, header_draft, read_header
+from jurygraph.runs.store.header import RunHeader, draft_header_record, read_run_header
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, Writer
 from jurygraph.runs.store.packing import (
-    Body,
+    RecordBody,
     number_shared_lists,
     pack_reward,
     pack_task,
@@ -59,7 +59,7 @@ class CallStore:
                 return AnsweredCall(reply, Call.model_validate(content["call"]))
         return None
 
-    def _read(self, ledger: Ledger, kind: str, key: str) -> tuple[Body, dict[int, bytes]]:
+    def _read(self, ledger: Ledger, kind: str, key: str) -> tuple[RecordBody, dict[int, bytes]]:
         """Return the content and the texts of a record of a ledger, nothing if it has none."""
         last = self.last_record if ledger is self._ledgers[0] else None
         record = ledger.find(kind, key, last)
@@ -70,13 +70,13 @@ class CallStore:
         if self._writer is not None:
             self._call_hashes[0].add(hash(answered_call.call.id))
             await self._writer.append_durably(
-                [_draft(request, answered_call.call, answered_call.reply)]
+                [_draft_call_record(request, answered_call.call, answered_call.reply)]
             )
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store a call without a reply, unless the request is stored already; `find` does not find it."""
         if self._writer is not None and hash(call.id) not in self._call_hashes[0]:
-            self._writer.append([_draft(request, call)])
+            self._writer.append([_draft_call_record(request, call)])
 
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
@@ -86,7 +86,7 @@ class CallStore:
                 continue
             lookup = Lookup.model_validate(content["lookup"])
             is_other = self._writer is not None and ledger is not self._ledgers[0]
-            if not (is_other and lookup.is_rerun):
+            if not (is_other and lookup.is_repeatable):
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 
@@ -109,8 +109,8 @@ _TEXTS_PER_LOOKUP = 2
 """The texts of a call of a tool: its arguments, and its result."""
 
 
-def _draft(request: Request, call: Call, *reply: Reply) -> RecordDraft:
-    texts = [encode_json(request.to_dict())]
+def _draft_call_record(request: Request, call: Call, *reply: Reply) -> RecordDraft:
+    texts = [encode_compact_json(request.to_dict())]
     texts += [part.model_dump_json().encode() for part in reply]
     return RecordDraft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
@@ -128,7 +128,7 @@ class _Transaction:
         self.append(drafts)
 
 
-class PlanningCalls(CallStore):
+class PlanningCallStore(CallStore):
     """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
     The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
@@ -141,9 +141,9 @@ class PlanningCalls(CallStore):
         self._is_durable = is_durable
         self._file_ledger: Ledger | None = None
         if (run.folder / run_folder.PLANNING_FILE).exists():
-            self._open_file()
+            self._create_planning_file()
 
-    def _open_file(self) -> None:
+    def _create_planning_file(self) -> None:
         self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING_FILE)
         self._file_writer = Writer(self._file_ledger)
         self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
@@ -165,7 +165,7 @@ class PlanningCalls(CallStore):
         """Store a call; it is durable when this returns, in the file or in the jury's cache."""
         if self._is_durable:
             if self._file_ledger is None:
-                self._open_file()
+                self._create_planning_file()
             await self._file_calls.store(request, answered_call)
         await super().store(request, answered_call)
 
@@ -182,13 +182,13 @@ class PlanningCalls(CallStore):
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
         self.close()
-        run_folder.discard_planning(self._run.folder)
+        run_folder.remove_planning_calls(self._run.folder)
 
 
 class WritableRun(Run):
     """A run that this process has locked until `close`, so that no other process writes it."""
 
-    def __init__(self, folder: Path, ledger: Ledger, header: Header, lock: IO[str]) -> None:
+    def __init__(self, folder: Path, ledger: Ledger, header: RunHeader, lock: IO[str]) -> None:
         super().__init__(folder, ledger, header)
         self._lock: IO[str] | None = lock
         self._created_folders: Sequence[Path] = ()
@@ -203,7 +203,7 @@ class WritableRun(Run):
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
         if not (folder / run_folder.LEDGER_FILE).exists():
-            run_folder.refuse_foreign(folder)
+            run_folder.refuse_foreign_files(folder)
             return None
         run_folder.refuse_links(folder)
         lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
@@ -211,7 +211,7 @@ class WritableRun(Run):
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
                 with close_on_error(ledger.close):
-                    return cls(folder, ledger, read_header(ledger), lock)
+                    return cls(folder, ledger, read_run_header(ledger), lock)
         run_folder.release_lock(lock)  # stopped before its plans were committed
         return None
 
@@ -221,12 +221,12 @@ class WritableRun(Run):
         run_folder.require_run(folder)
         run = cls.open_for_writing(folder)
         if run is None:
-            raise run_folder.no_run_yet(folder)
+            raise run_folder.missing_run_error(folder)
         return run
 
     @classmethod
     def create(
-        cls, folder: Path, header: Header, run_id: str, *, at_once: bool = False
+        cls, folder: Path, header: RunHeader, run_id: str, *, at_once: bool = False
     ) -> "WritableRun":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind.
 
@@ -235,13 +235,13 @@ class WritableRun(Run):
         folder = folder.resolve()
         created_folders = run_folder.create_folder(folder)
         run_folder.refuse_links(folder)
-        text = run_folder.config_text(header.config)
+        text = run_folder.encode_config(header.config)
         header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
         lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
         try:
             run = cls(folder, Ledger.create(folder / run_folder.LEDGER_FILE), header, lock)
         except BaseException:
-            run_folder.remove_folder(folder, created_folders)
+            run_folder.remove_discarded_run(folder, created_folders)
             run_folder.release_lock(lock)
             raise
         run._created_folders = created_folders
@@ -253,7 +253,7 @@ class WritableRun(Run):
             write_atomically(folder / run_folder.CONFIG_FILE, text)
             if at_once:
                 run.ledger.prepare_for_single_transaction()
-            run.ledger.append(header_draft(header, run_id))
+            run.ledger.append(draft_header_record(header, run_id))
         return run
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ class WritableRun(Run):
         if self._lock is not None:
             self.ledger.close_as_plain_file()
             if not self.ledger.count or self._is_discarded:
-                run_folder.remove_folder(self.folder, self._created_folders)
+                run_folder.remove_discarded_run(self.folder, self._created_folders)
             run_folder.release_lock(self._lock)
             self._lock = None
         super().close()
@@ -276,7 +276,7 @@ class WritableRun(Run):
         `number` is that of the task in the whole file, which a shard stores.
         """
         drafts: list[RecordDraft] = []
-        body: Body = {}
+        body: RecordBody = {}
         for kind, part in (("survey", plan.survey.without_texts), ("decision", plan.decision)):
             body[kind] = part.digest
             if part.digest not in self._parts and self.ledger.find(kind, part.digest) is None:
@@ -318,20 +318,20 @@ class WritableRun(Run):
         return drafts
 
 
-def open_if_there(folder: Path) -> Run | None:
+def open_run_if_exists(folder: Path) -> Run | None:
     """Open the run in a folder for writing, or for reading if it is closed; None where there is none yet."""
     return Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
 
 
-def refuse_existing(folder: Path) -> None:
+def refuse_existing_run(folder: Path) -> None:
     """Raise `InputError` where a folder contains a run or other files, so that none can be created in it."""
-    existing_run = open_if_there(folder)
+    existing_run = open_run_if_exists(folder)
     if existing_run is not None:
         existing_run.close()
         raise InputError(f"{folder}: contains a run already; name another folder with --out")
 
 
-class ClosedRun(NamedTuple):
+class ClosedRunState(NamedTuple):
     """The state of a closed run: its numbers of traces and records, and its head."""
 
     traces: int
@@ -339,7 +339,7 @@ class ClosedRun(NamedTuple):
     head: str
 
 
-def close_run(folder: Path) -> ClosedRun:
+def close_run(folder: Path) -> ClosedRunState:
     """Close a run, so that nothing more can be scored into it; a run that is closed already is left unchanged.
 
     Raises `InputError` where there is no run, or where another process writes it.
@@ -347,7 +347,9 @@ def close_run(folder: Path) -> ClosedRun:
     with WritableRun.open_existing(folder) as run:
         if not run.is_closed:
             append_close_record(run)
-        return ClosedRun(run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex())
+        return ClosedRunState(
+            run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex()
+        )
 
 
 def append_close_record(run: Run) -> None:

@@ -21,10 +21,10 @@ from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
 
 _HYPHEN_CHARACTERS = "-\u2010\u2011\ufe63\uff0d"
-_SIGNS_IN_NUMBERS = ".,:/_'"
-_SIGNS_IN_WORDS = "-_'"
+_NUMBER_JOINING_CHARACTERS = ".,:/_'"
+_WORD_JOINING_CHARACTERS = "-_'"
 _NUMBER_SIGNS = "-+\u2212\ufe63\uff0d"
-_FIXED_SPACES = "\u00a0\u2009\u202f"
+_DIGIT_GROUP_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
 _DIGITS_IN_GROUP = 3
 _MAX_ENDING_LENGTH = 2
@@ -56,13 +56,14 @@ def is_word_letter(char: str) -> bool:
     return not any(first <= ord(char) <= last for first, last in _UNSPACED_SCRIPTS)
 
 
-def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> bool:
+def is_within_word(text: str, index: int, get_original_character: Callable[[int], str]) -> bool:
     """Return whether a word or number continues across an index of a folded text.
 
     Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
     three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon, slash,
     underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is two.
-    `original_at` returns the original character at an index of the folded text, since dashes are folded to hyphens.
+    `get_original_character` returns the original character at an index of the folded text, since dashes are folded to
+    hyphens.
     """
     if not 0 < index < len(text):
         return False
@@ -71,73 +72,81 @@ def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> 
     if is_word_letter(before) and is_word_letter(after):
         return True
     if after.isdigit():
-        starts_decimal = before == "." and (index == 1 or text[index - 2].isspace())
-        if before.isdigit() or starts_decimal or original_at(index - 1) in _NUMBER_SIGNS:
+        is_decimal_start = before == "." and (index == 1 or text[index - 2].isspace())
+        if (
+            before.isdigit()
+            or is_decimal_start
+            or get_original_character(index - 1) in _NUMBER_SIGNS
+        ):
             return True
-    if _is_joiner(text, index, original_at):
+    if _is_joining_mark_at(text, index, get_original_character):
         return True
-    return _is_joiner(text, index - 1, original_at) and not _begins_after_elision(text, index)
+    return _is_joining_mark_at(
+        text, index - 1, get_original_character
+    ) and not _begins_after_elision(text, index)
 
 
-def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool:
+def _is_joining_mark_at(
+    text: str, index: int, get_original_character: Callable[[int], str]
+) -> bool:
     if not 0 < index < len(text) - 1:
         return False
     mark = text[index]
     left_character = text[index - 1]
     right_character = text[index + 1]
     if left_character.isdigit() and right_character.isdigit():
-        if mark in _SIGNS_IN_NUMBERS:
+        if mark in _NUMBER_JOINING_CHARACTERS:
             return True
         group = text[index + 1 : index + 1 + _DIGITS_IN_GROUP]
-        is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
-        return is_group and original_at(index) in _FIXED_SPACES
-    if mark not in _SIGNS_IN_WORDS or not (
+        is_digit_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
+        return is_digit_group and get_original_character(index) in _DIGIT_GROUP_SPACES
+    if mark not in _WORD_JOINING_CHARACTERS or not (
         is_word_letter(left_character) and is_word_letter(right_character)
     ):
         return False
-    return mark != "-" or original_at(index) in _HYPHEN_CHARACTERS
+    return mark != "-" or get_original_character(index) in _HYPHEN_CHARACTERS
 
 
 def _begins_after_elision(text: str, index: int) -> bool:
     """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
-    beginning = text[index : index + _MAX_ENDING_LENGTH + 1]
-    is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
-    return text[index - 1] == "'" and len(beginning) > _MAX_ENDING_LENGTH and is_word
+    word_beginning = text[index : index + _MAX_ENDING_LENGTH + 1]
+    is_word = not word_beginning[:1].isdigit() and all(map(is_word_letter, word_beginning))
+    return text[index - 1] == "'" and len(word_beginning) > _MAX_ENDING_LENGTH and is_word
 
 
 T = TypeVar("T")
 
-LONG_TEXT = 20_000
+LONG_TEXT_LENGTH = 20_000
 """Length in characters from which a text is folded in a thread, so that the event loop is not blocked."""
 
-_MAX_REJECTED = 256
+_MAX_REJECTED_PLACES = 256
 """Maximum number of places at which a quotation may be cut within a word before the search ends: overlapping places of
 a long quotation would cost the product of both lengths."""
 _MAX_FILLER_LENGTH = 400
 _MAX_SHORT_LINE_LENGTH = 64
-_MIN_WEIGHT = 8
-_MAX_MARKS = 8
+_MIN_QUOTATION_WEIGHT = 8
+_MAX_MARKS_PER_LETTER = 8
 """Maximum number of marks on one letter; normalising them takes the square of their number."""
 
-_PLAIN_PUNCTUATION = str.maketrans(
+_PLAIN_PUNCTUATION_TABLE = str.maketrans(
     "‘’ʼ“”‐‑‒–—―\t\n\v\f\r\x1c\x1d\x1e\x1f", "'''\"\"------         "
 )
 """Quotation marks, apostrophes and dashes, for which quotations often contain other forms, and ASCII's white space."""
 
-_PLAIN_RUN = re.compile(r"[ -~\t-\r\x1c-\x1f]{1,65536}(?=[\x00-\x7f]|\Z)")
+_PLAIN_ASCII_PATTERN = re.compile(r"[ -~\t-\r\x1c-\x1f]{1,65536}(?=[\x00-\x7f]|\Z)")
 """Printable ASCII and white space; without the last character before one that is no ASCII, which may join it."""
-_BLANKS_AND_DOTS = " .\u2026"
-_OUTER_ELLIPSIS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
-_SPACE_RUN = re.compile(r"\s+")
-_REPEATED_BLANKS = re.compile("  +")
-_WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
+_BLANK_AND_DOT_CHARACTERS = " .\u2026"
+_OUTER_ELLIPSIS_PATTERN = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
+_WHITE_SPACE_PATTERN = re.compile(r"\s+")
+_REPEATED_BLANKS_PATTERN = re.compile("  +")
+_WORD_BOUNDARY_PATTERN = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
-_LOST_BACKSLASHES = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPE_BY_CONTROL_CHARACTER = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 """The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
-_LATEX_COMMAND = re.compile(r"\\[bfnrt](?=[A-Za-z])")
-_SWALLOWED_COMMAND = re.compile(r"[\b\f\n\r\t](?=[A-Za-z])")
+_LATEX_COMMAND_PATTERN = re.compile(r"\\[bfnrt](?=[A-Za-z])")
+_SWALLOWED_COMMAND_PATTERN = re.compile(r"[\b\f\n\r\t](?=[A-Za-z])")
 _BLANK_COMMAND = "  "  # as long as the two characters that it replaces, so that offsets stay
-_UNFOLDED_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
+_UNFOLDED_DECOMPOSITION_TAGS = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms that are not folded, since that would change the meaning: x² would become x2."""
 
 
@@ -169,11 +178,11 @@ class SearchableText:
 
     def find_all(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation in folded form."""
-        return self._passages(_fold_quotation(quotation))
+        return self._find_passages(_fold_quotation(quotation))
 
     def find_between_words(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
-        return self._passages(_fold_quotation(quotation), in_words=True)
+        return self._find_passages(_fold_quotation(quotation), in_words=True)
 
     def find_support(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, because it is too long to occur by chance; else None.
@@ -188,16 +197,18 @@ class SearchableText:
 
     def _search_support(self, quotation: str) -> Passage | None:
         attempts = [quotation]
-        inner = _OUTER_ELLIPSIS.sub("", quotation.strip())
+        inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
         if inner != quotation:
             attempts.append(inner)
         restored_quotation = self._restore_backslashes(quotation)
         if not restored_quotation:
-            restored_quotation = self._restore_backslashes(quotation.strip(_BLANKS_AND_DOTS))
+            restored_quotation = self._restore_backslashes(
+                quotation.strip(_BLANK_AND_DOT_CHARACTERS)
+            )
         if restored_quotation is not None:
             attempts.append(restored_quotation)
         for attempt in attempts:
-            passage = self._find_candidate(attempt)
+            passage = self._find_candidate_passage(attempt)
             if passage is not None:
                 return passage
         return None
@@ -208,30 +219,32 @@ class SearchableText:
         Each of these may also be a real line break or tab, so that commands and control characters are both searched as
         white space; the text has the right ones.
         """
-        if not (self._has_commands and _SWALLOWED_COMMAND.search(quotation)):
+        if not (self._has_latex_commands and _SWALLOWED_COMMAND_PATTERN.search(quotation)):
             return None
-        first = _LOST_BACKSLASHES.get(quotation.lstrip(" ")[:1], "")
-        for passage in self._without_commands.find_all(quotation.replace("\b", " ")):
+        first = _ESCAPE_BY_CONTROL_CHARACTER.get(quotation.lstrip(" ")[:1], "")
+        for passage in self._without_latex_commands.find_all(quotation.replace("\b", " ")):
             start = passage.start - len(first)
             if start >= 0 and self.text.startswith(first, start):
                 return self.text[start : passage.end]
         return None
 
     @cached_property
-    def _has_commands(self) -> bool:
-        return _LATEX_COMMAND.search(self.text) is not None
+    def _has_latex_commands(self) -> bool:
+        return _LATEX_COMMAND_PATTERN.search(self.text) is not None
 
     @cached_property
-    def _without_commands(self) -> "SearchableText":
-        return SearchableText(_LATEX_COMMAND.sub(_BLANK_COMMAND, self.text))
+    def _without_latex_commands(self) -> "SearchableText":
+        return SearchableText(_LATEX_COMMAND_PATTERN.sub(_BLANK_COMMAND, self.text))
 
-    def _find_candidate(self, quotation: str) -> Passage | None:
+    def _find_candidate_passage(self, quotation: str) -> Passage | None:
         folded_quotation = _fold_quotation(quotation)
         weight = 0
         for letter in filter(str.isalnum, folded_quotation):
             weight += 4 if unicodedata.east_asian_width(letter) == "W" else 1
-            if weight >= _MIN_WEIGHT:
-                return next(self._passages(folded_quotation, in_words=True, meaningful=True), None)
+            if weight >= _MIN_QUOTATION_WEIGHT:
+                return next(
+                    self._find_passages(folded_quotation, in_words=True, meaningful=True), None
+                )
         if weight == 0:  # a line of signs alone
             return None
         line = self._short_lines.get(folded_quotation)
@@ -254,29 +267,34 @@ class SearchableText:
                 start += len(line)
         return lines
 
-    def _passages(
+    def _find_passages(
         self, folded_quotation: str, *, in_words: bool = False, meaningful: bool = False
     ) -> Iterator[Passage]:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
         if not folded_quotation:
             return
-        rejected_count = 0
-        for start in self._find_starts(folded_quotation, in_words):
+        rejected_place_count = 0
+        for start in self._find_quotation_starts(folded_quotation, in_words):
             end = start + len(folded_quotation)
             passage = self._passage(start, end)
-            if in_words and (self._cuts_word(start) or self._cuts_word(end)):
+            if in_words and (self._is_index_within_word(start) or self._is_index_within_word(end)):
                 passage = None
             if passage is not None and not (meaningful and self.is_filler(passage)):
                 yield passage
                 continue
-            rejected_count += 1
-            if rejected_count == _MAX_REJECTED and len(folded_quotation) >= _MIN_WEIGHT:
+            rejected_place_count += 1
+            if (
+                rejected_place_count == _MAX_REJECTED_PLACES
+                and len(folded_quotation) >= _MIN_QUOTATION_WEIGHT
+            ):
                 return
 
-    def _find_starts(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
+    def _find_quotation_starts(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
         """Yield where a folded quotation begins in the text; with `in_words`, short ones within words are skipped."""
-        if in_words and len(folded_quotation) < _MIN_WEIGHT:
-            pattern = f"{_WORD_BOUNDARY}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY})"
+        if in_words and len(folded_quotation) < _MIN_QUOTATION_WEIGHT:
+            pattern = (
+                f"{_WORD_BOUNDARY_PATTERN}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY_PATTERN})"
+            )
             for match in re.finditer(pattern, self._folded):
                 yield match.start()
             return
@@ -285,10 +303,10 @@ class SearchableText:
             yield start
             start = self._folded.find(folded_quotation, start + 1)
 
-    def _cuts_word(self, index: int) -> bool:
-        return is_within_word(self._folded, index, self._original_at)
+    def _is_index_within_word(self, index: int) -> bool:
+        return is_within_word(self._folded, index, self._original_character_at)
 
-    def _original_at(self, index: int) -> str:
+    def _original_character_at(self, index: int) -> str:
         return self.text[self._starts[index]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
@@ -304,7 +322,7 @@ class SearchableText:
             stop = self._starts[end]
             if stop == self._starts[end - 1]:
                 return None
-        if isinstance(self.text, RenderedText) and self.text.turn_at(first, stop) is None:
+        if isinstance(self.text, RenderedText) and self.text.find_turn_at(first, stop) is None:
             return None
         return Passage(first, stop, self.text[first:stop])
 
@@ -325,27 +343,28 @@ def _is_filler(words: str) -> bool:
 
 
 # Verdicts on one response fold it once. Few long texts are kept, and one thread at a time folds one.
-_read_short = lru_cache(maxsize=1024)(SearchableText)
-_read_long = lru_cache(maxsize=16)(SearchableText)
-_folding = Lock()
+_fold_short_text = lru_cache(maxsize=1024)(SearchableText)
+_fold_long_text = lru_cache(maxsize=16)(SearchableText)
+_folding_lock = Lock()
 
 
-def read_text(text: str) -> SearchableText:
+def to_searchable_text(text: str) -> SearchableText:
     """Return a text in which quotations can be searched; it is folded once and kept for other verdicts on it."""
-    if len(text) < LONG_TEXT:
-        return _read_short(text)
-    with _folding:
-        return _read_long(text)
+    if len(text) < LONG_TEXT_LENGTH:
+        return _fold_short_text(text)
+    with _folding_lock:
+        return _fold_long_text(text)
 
 
-async def aread_text(text: str) -> SearchableText:
-    """Return the same as `read_text`; a long text is folded in a thread, so that the event loop is not blocked."""
-    return await search_off_loop(lambda: read_text(text), len(text))
+async def to_searchable_text_async(text: str) -> SearchableText:
+    """Return the same as `to_searchable_text`; a long text is folded in a thread, so that the event loop is not
+    blocked."""
+    return await search_off_loop(lambda: to_searchable_text(text), len(text))
 
 
 async def search_off_loop(search: Callable[[], T], letters: int) -> T:
     """Call a function that searches texts of `letters` characters in total; in a thread if there are many."""
-    return await asyncio.to_thread(search) if letters >= LONG_TEXT else search()
+    return await asyncio.to_thread(search) if letters >= LONG_TEXT_LENGTH else search()
 
 
 def _fold_quotation(quotation: str) -> str:
@@ -355,20 +374,20 @@ def _fold_quotation(quotation: str) -> str:
 def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in compatible forms with folded white space, and the original index of each of its characters."""
     if text.isascii():
-        line = text.translate(_PLAIN_PUNCTUATION)
+        line = text.translate(_PLAIN_PUNCTUATION_TABLE)
         if line.isprintable() and "  " not in line:  # faster than patterns
             return line, range(len(line))
-    folded = _FoldedPieces()
-    folded_end = 0
-    for run in _PLAIN_RUN.finditer(text):
-        _fold_clusters(text, folded_end, run.start(), folded)
-        _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION), run.start(), folded)
-        folded_end = run.end()
-    _fold_clusters(text, folded_end, len(text), folded)
-    return folded.join(), folded.offsets
+    text_builder = _FoldedTextBuilder()
+    folded_end_index = 0
+    for run in _PLAIN_ASCII_PATTERN.finditer(text):
+        _fold_clusters(text, folded_end_index, run.start(), text_builder)
+        _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION_TABLE), run.start(), text_builder)
+        folded_end_index = run.end()
+    _fold_clusters(text, folded_end_index, len(text), text_builder)
+    return text_builder.join(), text_builder.offsets
 
 
-class _Offsets(Sequence[int]):
+class _OriginalOffsets(Sequence[int]):
     """The original place of each character of a folded text, stored only where it is not one after that before it.
 
     One number a character would take four times the memory of an English text.
@@ -398,11 +417,11 @@ class _Offsets(Sequence[int]):
         return self._origins[run] + index - self._run_starts[run]
 
 
-class _FoldedPieces:
+class _FoldedTextBuilder:
     """A folded text in the making, with its offsets."""
 
     def __init__(self) -> None:
-        self.offsets = _Offsets()
+        self.offsets = _OriginalOffsets()
         # A list of letters would take eight bytes for each of them.
         self._text = StringIO(newline="")
         self._ends_with_space = False
@@ -426,27 +445,33 @@ class _FoldedPieces:
         return self._text.getvalue()
 
 
-def _fold_plain_run(text: str, origin: int, folded: _FoldedPieces) -> None:
+def _fold_plain_run(text: str, origin: int, text_builder: _FoldedTextBuilder) -> None:
     """Add a run of printable ASCII, in which several spaces become one."""
-    folded_end = 0
-    for space in _REPEATED_BLANKS.finditer(text):
-        folded.add(text[folded_end : space.start() + 1], origin + folded_end)
-        folded_end = space.end()
-    folded.add(text[folded_end:], origin + folded_end)
+    folded_end_index = 0
+    for blanks_match in _REPEATED_BLANKS_PATTERN.finditer(text):
+        text_builder.add(
+            text[folded_end_index : blanks_match.start() + 1], origin + folded_end_index
+        )
+        folded_end_index = blanks_match.end()
+    text_builder.add(text[folded_end_index:], origin + folded_end_index)
 
 
-def _fold_clusters(text: str, start: int, end: int, folded: _FoldedPieces) -> None:
+def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBuilder) -> None:
     """Add the compatible forms of the parts that normalise by themselves: a character with what joins it."""
     while start < end:
         stop = start + 1
-        while stop < end and stop - start <= _MAX_MARKS and _is_joining(text[stop]):
+        while (
+            stop < end
+            and stop - start <= _MAX_MARKS_PER_LETTER
+            and _is_combining_letter(text[stop])
+        ):
             stop += 1  # marks and jamo
-        folded.add(_compatible_form(text[start:stop]), start, is_consecutive=False)
+        text_builder.add(_to_compatible_form(text[start:stop]), start, is_consecutive=False)
         start = stop
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_joining(letter: str) -> bool:
+def _is_combining_letter(letter: str) -> bool:
     if letter.isascii():
         return False
     first = unicodedata.normalize("NFKC", letter)[:1]
@@ -455,18 +480,19 @@ def _is_joining(letter: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _compatible_form(cluster: str) -> str:
-    """Return the NFKC form except for `_UNFOLDED_FORMS`, with white space as one space, no invisible characters."""
-    plain_cluster = cluster.translate(_PLAIN_PUNCTUATION)
-    normalized_text = unicodedata.normalize("NFC", "".join(map(_decompose, plain_cluster)))
-    return remove_invisible(_SPACE_RUN.sub(" ", normalized_text))
+def _to_compatible_form(cluster: str) -> str:
+    """Return the NFKC form except for `_UNFOLDED_DECOMPOSITION_TAGS`, with white space as one space, no invisible
+    characters."""
+    plain_cluster = cluster.translate(_PLAIN_PUNCTUATION_TABLE)
+    normalized_text = unicodedata.normalize("NFC", "".join(map(_decompose_letter, plain_cluster)))
+    return remove_invisible(_WHITE_SPACE_PATTERN.sub(" ", normalized_text))
 
 
-def _decompose(letter: str) -> str:
+def _decompose_letter(letter: str) -> str:
     """Return the compatible characters of a letter; a superscript, fraction or circled digit is kept."""
     codes = unicodedata.decomposition(letter).split()
-    if not codes or codes[0] in _UNFOLDED_FORMS:
+    if not codes or codes[0] in _UNFOLDED_DECOMPOSITION_TAGS:
         return letter
     if codes[0].startswith("<"):  # the kind of the form
         codes = codes[1:]
-    return "".join(_decompose(chr(int(code, 16))) for code in codes)
+    return "".join(_decompose_letter(chr(int(code, 16))) for code in codes)

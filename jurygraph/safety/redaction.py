@@ -43,8 +43,8 @@ class Redactor:
             if len(secret) >= MIN_SECRET_LENGTH
             for form in _encodings_of_secret(secret)
         }
-        longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        self.pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        forms_longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self.pattern = re.compile("|".join(map(re.escape, forms_longest_first))) if forms else None
 
     @property
     def has_secrets(self) -> bool:
@@ -94,7 +94,7 @@ def is_possible_source(redacted_text: str, text: str) -> bool:
     return re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
-_NAME_OF_SECRET = re.compile(
+_SECRET_NAME_PATTERN = re.compile(
     r"(?:.*PASSWORD.*|.*(?:KEY|TOKEN|SECRET|PASSWD|PASSPHRASE|JWT|CREDENTIALS?)\d*(?:_.*|$)|.*_(?:PASS|PWD))"
     r"(?<!_FILE)(?<!_PATH)(?<!_DIR)",
     re.DOTALL,
@@ -104,9 +104,9 @@ _NAME_OF_SECRET = re.compile(
 Not those that name a file: they end in _FILE, _PATH or _DIR.
 """
 
-_NAME_OF_ADDRESS = re.compile(r"_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)\Z")
-_MIN_WORD_LENGTH = 16
-_MIN_NUMBER_LENGTH = 12
+_ADDRESS_NAME_PATTERN = re.compile(r"_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)\Z")
+_MIN_SECRET_WORD_LENGTH = 16
+_MIN_SECRET_NUMBER_LENGTH = 12
 
 
 def is_placeholder(value: str) -> bool:
@@ -115,10 +115,14 @@ def is_placeholder(value: str) -> bool:
     That is a value shorter than 8 characters, words that are shorter than 16 letters together (`not-needed`) and all of
     one case, or a number of fewer than 12 digits.
     """
-    core = re.sub(r"[\s_.*-]+", "", value)
-    is_word = core.isalpha() and (core.islower() or core.isupper()) and len(core) < _MIN_WORD_LENGTH
-    is_number = core.isdigit() and len(core) < _MIN_NUMBER_LENGTH
-    return len(value) < MIN_SECRET_LENGTH or not core or is_word or is_number
+    compact_value = re.sub(r"[\s_.*-]+", "", value)
+    is_single_word = (
+        compact_value.isalpha()
+        and (compact_value.islower() or compact_value.isupper())
+        and len(compact_value) < _MIN_SECRET_WORD_LENGTH
+    )
+    is_number = compact_value.isdigit() and len(compact_value) < _MIN_SECRET_NUMBER_LENGTH
+    return len(value) < MIN_SECRET_LENGTH or not compact_value or is_single_word or is_number
 
 
 def find_secrets(environment: Mapping[str, str]) -> list[str]:
@@ -128,9 +132,9 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
     """
     candidates: list[str] = []
     for name, value in environment.items():
-        if _NAME_OF_SECRET.fullmatch(name.upper()):
+        if _SECRET_NAME_PATTERN.fullmatch(name.upper()):
             candidates.append(value.strip())
-        elif _NAME_OF_ADDRESS.search(name.upper()):
+        elif _ADDRESS_NAME_PATTERN.search(name.upper()):
             with suppress(ValueError):  # no address
                 password = urlsplit(value.strip()).password or ""
                 candidates += (password, unquote(password))
@@ -148,25 +152,25 @@ class LazyRedactor(Redactor):
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:  # type: ignore[override]
-        return process_redactor(self._secrets).pattern
+        return make_process_redactor(self._secrets).pattern
 
 
-def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
+def make_process_redactor(secrets: Iterable[str] = ()) -> Redactor:
     """Return the redactor of this process, for the secrets in the current environment and these.
 
     It is cached: for the same secrets it is the same object.
     """
-    return _redactor_of(frozenset(os.environ.items()), frozenset(secrets))
+    return _make_redactor(frozenset(os.environ.items()), frozenset(secrets))
 
 
 @lru_cache(maxsize=16)
-def _redactor_of(variables: frozenset[tuple[str, str]], secrets: frozenset[str]) -> Redactor:
+def _make_redactor(variables: frozenset[tuple[str, str]], secrets: frozenset[str]) -> Redactor:
     usable_secrets = (secret for secret in secrets if not is_placeholder(secret))
     return Redactor([*find_secrets(dict(variables)), *usable_secrets])
 
 
 @contextmanager
-def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
+def redact_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
     """Redact the messages of jurygraph's own errors raised inside; their causes are left unchanged.
 
     The secrets are those given, and those in the environment when the error is raised.
@@ -174,9 +178,12 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
     try:
         yield
     except JurygraphError as error:
-        redactor = process_redactor(secrets)
+        redactor = make_process_redactor(secrets)
         error.args = tuple(
-            redactor.redact_text(arg) if isinstance(arg, str) else arg for arg in error.args
+            redactor.redact_text(error_argument)
+            if isinstance(error_argument, str)
+            else error_argument
+            for error_argument in error.args
         )
         raise
 
@@ -185,16 +192,20 @@ def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     # Imported lazily: they load pydantic, which a command's start does not need.
     from jurygraph.messages import format_path
-    from jurygraph.schema.frozen_model import iter_parts
+    from jurygraph.schema.frozen_model import iter_json_parts
 
-    redactor = process_redactor()
-    for path, text in iter_parts(config.model_dump(mode="json")) if redactor.has_secrets else ():
+    redactor = make_process_redactor()
+    for path, text in (
+        iter_json_parts(config.model_dump(mode="json")) if redactor.has_secrets else ()
+    ):
         if isinstance(text, str) and redactor.has_secret_in(text):
-            redactors = {
+            redactor_by_variable = {
                 name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()
             }
             variable = next(
-                name for name, redactor in redactors.items() if redactor.has_secret_in(text)
+                name
+                for name, redactor in redactor_by_variable.items()
+                if redactor.has_secret_in(text)
             )
             advice = "which a run would keep; read that variable in your own code instead"
             raise ConfigError(

@@ -24,32 +24,32 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
-from jurygraph.schema.conversation import Sees, is_empty, is_none
+from jurygraph.schema.conversation import VisiblePart, is_empty, is_none
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
     Id,
     LongId,
     Number,
-    Positive,
     PositiveInt,
-    Unit,
-    iter_parts,
+    PositiveNumber,
+    UnitInterval,
+    iter_json_parts,
 )
 from jurygraph.schema.lookup import ToolName
 from jurygraph.schema.plan import (
     Condition,
     Escalation,
+    FailureRule,
     GroupRule,
-    Reduction,
+    ReductionMethod,
     RewardGate,
-    Rule,
     SkippedRule,
     TurnReduction,
     VoteRule,
-    Welfare,
+    WelfareCombiner,
 )
-from jurygraph.schema.task import NO_TASK_DEFAULTS, Audience, NonNegative, TaskDefaults
+from jurygraph.schema.task import NO_TASK_DEFAULTS, Audience, NonNegativeNumber, TaskDefaults
 from jurygraph.schema.verdict import (
     MET_THRESHOLD,
     RESPONSE_GATES,
@@ -103,15 +103,15 @@ class EvaluatorRecord(FrozenModel):
     version: str
     audience: Audience
     combiner: Id = "mean"
-    shares: dict[Id, NonNegative] = Field(default_factory=dict)
+    shares: dict[Id, NonNegativeNumber] = Field(default_factory=dict)
     depends_on: str = ""
 
 
-InnerShare = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
-ExactInference = Literal["auto", "ten-nodes", "always", "never"]
+OpenUnitInterval = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
+ExactInferenceMode = Literal["auto", "ten-nodes", "always", "never"]
 
 
-class CodeModel(FrozenModel):
+class ModelWithCode(FrozenModel):
     """A model whose field `code_field` names code; in Python it may be given the code itself, known by its name.
 
     `target` is then that object. It is in no digest, file or schema, so that the config stays plain data.
@@ -132,12 +132,12 @@ class CodeModel(FrozenModel):
         settings = value if isinstance(value, Mapping) else {cls.code_field: value}
         code = settings.get(cls.code_field)
         if isinstance(code, int | float):
-            where = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
+            field_text = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
             hint = "write a name in quotes, or in Python give a function, class or instance"
-            raise ValueError(f"{where}is {describe_value(code)}; {hint}")
+            raise ValueError(f"{field_text}is {describe_value(code)}; {hint}")
         if cls.code_field == "model" and code is None and "model" in settings:
             raise ValueError("`model` is null; write 'none', or leave it out")
-        if isinstance(code, _PLAIN_DATA):
+        if isinstance(code, _PLAIN_DATA_TYPES):
             return build(value)
         names = (getattr(code, "name", None), getattr(code, "__name__", None), type(code).__name__)
         name = next(name for name in names if isinstance(name, str) and name)
@@ -146,10 +146,10 @@ class CodeModel(FrozenModel):
         return model
 
 
-_PLAIN_DATA = (str, Mapping, Sequence, Set, FrozenModel, type(None))
+_PLAIN_DATA_TYPES = (str, Mapping, Sequence, Set, FrozenModel, type(None))
 
 
-class NamedModel(FrozenModel):
+class ModelWithShorthand(FrozenModel):
     """A model that may be written as a bare string, the value of its first field; other fields have their defaults."""
 
     @model_validator(mode="before")
@@ -173,7 +173,7 @@ class NamedModel(FrozenModel):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class ToolUse(CodeModel, NamedModel):
+class ToolUse(ModelWithCode, ModelWithShorthand):
     """A tool of a judge, by name or dotted path; a bare name means `{use: name}`.
 
     `deterministic` says of a tool of your own that equal arguments give equal results, so that its calls are made again
@@ -185,10 +185,10 @@ class ToolUse(CodeModel, NamedModel):
     name: ToolName | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
     deterministic: Flag | None = None
-    timeout: Positive | None = None
+    timeout: PositiveNumber | None = None
 
 
-class _PluginUse(CodeModel, NamedModel):
+class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     """An evaluator or deriver of the config; a bare name means `{use: name}`.
 
     `timeout` is the time limit of a call in seconds. It is no part of a question, because it decides if there is a
@@ -200,7 +200,7 @@ class _PluginUse(CodeModel, NamedModel):
     use: Id
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    timeout: Positive | None = None
+    timeout: PositiveNumber | None = None
     tools: tuple[ToolUse, ...] = Field(default=(), exclude_if=is_empty)
     max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = Field(
         default=None, exclude_if=is_none
@@ -221,7 +221,7 @@ class _PluginUse(CodeModel, NamedModel):
         return self.name or self.use.replace(":", ".")
 
 
-class EvaluatorUse(_PluginUse):
+class EvaluatorUse(_EvaluatorOrDeriverUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `material` override its own settings.
 
     `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
@@ -240,7 +240,7 @@ class EvaluatorUse(_PluginUse):
     judges: tuple[Id, ...] = ()
     fold: Literal["mean", "median", "majority"] | None = None
     escalate: Escalation | None = None
-    sees: Sees | None = Field(default=None, exclude_if=is_none)
+    sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
     scope: Literal["turn"] | None = Field(default=None, exclude_if=is_none)
     turns: TurnReduction | None = Field(default=None, exclude_if=is_none)
 
@@ -285,24 +285,24 @@ class EvaluatorUse(_PluginUse):
         return name if self.material is None or self.name else f"{name}-of-{self.material}"
 
 
-class DeriverUse(_PluginUse):
+class DeriverUse(_EvaluatorOrDeriverUse):
     """A deriver by dotted path or entry point."""
 
 
-class InputConfig(NamedModel):
+class InputConfig(ModelWithShorthand):
     """An input of a component: the questions of an evaluator, or one question by its id (`verdicts_of`).
 
     Verdicts of reviewers' judges with a confidence below `min_confidence` (default: that of `panel`) are discarded.
     """
 
     verdicts_of: LongId
-    reduce: Reduction | None = "mean"
-    min_confidence: Unit | None = None
-    input_weight: Positive = 1.0
+    reduce: ReductionMethod | None = "mean"
+    min_confidence: UnitInterval | None = None
+    input_weight: PositiveNumber = 1.0
     if_skipped: SkippedRule | None = None
 
 
-class ComponentConfig(CodeModel):
+class ComponentConfig(ModelWithCode):
     """A component that the config defines: a combiner over named inputs."""
 
     code_field = "combiner"
@@ -311,7 +311,7 @@ class ComponentConfig(CodeModel):
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-def _check_cap(value: object) -> object:
+def _check_utility_cap(value: object) -> object:
     if value != "none" and (
         isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1
     ):
@@ -319,7 +319,7 @@ def _check_cap(value: object) -> object:
     return value
 
 
-Cap = Annotated[Unit | Literal["none"], BeforeValidator(_check_cap)]
+UtilityCap = Annotated[UnitInterval | Literal["none"], BeforeValidator(_check_utility_cap)]
 """The limit of a utility if a hard constraint is violated, as a factor of the mean of the hard ones; or none."""
 
 
@@ -334,14 +334,14 @@ class WeightsConfig(FrozenModel):
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
-    gamma: InnerShare = 0.5
-    beta: InnerShare = 0.5
-    temperature: Positive = 5.0
-    fixed: dict[Id, Positive] = Field(default_factory=dict)
-    layers: dict[Layer, Positive] = Field(default_factory=dict)
-    cap: Cap = "none"
-    welfare: Welfare = "stakeholders"
-    floor: Unit = 0.5
+    gamma: OpenUnitInterval = 0.5
+    beta: OpenUnitInterval = 0.5
+    temperature: PositiveNumber = 5.0
+    fixed: dict[Id, PositiveNumber] = Field(default_factory=dict)
+    layers: dict[Layer, PositiveNumber] = Field(default_factory=dict)
+    cap: UtilityCap = "none"
+    welfare: WelfareCombiner = "stakeholders"
+    floor: UnitInterval = 0.5
     if_skipped: SkippedRule | None = None
 
     @model_validator(mode="after")
@@ -362,9 +362,9 @@ class RubricConfig(FrozenModel):
     """
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
-    kappa: NonNegative = 1.0
-    exact: ExactInference = "auto"
-    met_from: Unit = MET_THRESHOLD
+    kappa: NonNegativeNumber = 1.0
+    exact: ExactInferenceMode = "auto"
+    met_from: UnitInterval = MET_THRESHOLD
     if_skipped: SkippedRule | None = None
 
 
@@ -390,8 +390,8 @@ class PanelConfig(FrozenModel):
     holds for every input with `reduce: majority`. `if_skipped` says how a question skipped by its `when` counts.
     """
 
-    min_confidence: Unit = 0.8
-    reduce: Reduction = "majority"
+    min_confidence: UnitInterval = 0.8
+    reduce: ReductionMethod = "majority"
     vote: VoteRule = "discard-first"
     if_skipped: SkippedRule | None = None
 
@@ -411,9 +411,9 @@ class AnnotationConfig(FrozenModel):
 class FailureConfig(FrozenModel):
     """The effect of unjudged questions on the reward, and the share of failures that makes a run inconclusive."""
 
-    rule: Rule = "conservative"
-    min_coverage: Unit = 0.8
-    max_error_rate: Unit = 0.1
+    rule: FailureRule = "conservative"
+    min_coverage: UnitInterval = 0.8
+    max_error_rate: UnitInterval = 0.1
     group_rule: GroupRule | None = None
 
 
@@ -448,7 +448,7 @@ class SafetyConfig(FrozenModel):
     ] = RESPONSE_GATES
 
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME_PATTERN = re.compile(
     r"(?:.*[_-])?(?:api[_-]?key|secret|password|credentials?|authorization|jwt|headers|api[_-]?base|base[_-]?url"
     r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
     re.IGNORECASE,
@@ -480,8 +480,8 @@ def _check_environment_name(name: str) -> str:
 class Price(FrozenModel):
     """Prices of a model's tokens, in US dollars per million."""
 
-    input: NonNegative
-    output: NonNegative
+    input: NonNegativeNumber
+    output: NonNegativeNumber
 
 
 ReplyRule = Literal["strict", "one-object"]
@@ -497,8 +497,8 @@ class OutageConfig(FrozenModel):
     """
 
     after: PositiveInt = 8
-    wait: Positive = 300.0
-    first: Positive = 5.0
+    wait: PositiveNumber = 300.0
+    first: PositiveNumber = 5.0
 
 
 class CallsConfig(FrozenModel):
@@ -519,13 +519,13 @@ class CallsConfig(FrozenModel):
     tools: Literal["native", "instructed"] | None = Field(default=None, exclude_if=is_none)
     reply: ReplyRule = "strict"
     system: Literal["separate", "joined"] = "separate"
-    timeout: Positive = 60.0
-    deadline: Positive | None = None
+    timeout: PositiveNumber = 60.0
+    deadline: PositiveNumber | None = None
     attempts: PositiveInt = 4
     outage: OutageConfig = OutageConfig()
     concurrency: PositiveInt = 32
-    requests_per_minute: Positive | None = None
-    tokens_per_minute: Positive | None = None
+    requests_per_minute: PositiveNumber | None = None
+    tokens_per_minute: PositiveNumber | None = None
     context: PositiveInt = 4096
     key: Annotated[str, AfterValidator(_check_environment_name)] = "JURYGRAPH_API_KEY"
     cache: Flag = True
@@ -535,9 +535,9 @@ class CallsConfig(FrozenModel):
     @field_validator("parameters")
     @classmethod
     def _check_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        for path, _ in iter_parts(parameters):
+        for path, _ in iter_json_parts(parameters):
             name = str(path[-1]) if path else ""  # without a path, it is all of them
-            if _SECRET_NAME.fullmatch(name):
+            if _SECRET_NAME_PATTERN.fullmatch(name):
                 remedy = "set the environment variable that the provider's client reads"
                 raise ValueError(
                     f"`{name}` is a secret or an address, and a config holds none; {remedy}"
@@ -554,15 +554,15 @@ class CallsConfig(FrozenModel):
             limit = parameters.get(name)
             if limit is not None and (type(limit) is not int or limit < 1):
                 raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
-        is_unlimited = parameters.get("max_tokens", 1) is None
-        if is_unlimited and parameters.get("max_completion_tokens") is None:
+        is_reply_unlimited = parameters.get("max_tokens", 1) is None
+        if is_reply_unlimited and parameters.get("max_completion_tokens") is None:
             raise ValueError(
                 "`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too"
             )
         return parameters
 
 
-class ModelUse(CodeModel, NamedModel):
+class ModelUse(ModelWithCode, ModelWithShorthand):
     """A model that evaluators name in their `judges`; a bare name means `{model: name}`.
 
     `calls` replace those settings of the config's `calls` for this model.
@@ -587,7 +587,7 @@ class ModelUse(CodeModel, NamedModel):
         return model
 
 
-class Config(CodeModel):
+class Config(ModelWithCode):
     """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component.
 
     `models` are further models, by the names that evaluators give in `judges`; all else is for `model`. `criteria` have
@@ -605,7 +605,7 @@ class Config(CodeModel):
     components: dict[Id, ComponentConfig] = Field(default_factory=dict)
     reward: dict[Id, Number] = Field(default_factory=dict)
     gates: tuple[RewardGate, ...] = ()
-    scale: Positive = 1.0
+    scale: PositiveNumber = 1.0
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
@@ -632,7 +632,7 @@ class Config(CodeModel):
         return any(use.tools for use in (*self.evaluators, *self.derivers))
 
     @property
-    def criteria_evaluators(self) -> frozenset[str]:
+    def evaluators_with_criteria(self) -> frozenset[str]:
         """Return the names of the evaluators that have criteria of their own, in place of the task's rubric."""
         return frozenset(use.known_as for use in self.evaluators if use.params.get("criteria"))
 

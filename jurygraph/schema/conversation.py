@@ -23,7 +23,7 @@ RENDERING_VERSION = 1
 
 MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
 TurnContentKind = Literal["text", "reasoning", "call", "result", "part"]
-Sees = Literal["last_reply", "full_trace", "without_reasoning"]
+VisiblePart = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
 ResponseStart = int | Literal["first-reply"] | None
 """Where a response begins: at the message of this index, with the first of an assistant, or after the last user's."""
@@ -65,7 +65,7 @@ class ToolCall(FrozenModel):
         return parse_arguments(self.function.arguments)
 
 
-_PLAIN_NAME = re.compile(r"[\w.:/-]{1,64}")
+_PLAIN_NAME_PATTERN = re.compile(r"[\w.:/-]{1,64}")
 """A name of a tool that can stand in a header: it has no line break, and no space."""
 
 MessageContent = str | tuple[dict[str, JsonValue], ...] | None
@@ -113,10 +113,10 @@ class ChatMessage(FrozenModel):
                 if part.get("type") == "text" and isinstance(text, str):
                     yield "text", text
                 else:
-                    yield "part", describe_part(part)
+                    yield "part", describe_content_part(part)
 
 
-def describe_part(part: Mapping[str, Any]) -> str:
+def describe_content_part(part: Mapping[str, Any]) -> str:
     """Return the line that stands for a part that is no text: its type and its digest."""
     digest = hashlib.sha256(canonical_json(dict(part))).hexdigest()
     return f"[{part.get('type', 'part')}, sha256 {digest}]"
@@ -125,13 +125,13 @@ def describe_part(part: Mapping[str, Any]) -> str:
 def parse_arguments(arguments: str) -> dict[str, Any] | None:
     """Return the arguments of a call; None if they are not the JSON of an object."""
     try:
-        parsed_arguments = json.loads(arguments, parse_constant=_refuse_constant)
+        parsed_arguments = json.loads(arguments, parse_constant=_refuse_json_constant)
     except (ValueError, RecursionError):
         return None
     return parsed_arguments if isinstance(parsed_arguments, dict) else None
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _refuse_json_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -189,17 +189,17 @@ class RenderedText(str):
         return RenderedText, (str(self), self.turns, self.is_whole)
 
     @property
-    def has_headers(self) -> bool:
+    def has_turn_headers(self) -> bool:
         """Return whether it has more than the words of one turn."""
         return len(self.turns) > 1 or any(turn.start > 0 for turn in self.turns)
 
-    def turn_at(self, start: int, end: int) -> Turn | None:
+    def find_turn_at(self, start: int, end: int) -> Turn | None:
         """Return the turn that has all of these characters; None if they are of several, or of a header."""
-        index = bisect_right(self.turns, start, key=_start_of) - 1
+        index = bisect_right(self.turns, start, key=_get_turn_start) - 1
         while index >= 0:
             turn = self.turns[index]
-            has_words = not (turn.start == turn.end == start)
-            if has_words or start >= end:
+            is_turn_nonempty = not (turn.start == turn.end == start)
+            if is_turn_nonempty or start >= end:
                 return turn if end <= turn.end else None
             index -= 1  # an empty turn has no characters
         return None
@@ -212,11 +212,11 @@ class RenderedText(str):
             end = turn.end
 
 
-def _start_of(turn: Turn) -> int:
+def _get_turn_start(turn: Turn) -> int:
     return turn.start
 
 
-class _Block(NamedTuple):
+class _MessageBlock(NamedTuple):
     """A part of a message before it is rendered."""
 
     header: str
@@ -229,25 +229,25 @@ class _Block(NamedTuple):
 def render(messages: Sequence[ChatMessage]) -> RenderedText:
     """Return the text of a conversation. That of one message of an assistant, without calls, is its content alone."""
     blocks = _list_blocks(messages)
-    return _join(blocks, has_headers=not is_one_reply(messages))
+    return _join(blocks, has_turn_headers=not is_single_reply(messages))
 
 
-def render_view(
-    messages: Sequence[ChatMessage], sees: Sees, turn: int | None = None
+def render_visible_part(
+    messages: Sequence[ChatMessage], sees: VisiblePart, turn: int | None = None
 ) -> RenderedText:
     """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone.
 
     With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later.
     """
     all_blocks = _list_blocks(messages)
-    rendering = _join(all_blocks, has_headers=not is_one_reply(messages))
+    rendering = _join(all_blocks, has_turn_headers=not is_single_reply(messages))
     earlier_messages = messages if turn is None else messages[: turn + 1]
-    last = last_reply_index(earlier_messages)
+    last_reply = find_last_reply_index(earlier_messages)
     blocks = []
     origins = []
     for block, part in zip(all_blocks, rendering.turns, strict=True):
         if sees == "last_reply":
-            is_visible = block.message == last and block.kind == "text"
+            is_visible = block.message == last_reply and block.kind == "text"
         else:
             is_visible = sees == "full_trace" or block.kind != "reasoning"
         if is_visible and block.message < len(earlier_messages):
@@ -255,8 +255,8 @@ def render_view(
             origins.append(part.start)
     if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
-    has_headers = sees != "last_reply" and not is_one_reply(earlier_messages)
-    return _join(blocks, has_headers=has_headers, origins=origins)
+    has_turn_headers = sees != "last_reply" and not is_single_reply(earlier_messages)
+    return _join(blocks, has_turn_headers=has_turn_headers, origins=origins)
 
 
 def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
@@ -273,10 +273,10 @@ def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
 
 def render_with_headers(messages: Sequence[ChatMessage]) -> RenderedText:
     """Return the rendering with a header for each part, also where there is only one reply."""
-    return _join(_list_blocks(messages), has_headers=True)
+    return _join(_list_blocks(messages), has_turn_headers=True)
 
 
-def last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
+def find_last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
     """Return the index of the last message of an assistant; None if there is none."""
     replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
     return replies[-1] if replies else None
@@ -329,25 +329,29 @@ def require_calls_before_results(
     messages: tuple[ChatMessage, ...], start: int = 0
 ) -> tuple[ChatMessage, ...]:
     """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
-    callers: dict[str, int] = {}
+    caller_by_call_id: dict[str, int] = {}
     for index, message in enumerate(messages):
-        callers.update((call.id, index) for call in message.tool_calls)
+        caller_by_call_id.update((call.id, index) for call in message.tool_calls)
         name = message.tool_call_id
         if index < start or message.role != "tool" or name is None:
             continue
-        caller = callers.get(name)
+        caller_index = caller_by_call_id.get(name)
         # A response from later on is a part of a conversation, whose messages a sentence counts.
         field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
-        if caller is None:
+        if caller_index is None:
             remedy = "put the call in, or leave the result out"
             raise ValueError(f"{field} {quote(name)}, which no message before it calls; {remedy}")
-        if caller < start:
-            problem = f"{field} {quote(name)}, a call of message {caller}, before the response"
-            raise ValueError(f"{problem}; begin the response there with --response-from {caller}")
+        if caller_index < start:
+            problem = (
+                f"{field} {quote(name)}, a call of message {caller_index}, before the response"
+            )
+            raise ValueError(
+                f"{problem}; begin the response there with --response-from {caller_index}"
+            )
     return messages
 
 
-def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
+def is_single_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
     only_message = messages[0]
     has_other_content = len(messages) > 1 or only_message.tool_calls or only_message.reasoning
@@ -356,7 +360,7 @@ def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
     return [kind for kind, _ in only_message.parts()] == ["text"]
 
 
-def _list_blocks(messages: Sequence[ChatMessage]) -> list[_Block]:
+def _list_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock]:
     """Return the parts of the messages in their order: reasoning comes before content, and content before calls."""
     tool_names: dict[str, str] = {}
     blocks = []
@@ -365,26 +369,26 @@ def _list_blocks(messages: Sequence[ChatMessage]) -> list[_Block]:
         header = f"[{index}] {role}"
         if message.reasoning:
             title = f"{header} reasoning:\n"
-            blocks.append(_Block(title, message.reasoning, index, role, "reasoning"))
+            blocks.append(_MessageBlock(title, message.reasoning, index, role, "reasoning"))
         if role == "tool":
             name = tool_names.get(message.tool_call_id or "", message.name or "")
-            header = f"{header} {name}" if _PLAIN_NAME.fullmatch(name) else header
+            header = f"{header} {name}" if _PLAIN_NAME_PATTERN.fullmatch(name) else header
         has_other_blocks = bool(message.tool_calls or message.reasoning)
         for kind, words in message.parts():
             if not words and has_other_blocks:
                 continue
             if role == "tool" and kind == "text":
                 kind = "result"
-            blocks.append(_Block(f"{header}:\n", words, index, role, kind))
+            blocks.append(_MessageBlock(f"{header}:\n", words, index, role, kind))
         for call in message.tool_calls:
             tool_names[call.id] = call.name
             words = f"{call.name}({format_arguments(call.function.arguments)})"
-            blocks.append(_Block(f"{header} → ", words, index, role, "call"))
+            blocks.append(_MessageBlock(f"{header} → ", words, index, role, "call"))
     return blocks
 
 
 def _join(
-    blocks: Sequence[_Block], *, has_headers: bool, origins: Sequence[int] | None = None
+    blocks: Sequence[_MessageBlock], *, has_turn_headers: bool, origins: Sequence[int] | None = None
 ) -> RenderedText:
     """Return the blocks as paragraphs. `origins` are their starts in the rendering of all; None if they are all."""
     pieces: list[str] = []
@@ -392,7 +396,7 @@ def _join(
     length = 0
     for index, block in enumerate(blocks):
         header = "\n\n" if pieces else ""
-        if has_headers:
+        if has_turn_headers:
             header += block.header
         start = length + len(header)
         length = start + len(block.words)

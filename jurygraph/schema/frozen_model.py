@@ -18,11 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.messages import (
-    Path,
+    FieldPath,
     Problem,
+    describe_type,
     describe_validation_error,
     describe_value,
-    name_type,
     nearest_name,
     quote,
     shorten,
@@ -30,49 +30,49 @@ from jurygraph.messages import (
 )
 
 
-def decode_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
+def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
     """Return the value of a JSON text, or the `Problem` of its first part that JSON leaves ambiguous.
 
     Raises `json.JSONDecodeError` where the text is no JSON, and `RecursionError` where it is nested too deeply.
     """
     try:
-        return _quick_decoder(allow_negative_zero).decode(text)
-    except _AmbiguousPart:
-        value = _decoder(allow_negative_zero, Problem).decode(text)
+        return _make_quick_decoder(allow_negative_zero).decode(text)
+    except _AmbiguousJsonError:
+        value = _make_decoder(allow_negative_zero, Problem).decode(text)
     path, problem = next(
-        (path, part) for path, part in iter_parts(value) if isinstance(part, Problem)
+        (path, part) for path, part in iter_json_parts(value) if isinstance(part, Problem)
     )
     return Problem((*path, *problem.path), problem.problem, problem.remedy)
 
 
-def iter_parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def iter_json_parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Yield every part of a value with its path; a key has the path of its object."""
     yield path, value
     if isinstance(value, dict):
         for key, inner in value.items():
             yield path, key
-            yield from iter_parts(inner, (*path, key))
+            yield from iter_json_parts(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from iter_parts(inner, (*path, index))
+            yield from iter_json_parts(inner, (*path, index))
 
 
-class _AmbiguousPart(Exception):
+class _AmbiguousJsonError(Exception):
     """A part of a text that JSON leaves ambiguous."""
 
 
 @cache
-def _quick_decoder(allow_negative_zero: bool) -> json.JSONDecoder:
+def _make_quick_decoder(allow_negative_zero: bool) -> json.JSONDecoder:
     """Return a decoder that stops at the first ambiguous part, as few texts have one."""
 
-    def stop(path: Path, problem: str, remedy: str) -> None:
-        raise _AmbiguousPart
+    def stop(path: FieldPath, problem: str, remedy: str) -> None:
+        raise _AmbiguousJsonError
 
-    return _decoder(allow_negative_zero, stop)
+    return _make_decoder(allow_negative_zero, stop)
 
 
-def _decoder(
-    allow_negative_zero: bool, refuse: Callable[[Path, str, str], Any]
+def _make_decoder(
+    allow_negative_zero: bool, refuse: Callable[[FieldPath, str, str], Any]
 ) -> json.JSONDecoder:
     """Return a decoder that puts what `refuse` returns in the place of each ambiguous part, which locates it."""
 
@@ -80,8 +80,8 @@ def _decoder(
         values = dict(pairs)
         if len(values) == len(pairs):
             return values
-        duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        return refuse((duplicate,), "occurs twice in one object", "keep one of them")
+        duplicate_key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        return refuse((duplicate_key,), "occurs twice in one object", "keep one of them")
 
     def parse_constant(name: str) -> Any:
         return refuse((), f"{name} is not JSON", "write a number, or leave the field out")
@@ -116,10 +116,10 @@ def _decoder(
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
 
-Unit = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
+UnitInterval = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 
-Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 """A finite number above 0."""
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
@@ -130,43 +130,53 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
-_CANONICAL_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-_ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-_COMPACT_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-_ESCAPED_CHARACTERS = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
+_CANONICAL_JSON_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_ASCII_JSON_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMPACT_JSON_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_ESCAPED_CHARACTERS_PATTERN = re.compile(
+    r"[^\x00-\x7e]+"
+)  # what `json` escapes and orjson does not
 
 
-class ConstantObject(dict[str, Any]):
+class ConstantJsonObject(dict[str, Any]):
     """A JSON object that is part of many others and never changes: its canonical JSON is computed once."""
 
     @cached_property
-    def canonical(self) -> bytes:
+    def canonical_bytes(self) -> bytes:
         return canonical_json(dict(self))
 
 
-_LONG_TEXT = 1 << 16
+_MIN_LONG_TEXT_LENGTH = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
 _TEXT_KEY_TYPES = {str}
-_PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantObject))
+_PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantJsonObject))
 
 
 def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     text = _write_plain_json(value, _to_json_fragment, orjson.OPT_SORT_KEYS)
-    return _CANONICAL_ENCODER.encode(value).encode("ascii") if text is None else _escape(text)
+    return (
+        _CANONICAL_JSON_ENCODER.encode(value).encode("ascii")
+        if text is None
+        else _escape_non_ascii(text)
+    )
 
 
-def ascii_json(value: Any) -> bytes:
+def to_ascii_json(value: Any) -> bytes:
     """Return JSON as `canonical_json` does, with the keys in the order of the value."""
     text = _write_plain_json(value)
-    return _ASCII_ENCODER.encode(value).encode("ascii") if text is None else _escape(text)
+    return (
+        _ASCII_JSON_ENCODER.encode(value).encode("ascii")
+        if text is None
+        else _escape_non_ascii(text)
+    )
 
 
-def compact_json(value: Any) -> bytes:
+def to_compact_json(value: Any) -> bytes:
     """Return JSON in UTF-8 without spaces, with the keys in the order of the value."""
     text = _write_plain_json(value)
-    return _COMPACT_ENCODER.encode(value).encode() if text is None else text
+    return _COMPACT_JSON_ENCODER.encode(value).encode() if text is None else text
 
 
 def iter_strings(value: Any) -> Iterator[str]:
@@ -190,19 +200,19 @@ def _write_plain_json(
     return text if _has_plain_values(value) else None
 
 
-def _escape(text: bytes) -> bytes:
+def _escape_non_ascii(text: bytes) -> bytes:
     """Return the JSON in ASCII."""
     if text.isascii() and b"\x7f" not in text:
         return text
-    return _ESCAPED_CHARACTERS.sub(
+    return _ESCAPED_CHARACTERS_PATTERN.sub(
         lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()
     ).encode("ascii")
 
 
 def _to_json_fragment(value: Any) -> orjson.Fragment:
     """Return the JSON of a value of another type for orjson."""
-    if type(value) is ConstantObject:
-        return orjson.Fragment(value.canonical)
+    if type(value) is ConstantJsonObject:
+        return orjson.Fragment(value.canonical_bytes)
     raise TypeError
 
 
@@ -225,12 +235,12 @@ def _has_plain_values(value: Any) -> bool:
 def digest_of(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
     digest = hashlib.sha256()
-    for piece in _write_in_pieces(value):
+    for piece in _iter_json_pieces(value):
         digest.update(piece)
     return digest.hexdigest()
 
 
-def _write_in_pieces(value: Any) -> Iterator[bytes]:
+def _iter_json_pieces(value: Any) -> Iterator[bytes]:
     """Yield the canonical JSON: orjson takes eight bytes for each character of a long text, which a digest need not."""
     kind = type(value)
     if not _has_long_text(value):
@@ -244,22 +254,22 @@ def _write_in_pieces(value: Any) -> Iterator[bytes]:
         mark = b"{"
         for key in sorted(value):
             yield mark + canonical_json(key) + b":"
-            yield from _write_in_pieces(value[key])
+            yield from _iter_json_pieces(value[key])
             mark = b","
         yield b"}"
     else:
         mark = b"["
         for part in value:
             yield mark
-            yield from _write_in_pieces(part)
+            yield from _iter_json_pieces(part)
             mark = b","
         yield b"]"
 
 
 def split_into_pieces(text: str) -> Iterator[str]:
     """Yield the pieces of a long text, so that its bytes are not in memory all at once."""
-    for start in range(0, len(text), _LONG_TEXT):
-        yield text[start : start + _LONG_TEXT]
+    for start in range(0, len(text), _MIN_LONG_TEXT_LENGTH):
+        yield text[start : start + _MIN_LONG_TEXT_LENGTH]
 
 
 def _has_long_text(value: Any) -> bool:
@@ -269,7 +279,7 @@ def _has_long_text(value: Any) -> bool:
     for part in values:  # grows with the parts of its parts
         kind = type(part)
         if kind is str:
-            has_long_text = has_long_text or len(part) > _LONG_TEXT
+            has_long_text = has_long_text or len(part) > _MIN_LONG_TEXT_LENGTH
         elif kind is dict:
             values += part.values()
         elif kind is list or kind is tuple:
@@ -299,12 +309,12 @@ class FrozenModel(ShortRepr, BaseModel):
             self.__pydantic_validator__.validate_python(fields, self_instance=self)
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
-            where = f"{name}.{problem.field}".removesuffix(".")
+            error_location = f"{name}.{problem.field}".removesuffix(".")
             type_errors = [item for item in error.errors() if item["type"] == "model_type"]
             class_names = {item["ctx"]["class_name"] for item in type_errors}
             if len(class_names) == 1 and problem.remedy == "write an object":
                 problem = replace(problem, remedy=f"write {class_names.pop()}(…)")
-            raise InputError(f"{where}: {problem}") from None
+            raise InputError(f"{error_location}: {problem}") from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so that no validation calls it
     __init__.__signature__ = signature(BaseModel.__init__)  # type: ignore[attr-defined]  # `values` are always refused
@@ -337,9 +347,9 @@ class FrozenModel(ShortRepr, BaseModel):
         return digest_of(self.model_dump(mode="json"))
 
     @cached_property
-    def json_object(self) -> ConstantObject:
+    def json_object(self) -> ConstantJsonObject:
         """The model as JSON, for one that is part of several others."""
-        return ConstantObject(self.model_dump(mode="json"))
+        return ConstantJsonObject(self.model_dump(mode="json"))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content.
@@ -364,10 +374,10 @@ class FrozenModel(ShortRepr, BaseModel):
 def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
     """Raise InputError with the name of an argument that is not of one of these kinds."""
     if not isinstance(value, kinds) or isinstance(value, bool):
-        raise InputError(f"{argument}: is {name_type(value)}; {hint}")
+        raise InputError(f"{argument}: is {describe_type(value)}; {hint}")
 
 
-def require_unique(
+def require_unique_ids(
     noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own"
 ) -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""

@@ -28,7 +28,7 @@ that is not there (`unknown-tool`), arguments that are not those of its schema
 that ran past its `time-limit`.
 """
 
-TOOL_SOURCE = "tool:"
+TOOL_SOURCE_PREFIX = "tool:"
 """What the source of evidence begins with that quotes a result: `tool:3` is the third of a verdict's lookups."""
 
 
@@ -62,7 +62,7 @@ class Lookup(FrozenModel):
     duration: Number | None = None
 
     @property
-    def is_rerun(self) -> bool:
+    def is_repeatable(self) -> bool:
         """True if a verification makes the call again: it was made, and the tool promises the same result."""
         return self.deterministic and self.outcome in ("ok", "cut", "withheld", "refused")
 

@@ -14,11 +14,11 @@ from pydantic import BaseModel
 from jurygraph.messages import describe_value, did_you_mean
 from jurygraph.schema.conversation import ChatMessage
 
-Fields = dict[str, Any]
+MessageFields = dict[str, Any]
 
-_KNOWN_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
+_MESSAGE_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
 _ROLE_BY_ALIAS = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
-_LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function")
+_LANGCHAIN_MESSAGE_TYPES = ("human", "ai", "system", "tool", "function")
 """What LangChain's messages have as `type`, instead of a role."""
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 """Names of the reasoning before a message: OpenRouter's and vLLM's, DeepSeek's, Ollama's."""
@@ -32,16 +32,16 @@ def read_messages(value: Any) -> Any:
     Fields of no meaning here, such as `id` or `annotations`, are left out. Raises ValueError that names a field.
     """
     if isinstance(value, Mapping) and "messages" in value:
-        value = _messages_of(value)
+        value = _list_messages_with_system(value)
     if not isinstance(value, list | tuple):
         return value
-    read: list[Any] = []
+    messages: list[Any] = []
     for index, item in enumerate(value):
-        read += _read_message(item, index)
-    return tuple(read)  # a list is no tuple where types are strict
+        messages += _read_message(item, index)
+    return tuple(messages)  # a list is no tuple where types are strict
 
 
-def _messages_of(conversation: Mapping[str, Any]) -> Any:
+def _list_messages_with_system(conversation: Mapping[str, Any]) -> Any:
     """Return the messages, after the `system` that Anthropic's form has outside them, unless they begin with one."""
     messages = conversation["messages"]
     system = conversation.get("system")
@@ -58,21 +58,21 @@ def _read_message(item: Any, index: int) -> list[Any]:
     if isinstance(item, ChatMessage):
         return [item]
     if isinstance(item, BaseModel):
-        item = _from_model(item)
+        item = _message_from_model(item)
     if isinstance(item, Mapping) and "role" not in item:
-        item = _with_role(item)
+        item = _add_role(item)
     if not isinstance(item, Mapping):
         raise ValueError(
             f"`[{index}]` is {describe_value(item)}; write an object with `role` and `content`"
         )
     fields = {name: content for name, content in item.items() if content is not None}
-    _refuse_slips(fields, index)
-    message: Fields = {name: fields[name] for name in _KNOWN_FIELDS if name in fields}
+    _refuse_misspelled_fields(fields, index)
+    message: MessageFields = {name: fields[name] for name in _MESSAGE_FIELDS if name in fields}
     if isinstance(message.get("role"), str):
         message["role"] = _ROLE_BY_ALIAS.get(message["role"], message["role"])
     reasoning = [fields[name] for name in _REASONING_FIELDS if isinstance(fields.get(name), str)]
-    calls = list(_read_calls(fields, index))
-    results: list[Fields] = []
+    calls = list(_read_tool_calls(fields, index))
+    results: list[MessageFields] = []
     content = fields.get("content")
     if isinstance(content, list | tuple):
         content = _read_parts(content, reasoning, calls, results)
@@ -84,11 +84,11 @@ def _read_message(item: Any, index: int) -> list[Any]:
         message["tool_calls"] = tuple(calls)
     if reasoning:
         message["reasoning"] = "\n".join(dict.fromkeys(reasoning))
-    is_only_results = bool(results) and not content
-    return results if is_only_results else [*results, message]
+    has_only_results = bool(results) and not content
+    return results if has_only_results else [*results, message]
 
 
-def _from_model(item: BaseModel) -> Any:
+def _message_from_model(item: BaseModel) -> Any:
     """Return a message of LangChain's, or another model's fields, as fields."""
     module = sys.modules.get("langchain_core.messages")
     if module is None or not isinstance(item, module.BaseMessage):
@@ -100,7 +100,7 @@ def _from_model(item: BaseModel) -> Any:
     return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
-def _with_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _add_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message of ShareGPT's, or a stored one of LangChain's, with its role; others unchanged.
 
     LangChain's is flat, with `data`, or a constructor.
@@ -112,7 +112,7 @@ def _with_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
     path = item.get("id") if item.get("type") == "constructor" else None
     kind = str(path[-1] if isinstance(path, list) and path else item.get("type"))
     kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
-    if "role" in fields or kind not in _LANGCHAIN_TYPES:
+    if "role" in fields or kind not in _LANGCHAIN_MESSAGE_TYPES:
         return fields
     extra_fields = fields.get("additional_kwargs")
     if isinstance(extra_fields, Mapping):
@@ -120,16 +120,16 @@ def _with_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**fields, "role": kind}
 
 
-def _refuse_slips(fields: Fields, index: int) -> None:
+def _refuse_misspelled_fields(fields: MessageFields, index: int) -> None:
     for name in fields:
-        if name in _KNOWN_FIELDS or name in _REASONING_FIELDS or not isinstance(name, str):
+        if name in _MESSAGE_FIELDS or name in _REASONING_FIELDS or not isinstance(name, str):
             continue
-        hint = did_you_mean(name, _KNOWN_FIELDS, likeness=_MIN_FIELD_SIMILARITY)
+        hint = did_you_mean(name, _MESSAGE_FIELDS, min_similarity=_MIN_FIELD_SIMILARITY)
         if hint is not None:
             raise ValueError(f"`[{index}].{name}` unknown; {hint}")
 
 
-def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
+def _read_tool_calls(fields: MessageFields, index: int) -> Iterator[Any]:
     """Yield the calls in OpenAI's form, from its present or former field, or from LangChain's form."""
     calls = fields.get("tool_calls", [])
     if isinstance(fields.get("function_call"), Mapping):
@@ -138,7 +138,7 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
         raise ValueError(f"`[{index}].tool_calls` is {describe_value(calls)}; write a list")
     invalid_calls = fields.get("invalid_tool_calls")
     if isinstance(invalid_calls, list):  # LangChain's, whose arguments are no JSON, or None
-        calls = [*calls, *map(_fill_call, invalid_calls)]
+        calls = [*calls, *map(_fill_missing_call_fields, invalid_calls)]
     for number, call in enumerate(calls):
         if isinstance(call, BaseModel):
             call = call.model_dump()
@@ -160,14 +160,14 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
         yield {"id": call.get("id") or "", "function": {**name_field, "arguments": arguments}}
 
 
-def _fill_call(call: Any) -> Any:
+def _fill_missing_call_fields(call: Any) -> Any:
     if not isinstance(call, Mapping):
         return call
     return {name: call.get(name) or "" for name in ("id", "name", "args")}
 
 
 def _read_parts(
-    parts: Sequence[Any], reasoning: list[str], calls: list[Any], results: list[Fields]
+    parts: Sequence[Any], reasoning: list[str], calls: list[Any], results: list[MessageFields]
 ) -> tuple[Any, ...] | None:
     """Return the parts that stay in the content; add reasoning, calls and results of tools to their lists."""
     content = []

@@ -15,20 +15,20 @@ from pydantic import (
     model_validator,
 )
 
-from jurygraph.schema.conversation import Sees, is_empty, is_none
+from jurygraph.schema.conversation import VisiblePart, is_empty, is_none
 from jurygraph.schema.frozen_model import (
     Flag,
     FrozenModel,
     Id,
     LongId,
     Number,
-    Positive,
     PositiveInt,
-    Unit,
+    PositiveNumber,
+    UnitInterval,
     digest_of,
 )
 from jurygraph.schema.lookup import ToolSpec
-from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, with_profiles
+from jurygraph.schema.task import Audience, Profiles, Rubric, Task, TaskView, apply_profiles
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     MET_THRESHOLD,
@@ -38,22 +38,22 @@ from jurygraph.schema.verdict import (
     ScoreCalibration,
 )
 
-Scope = Literal["response", "pair", "group"]
-QuestionScope = Scope | Literal["turn"]
+EvaluatorScope = Literal["response", "pair", "group"]
+QuestionScope = EvaluatorScope | Literal["turn"]
 """The scopes of evaluators, and `turn`: the config asks an evaluator of responses about each turn of an assistant."""
 TurnReduction = Literal["mean", "min", "last", "first_failure"]
 """The value of a response from those of its turns: their mean, the worst of them, that of the last turn, or the share
 of turns before the first one that is not met."""
-Pairs = Literal["ordered", "unordered"]
-Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
-Reduction = Literal["mean", "median", "min", "max", "majority"]
+PairOrder = Literal["ordered", "unordered"]
+GraphBranch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
+ReductionMethod = Literal["mean", "median", "min", "max", "majority"]
 SkippedRule = Literal["left-out", "zero"]
-Welfare = Literal["stakeholders", "egalitarian", "nash"]
-WELFARE: tuple[str, ...] = get_args(Welfare)
+WelfareCombiner = Literal["stakeholders", "egalitarian", "nash"]
+WELFARE_COMBINERS: tuple[str, ...] = get_args(WelfareCombiner)
 """Names of the combiners that make one number of stakeholders' utilities."""
 VoteRule = Literal["discard-first", "all-seats"]
 """The seats of a majority vote: without those that discarded or abstaining votes leave, or all that were requested."""
-SUBMITTED_RESPONSE = "submitted"
+SUBMITTED_RESPONSE_MATERIAL = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 
 
@@ -67,7 +67,7 @@ class Condition(FrozenModel):
     on: Literal["score", "native"] = "score"
 
 
-def _to_list(names: object) -> object:
+def _wrap_single_name(names: object) -> object:
     return [names] if isinstance(names, str) else names
 
 
@@ -79,7 +79,7 @@ class Escalation(FrozenModel):
     its score is at most `band` from 0.5.
     """
 
-    first: Annotated[tuple[Id, ...], BeforeValidator(_to_list)] = Field(min_length=1)
+    first: Annotated[tuple[Id, ...], BeforeValidator(_wrap_single_name)] = Field(min_length=1)
     then: Id
     when: Literal["disagree", "unsure"]
     band: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.2
@@ -112,27 +112,27 @@ class Question(FrozenModel):
     version: str
     subject: Id
     view: str
-    branch: Branch = "checks"
+    branch: GraphBranch = "checks"
     layer: Layer = "check"
     scope: QuestionScope = "response"
-    material: Id = SUBMITTED_RESPONSE
+    material: Id = SUBMITTED_RESPONSE_MATERIAL
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
-    pairs: Pairs = "ordered"
+    pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
     params: dict[str, JsonValue] = Field(default_factory=dict)
     standby: Flag = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
-    sees: Sees | None = Field(default=None, exclude_if=is_none)
+    sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
     tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
     max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
     max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
     @property
-    def shown_part(self) -> Sees:
+    def shown_part(self) -> VisiblePart:
         """Return the part of a conversation that is shown: checks read the answer, and models the whole work."""
-        default: Sees = "without_reasoning" if self.layer in GATED_LAYERS else "last_reply"
+        default: VisiblePart = "without_reasoning" if self.layer in GATED_LAYERS else "last_reply"
         return self.sees or default
 
     @property
@@ -188,7 +188,7 @@ class Survey(FrozenModel):
     gates: tuple[ResponseGate, ...] = ()
 
     @cached_property
-    def escalated(self) -> tuple[Question, ...]:
+    def escalated_questions(self) -> tuple[Question, ...]:
         """The questions that another judge may get as well."""
         return tuple(question for question in self.questions if question.escalate is not None)
 
@@ -232,10 +232,13 @@ class SurveyWithoutTexts(FrozenModel):
         identities = {}
         for index, question in enumerate(self.questions):
             audience, member = self.members[int(question.view)]
-            identities[question.id] = (index, question_identity(question, audience, member))
+            identities[question.id] = (
+                index,
+                get_question_identity_fields(question, audience, member),
+            )
         return identities
 
-    def with_views(self, views: Sequence[TaskView]) -> Survey:
+    def fill_in_views(self, views: Sequence[TaskView]) -> Survey:
         digests = [view.digest for view in views]
         derivations = [
             derivation.model_copy(update={"view": digests[int(derivation.view)]})
@@ -275,11 +278,11 @@ class ComponentInput(FrozenModel):
 
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
-    reduce: Reduction | None = "mean"
+    reduce: ReductionMethod | None = "mean"
     vote: VoteRule = "discard-first"
     has_judges: Flag = False
-    min_confidence: Unit = 0.0
-    input_weight: Positive = 1.0
+    min_confidence: UnitInterval = 0.0
+    input_weight: PositiveNumber = 1.0
     if_skipped: SkippedRule = "left-out"
     reviewer: Id | None = None
     judge: Id | None = None
@@ -292,17 +295,17 @@ class ComponentInput(FrozenModel):
         return -self.input_weight if self.weights and self.weights[0] < 0 else self.input_weight
 
 
-class Implementation:
+class ImplementationReference:
     """The object behind a name in a model; it takes part in no digest, schema, comparison or pickle of that model."""
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Implementation)
+        return isinstance(other, ImplementationReference)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Implementation, ()
+        return ImplementationReference, ()
 
 
 class ComponentSpec(FrozenModel):
@@ -320,7 +323,7 @@ class ComponentSpec(FrozenModel):
     version: str
     inputs: dict[str, ComponentInput]
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    _implementation: Implementation = PrivateAttr(default_factory=Implementation)
+    _implementation: ImplementationReference = PrivateAttr(default_factory=ImplementationReference)
 
     @property
     def implementation(self) -> Any:
@@ -345,7 +348,7 @@ class FormatGate(FrozenModel):
 
     kind: Literal["format"] = "format"
     component: Id = "format"
-    below: Unit
+    below: UnitInterval
 
 
 class PrecisionShaping(FrozenModel):
@@ -353,11 +356,11 @@ class PrecisionShaping(FrozenModel):
 
     kind: Literal["precision"] = "precision"
     component: Id = "accuracy"
-    below: Unit = 0.5
+    below: UnitInterval = 0.5
     auxiliary: Annotated[tuple[Id, ...], AfterValidator(lambda names: tuple(sorted(names)))] = (
         Field(min_length=1)
     )
-    fraction: Unit
+    fraction: UnitInterval
 
 
 class RepetitionControl(FrozenModel):
@@ -365,13 +368,13 @@ class RepetitionControl(FrozenModel):
 
     kind: Literal["repetition"] = "repetition"
     component: Id = "repetition"
-    above: Unit
+    above: UnitInterval
 
 
 RewardGate = Annotated[
     FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")
 ]
-Rule = Literal["conservative", "gear", "strict"]
+FailureRule = Literal["conservative", "gear", "strict"]
 GroupRule = Literal["drop-criterion"]
 
 
@@ -380,10 +383,10 @@ class Decision(FrozenModel):
 
     specs: tuple[ComponentSpec, ...]
     gates: tuple[RewardGate, ...] = ()
-    scale: Positive = 1.0
+    scale: PositiveNumber = 1.0
     clip: tuple[Number, Number] | None = None
-    rule: Rule = "conservative"
-    min_coverage: Unit = 0.8
+    rule: FailureRule = "conservative"
+    min_coverage: UnitInterval = 0.8
     group_rule: GroupRule | None = None
     weights_fixed: Flag = True
 
@@ -427,28 +430,28 @@ class Plan(FrozenModel):
         """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
         questions = self.survey.questions
         layers = {question.id: (question.layer, question.seats) for question in questions}
-        checked_total = total = 0.0
+        checked_weight_total = total = 0.0
         for spec in self.decision.specs:
             weights = []
             checked_weights = []
             for use in spec.inputs.values():
-                weight_on_checks, size = _checked_weight(use, layers)
+                weight_on_checks, size = _sum_checked_weight(use, layers)
                 if size:
                     weights.append(use.input_weight)
                     checked_weights.append(use.input_weight * weight_on_checks / size)
             if sum(weights):
-                checked_total += abs(spec.weight) * (sum(checked_weights) / sum(weights))
+                checked_weight_total += abs(spec.weight) * (sum(checked_weights) / sum(weights))
             total += abs(spec.weight)
-        return checked_total / total if total else 0.0
+        return checked_weight_total / total if total else 0.0
 
     @property
     def lacks_tables(self) -> bool:
         """Return whether the tool `look_up` is given to a judge, and the task has no table for it."""
         tools = [*chain.from_iterable(question.tools for question in self.survey.questions)]
         tools += chain.from_iterable(derivation.tools for derivation in self.survey.derivations)
-        has_tool = any(tool.name == "look_up" for tool in tools)
+        has_lookup_tool = any(tool.name == "look_up" for tool in tools)
         views = self.survey.views.values()
-        return has_tool and not any((view.facts or {}).get("tables") for view in views)
+        return has_lookup_tool and not any((view.facts or {}).get("tables") for view in views)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -458,7 +461,7 @@ class Plan(FrozenModel):
         deterministic or low-variance components".
         """
         has_utilities = any(
-            spec.combiner in WELFARE and spec.weight for spec in self.decision.specs
+            spec.combiner in WELFARE_COMBINERS and spec.weight for spec in self.decision.specs
         )
         # sums of floats: exactly half is enough
         if not has_utilities or self.checked_share >= 0.5 - 1e-9:
@@ -479,7 +482,7 @@ class Plan(FrozenModel):
         yield "digest", self.digest[:12]
 
 
-def _checked_weight(
+def _sum_checked_weight(
     spec_input: ComponentInput, layers: Mapping[str, tuple[Layer, int]]
 ) -> tuple[float, float]:
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
@@ -494,15 +497,17 @@ def _checked_weight(
     return checked_total, total
 
 
-def with_planning_results(
+def apply_planning_results(
     task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None
 ) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
-    task = with_profiles(task, profiles)
+    task = apply_profiles(task, profiles)
     return task if rubric is None else task.model_copy(update={"rubric": rubric})
 
 
-def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
+def get_question_identity_fields(
+    question: Question, audience: Audience, member: str | None
+) -> dict[str, Any]:
     """Return the fields of a recorded verdict that identify its question and the member of its audience."""
     return {
         "question": question.id,

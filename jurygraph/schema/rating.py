@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Unit
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, UnitInterval
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
@@ -95,8 +95,8 @@ class Confusions(FrozenModel):
 
     format: Literal["jurygraph-consensus/1"] = "jurygraph-consensus/1"
     classes: tuple[Label, ...] = Field(min_length=2)
-    prior: tuple[Unit, ...]
-    annotators: dict[Id, tuple[tuple[Unit, ...], ...]] = Field(min_length=1)
+    prior: tuple[UnitInterval, ...]
+    annotators: dict[Id, tuple[tuple[UnitInterval, ...], ...]] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _check_shapes(self) -> Self:

@@ -21,15 +21,15 @@ from jurygraph.schema.conversation import (
     RENDERING_VERSION,
     ChatMessage,
     RenderedText,
-    Sees,
     ToolCall,
     Turn,
+    VisiblePart,
     assistant_turns,
     is_empty,
     is_none,
-    is_one_reply,
+    is_single_reply,
     render,
-    render_view,
+    render_visible_part,
     render_with_headers,
     require_calls_before_results,
 )
@@ -38,15 +38,15 @@ from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
     Number,
-    Positive,
-    Unit,
+    PositiveNumber,
+    UnitInterval,
     digest_of,
-    require_unique,
+    require_unique_ids,
     suggest_name,
 )
 from jurygraph.schema.message_forms import read_messages
 
-Role = Literal["core", "additional", "penalty", "applicability"]
+CriterionRole = Literal["core", "additional", "penalty", "applicability"]
 EdgeKind = Literal["weak", "strong", "activation"]
 
 
@@ -54,7 +54,7 @@ class Part(FrozenModel):
     """One part of a criterion with partial credit, with its weight among the parts."""
 
     text: str
-    weight: Positive = 1.0
+    weight: PositiveNumber = 1.0
 
 
 class Criterion(FrozenModel):
@@ -66,7 +66,7 @@ class Criterion(FrozenModel):
     id: Id
     text: str
     weight: Number
-    role: Role | None = None
+    role: CriterionRole | None = None
     scale: tuple[Number, Number] | None = None
     anchors: dict[Id, str] = Field(default_factory=dict)
     parts: tuple[Part, ...] = Field(default=(), max_length=20)
@@ -119,9 +119,9 @@ class Edge(FrozenModel):
     parent: Id
     child: Id
     kind: EdgeKind
-    retention: Unit | None = None
+    retention: UnitInterval | None = None
     reason: str = ""
-    confidence: Unit | None = None
+    confidence: UnitInterval | None = None
     votes: tuple[Count, Count] | None = None
     model: str = ""
     prompt: str = ""
@@ -138,7 +138,7 @@ class RejectedEdge(FrozenModel):
     child: str
     kind: str
     reason: str = ""
-    confidence: Unit | None = None
+    confidence: UnitInterval | None = None
     model: str = ""
     prompt: str = ""
     why: str
@@ -162,7 +162,7 @@ class Annotation(FrozenModel):
 
     domain: str
     candidates: Count
-    roles: dict[Id, Role] = Field(default_factory=dict)
+    roles: dict[Id, CriterionRole] = Field(default_factory=dict)
     unassigned: dict[Id, str] = Field(default_factory=dict)
     seen: dict[Id, str]
     rejected: tuple[RejectedEdge, ...] = ()
@@ -182,11 +182,11 @@ class Rubric(FrozenModel):
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
         ids = [criterion.id for criterion in self.criteria]
-        require_unique("criterion", "criteria[{}].id", ids)
+        require_unique_ids("criterion", "criteria[{}].id", ids)
         texts = [(criterion.id, criterion.text) for criterion in self.criteria]
         require_different_texts("criteria[{}].text", texts)
         criterion_ids = set(ids)
-        joined_pairs: set[tuple[str, str]] = set()
+        edge_pairs: set[tuple[str, str]] = set()
         for index, edge in enumerate(self.edges):
             field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
@@ -196,15 +196,15 @@ class Rubric(FrozenModel):
             if edge.parent == edge.child:
                 problem = f"`{field}` joins {quote(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
-            if (edge.parent, edge.child) in joined_pairs:
+            if (edge.parent, edge.child) in edge_pairs:
                 pair = f"{quote(edge.parent)} -> {quote(edge.child)}"
                 raise ValueError(f"`{field}` joins {pair} again; keep one of them")
-            joined_pairs.add((edge.parent, edge.child))
+            edge_pairs.add((edge.parent, edge.child))
         return self
 
 
 Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]
-NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
+NonNegativeNumber = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
 class Message(FrozenModel):
@@ -222,12 +222,12 @@ Transcript = Annotated[Messages, AfterValidator(require_calls_before_results)]
 Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
 
 
-def query_text(query: str | tuple[ChatMessage, ...]) -> str:
+def query_to_text(query: str | tuple[ChatMessage, ...]) -> str:
     """Return the text of a query; the messages of a chat are joined by line breaks."""
     return query if isinstance(query, str) else "\n".join(message.text for message in query)
 
 
-def chat_text(query: str | tuple[ChatMessage, ...]) -> str:
+def chat_to_prompt_text(query: str | tuple[ChatMessage, ...]) -> str:
     """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role.
 
     A chat in which tools are called is rendered as the messages of a response are.
@@ -239,7 +239,7 @@ def chat_text(query: str | tuple[ChatMessage, ...]) -> str:
         for message in query
     ):
         return "\n\n".join(f"{message.role}: {message.content}" for message in query)
-    return render_view(query, "without_reasoning")
+    return render_visible_part(query, "without_reasoning")
 
 
 class Constraint(FrozenModel):
@@ -248,7 +248,7 @@ class Constraint(FrozenModel):
     id: Id
     text: str = ""
     kind: Literal["hard", "soft"]
-    restrictiveness: NonNegative = 1.0
+    restrictiveness: NonNegativeNumber = 1.0
     check: dict[str, JsonValue] | None = None
 
 
@@ -261,7 +261,7 @@ class Stakeholder(FrozenModel):
 
     @model_validator(mode="after")
     def _require_unique_constraints(self) -> Self:
-        require_unique("constraint", "constraints[{}].id", [c.id for c in self.constraints])
+        require_unique_ids("constraint", "constraints[{}].id", [c.id for c in self.constraints])
         return self
 
 
@@ -269,7 +269,7 @@ class Tension(FrozenModel):
     """Two stakeholders with conflicting wishes; the strengths add up to DecompR's s_i."""
 
     between: tuple[Id, Id]
-    strength: NonNegative = 1.0
+    strength: NonNegativeNumber = 1.0
 
     @model_validator(mode="after")
     def _require_two_stakeholders(self) -> Self:
@@ -287,22 +287,22 @@ class Reviewer(FrozenModel):
     id: Id
 
 
-NamedItem = TypeVar("NamedItem", Stakeholder, Criterion, Reviewer, Constraint)
+ItemWithId = TypeVar("ItemWithId", Stakeholder, Criterion, Reviewer, Constraint)
 
 
-def sort_by_id(items: Iterable[NamedItem]) -> tuple[NamedItem, ...]:
+def sort_by_id(items: Iterable[ItemWithId]) -> tuple[ItemWithId, ...]:
     """Return things sorted by id, because the order in a file must not matter."""
     return tuple(sorted(items, key=lambda item: item.id))
 
 
-HasPeople = TypeVar("HasPeople", "Task", "TaskDefaults")
+TaskOrDefaults = TypeVar("TaskOrDefaults", "Task", "TaskDefaults")
 
 
-def _check_people(model: HasPeople) -> HasPeople:
+def _check_people(model: TaskOrDefaults) -> TaskOrDefaults:
     """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
     ids = [stakeholder.id for stakeholder in model.stakeholders]
-    require_unique("stakeholder", "stakeholders[{}].id", ids)
-    require_unique("reviewer", "reviewers[{}]", model.reviewers)
+    require_unique_ids("stakeholder", "stakeholders[{}].id", ids)
+    require_unique_ids("reviewer", "reviewers[{}]", model.reviewers)
     for index, tension in enumerate(model.tensions):
         for end, member in enumerate(tension.between):
             if member not in ids:
@@ -369,19 +369,19 @@ class Task(FrozenModel):
         """Digest of the task that does not depend on the order of its unordered parts in a file."""
         content = self.model_dump(mode="json")
         for person in content["stakeholders"]:
-            person["constraints"].sort(key=_id_of)
+            person["constraints"].sort(key=_get_id)
         for tension in content["tensions"]:
             tension["between"].sort()
         if content["rubric"] is not None:
-            content["rubric"]["criteria"].sort(key=_id_of)
+            content["rubric"]["criteria"].sort(key=_get_id)
             content["rubric"]["edges"].sort(key=itemgetter("parent", "child"))
-        content["stakeholders"].sort(key=_id_of)
+        content["stakeholders"].sort(key=_get_id)
         content["tensions"].sort(key=itemgetter("between", "strength"))
         content["reviewers"].sort()
         return digest_of(content)
 
 
-_id_of = itemgetter("id")
+_get_id = itemgetter("id")
 
 
 class TaskDefaults(FrozenModel):
@@ -402,11 +402,11 @@ class TaskDefaults(FrozenModel):
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
         names = ["rubric", "reviewers", "facts", "tools"]
-        lacking_names = [name for name in names if getattr(task, name) in (None, ())]
+        missing_part_names = [name for name in names if getattr(task, name) in (None, ())]
         if not task.stakeholders:
-            lacking_names += ["stakeholders", "tensions"]
+            missing_part_names += ["stakeholders", "tensions"]
         parts = {}
-        for name in lacking_names:
+        for name in missing_part_names:
             part = getattr(self, name)
             if part not in (None, ()):
                 parts[name] = part
@@ -430,7 +430,7 @@ class TaskDefaults(FrozenModel):
 
 NO_TASK_DEFAULTS = TaskDefaults()
 
-_MEMBER_TYPES: dict[Audience, type] = {
+_MEMBER_TYPE_BY_AUDIENCE: dict[Audience, type] = {
     "stakeholder": Stakeholder,
     "criterion": Criterion,
     "reviewer": Reviewer,
@@ -460,7 +460,7 @@ class TaskView(FrozenModel):
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:
-        if not isinstance(self.about, _MEMBER_TYPES.get(self.audience, type(None))):
+        if not isinstance(self.about, _MEMBER_TYPE_BY_AUDIENCE.get(self.audience, type(None))):
             raise ValueError(
                 f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}"
             )
@@ -488,7 +488,7 @@ def _is_made_from_messages(text: str) -> bool:
     return isinstance(text, RenderedText) and text.is_whole
 
 
-def _allow_messages(schema: dict[str, Any]) -> None:
+def _require_text_or_messages(schema: dict[str, Any]) -> None:
     del schema["properties"]["text"]["default"]
     schema["anyOf"] = [{"required": ["text"]}, {"required": ["messages"]}]
 
@@ -503,7 +503,7 @@ class Response(FrozenModel):
     files, below the config's `workspaces`; judges read them by tools.
     """
 
-    model_config = ConfigDict(json_schema_extra=_allow_messages)
+    model_config = ConfigDict(json_schema_extra=_require_text_or_messages)
 
     id: Id = ""
     # None is no text of a response, since messages or a text are required: an empty text is written to files.
@@ -532,7 +532,7 @@ class Response(FrozenModel):
         assert messages is not None
         texts = [render(messages)]
         if "text" in value:
-            texts += [render_view(messages, "last_reply"), render_with_headers(messages)]
+            texts += [render_visible_part(messages, "last_reply"), render_with_headers(messages)]
             texts = [text for text in texts if str(text) == response.text]
         if not texts:
             problem = "`text` is not that of the `messages`"
@@ -565,7 +565,7 @@ class Response(FrozenModel):
         """Return the indices of the messages that are a turn of an assistant; a text is one, with index 0."""
         return (0,) if self.messages is None else assistant_turns(self.messages)
 
-    def view(self, sees: Sees, turn: int | None = None) -> "Response":
+    def view(self, sees: VisiblePart, turn: int | None = None) -> "Response":
         """Return the response with the part of its messages that an evaluator sees as its text.
 
         Only `full_trace` leaves the reasoning in the messages. With the index of a message as `turn`, it ends with that
@@ -576,7 +576,7 @@ class Response(FrozenModel):
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
-            text: str = render_view(self.messages, sees)
+            text: str = render_visible_part(self.messages, sees)
             if text == self.text:  # then a long text is kept once
                 text = self.text
             update = {"text": text, "messages": _drop_reasoning(self.messages)}
@@ -584,15 +584,15 @@ class Response(FrozenModel):
         return self._views[sees]
 
     @cached_property
-    def _views(self) -> "dict[Sees, Response]":
+    def _views(self) -> "dict[VisiblePart, Response]":
         """The views that were made: every question of a part shows the same, and a conversation may be long."""
         return {}
 
-    def _truncate_at_turn(self, turn: int, sees: Sees) -> "Response":
+    def _truncate_at_turn(self, turn: int, sees: VisiblePart) -> "Response":
         update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
             messages = self.messages[: turn + 1]
-            update["text"] = render_view(self.messages, sees, turn)
+            update["text"] = render_visible_part(self.messages, sees, turn)
             update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
         return self.model_copy(update=update)
 
@@ -600,7 +600,7 @@ class Response(FrozenModel):
     def content_digest(self) -> str:
         """Digest of what is judged, text or messages, data and workspace: equal for equal answers of two agents."""
         words: Any = self.text
-        if self.messages is not None and not is_one_reply(self.messages):
+        if self.messages is not None and not is_single_reply(self.messages):
             messages = [message.model_dump(mode="json") for message in self.messages]
             words = {"messages": messages, "rendering": self.rendering}
         files = [] if self.workspace is None else [self.workspace]
@@ -628,7 +628,7 @@ class ResponseLine(Response):
         return self.task, Response.model_construct(**values)
 
 
-READ_FROM_FILE = "file"
+READ_FROM_PROFILES_FILE = "file"
 """The value of `Profiles.by` for a profile that was read from a PROFILES file instead of by a model."""
 
 
@@ -679,7 +679,7 @@ class ProfilesLine(FrozenModel):
     @model_validator(mode="after")
     def _require_unique_stakeholders(self) -> Self:
         ids = [person.id for person in self.stakeholders]
-        require_unique("stakeholder", "stakeholders[{}].id", ids, "one entry")
+        require_unique_ids("stakeholder", "stakeholders[{}].id", ids, "one entry")
         return self
 
     def to_profiles(self) -> Profiles:
@@ -695,24 +695,23 @@ class ProfilesLine(FrozenModel):
         tensions.sort(key=attrgetter("between", "strength", "reason"))
         return Profiles(
             stakeholders=tuple(people),
-            by={person.id: READ_FROM_FILE for person in people},
+            by={person.id: READ_FROM_PROFILES_FILE for person in people},
             tensions=tuple(tensions),
-            tensions_by=None if self.tensions is None else READ_FROM_FILE,
+            tensions_by=None if self.tensions is None else READ_FROM_PROFILES_FILE,
         )
 
 
-def is_text_only(person: Stakeholder) -> bool:
+def has_text_profile_only(person: Stakeholder) -> bool:
     return bool(person.profile) and not person.constraints
 
 
-def with_profiles(task: Task, profiles: Profiles | None) -> Task:
+def apply_profiles(task: Task, profiles: Profiles | None) -> Task:
     """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
     # without their quotations, so that they are judged like constraints of the task
     constraints = {
-        person.id: tuple(map(_without_quote, person.constraints))
-        for person in profiles.stakeholders
+        person.id: tuple(map(_drop_quote, person.constraints)) for person in profiles.stakeholders
     }
     people = []
     for person in task.stakeholders:
@@ -722,5 +721,5 @@ def with_profiles(task: Task, profiles: Profiles | None) -> Task:
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": tensions})
 
 
-def _without_quote(constraint: ReadConstraint) -> Constraint:
+def _drop_quote(constraint: ReadConstraint) -> Constraint:
     return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

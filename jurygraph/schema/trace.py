@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import PurposeConfig, PurposeKind
 from jurygraph.schema.conversation import is_empty
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, UnitInterval, digest_of
 from jurygraph.schema.lookup import Lookup
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
@@ -57,9 +57,9 @@ class GateResult(FrozenModel):
 
     kind: Literal["format", "precision", "repetition"]
     component: str
-    value: Unit | None
+    value: UnitInterval | None
     op: Literal["<", ">"]
-    threshold: Unit
+    threshold: UnitInterval
     before: Number
     after: Number
     is_worst_case: Flag = False
@@ -77,7 +77,7 @@ class Reward(FrozenModel):
     value: Number | None
     status: Literal["ok", "degraded", "failed"]
     partial: Number | None = Field(repr=False)
-    coverage: Unit
+    coverage: UnitInterval
     range: tuple[Number, Number] | None
     components: dict[str, Number | None]
     terms: tuple[Term, ...] = Field(repr=False)
@@ -112,7 +112,7 @@ class Purpose(FrozenModel):
         return f"{self.kind} of what was trained on rewards of {reward_judges}, by {judge}{same_judge_note}"
 
 
-def purpose_of(
+def determine_purpose(
     config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()
 ) -> Purpose | None:
     """Return the purpose of rewards by these models (none at all: no model), whose replies named `served`.
@@ -123,8 +123,8 @@ def purpose_of(
         return None
     reward_judges = config.reward_judges or ()
     names = list(dict.fromkeys(judges))
-    is_same_judge = not {_model_name(name) for name in (*names, *served)}.isdisjoint(
-        map(_model_name, reward_judges)
+    is_same_judge = not {_normalise_model_name(name) for name in (*names, *served)}.isdisjoint(
+        map(_normalise_model_name, reward_judges)
     )
     judge = ", ".join(names) or None
     return Purpose(
@@ -135,11 +135,11 @@ def purpose_of(
 def permitted_purpose(
     config: PurposeConfig, judges: Iterable[str], served: Iterable[str] = ()
 ) -> Purpose | None:
-    """Return the purpose of rewards as `purpose_of` does.
+    """Return the purpose of rewards as `determine_purpose` does.
 
     Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
     """
-    purpose = purpose_of(config, judges, served)
+    purpose = determine_purpose(config, judges, served)
     if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
         problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
         remedy = "name another model, or set same_judge: allow, which every trace then tells"
@@ -147,7 +147,7 @@ def permitted_purpose(
     return purpose
 
 
-def _model_name(name: str) -> str:
+def _normalise_model_name(name: str) -> str:
     """Return the last part of a model's name, such as `qwen3-8b` of `hosted/Qwen3-8B`."""
     return name.casefold().rpartition("#")[2].rpartition("/")[2]
 
@@ -237,11 +237,13 @@ def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in their order; one on an unordered pair belongs to both responses."""
-    mirrored_questions = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
+    mirrored_question_ids = {
+        q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"
+    }
     by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in verdicts:
         by_response[verdict.about].append(verdict)
-        if verdict.question in mirrored_questions and verdict.responses:
+        if verdict.question in mirrored_question_ids and verdict.responses:
             by_response[verdict.responses[1]].append(verdict)
     return by_response
 

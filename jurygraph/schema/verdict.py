@@ -16,7 +16,7 @@ from jurygraph.schema.frozen_model import (
     LongId,
     Number,
     PositiveInt,
-    Unit,
+    UnitInterval,
     digest_of,
 )
 from jurygraph.schema.task import Response
@@ -34,8 +34,8 @@ class ScoreCalibration(FrozenModel):
     format: Literal["jurygraph-calibration/1"] = "jurygraph-calibration/1"
     method: CalibrationMethod
     labels: PositiveInt
-    scores: tuple[Unit, ...] = Field(min_length=1, max_length=1000)
-    calibrated: tuple[Unit, ...]
+    scores: tuple[UnitInterval, ...] = Field(min_length=1, max_length=1000)
+    calibrated: tuple[UnitInterval, ...]
 
     @model_validator(mode="wrap")
     @classmethod
@@ -64,20 +64,20 @@ class ScoreCalibration(FrozenModel):
 
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
-Status = Literal["ok", "abstained", "failed", "not_applicable"]
-Cause = Literal["response", "infrastructure", "evaluator"]
+VerdictStatus = Literal["ok", "abstained", "failed", "not_applicable"]
+FailureCause = Literal["response", "infrastructure", "evaluator"]
 ResponseGate = Literal[
     "empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"
 ]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
-Unsupported = Literal["worst-case", "tie", "stands"]
+UnsupportedTreatment = Literal["worst-case", "tie", "stands"]
 """How a finding counts that needs a quotation from the response and has none."""
 GROUP_OF_ONE_GATE = "group-of-one"
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
 CODE_LAYERS = ("fact", "check")
 """Layers whose evaluators abstain only where a task lacks what they need, and not because they cannot tell."""
-TIME_LIMIT_FAILURE = "time-limit"
+TIME_LIMIT_FAILURE_KIND = "time-limit"
 """The kind of failure of a call that ran past its time limit."""
 NO_VARIANT_GATE = "no-variant"
 """Marks questions about the variants of a response of which none could be made: they do not apply."""
@@ -96,19 +96,20 @@ class Failure(FrozenModel):
     raised an exception or returned something else than it should, and else `infrastructure`.
     """
 
-    cause: Cause
+    cause: FailureCause
     kind: Id
     message: str = ""
 
     @property
     def is_transient(self) -> bool:
         """True if it may not happen again: it is not of the response, or a time limit, which depends on the machine."""
-        return self.cause != "response" or self.kind == TIME_LIMIT_FAILURE
+        return self.cause != "response" or self.kind == TIME_LIMIT_FAILURE_KIND
 
-    def name_cause(self, has_calls: bool) -> str:
+    def describe_cause(self, has_calls: bool) -> str:
         """Return what failed in words; where a model was asked, it is its reply that could not be used."""
-        is_reply = has_calls and not self.is_transient  # past a time limit is the code that read it
-        return "unusable reply" if is_reply else f"{self.cause} failure"
+        # past a time limit is the code that read it
+        is_reply_failure = has_calls and not self.is_transient
+        return "unusable reply" if is_reply_failure else f"{self.cause} failure"
 
 
 class Evidence(FrozenModel):
@@ -146,8 +147,8 @@ class Swap(FrozenModel):
     `call` is the one in the swapped order.
     """
 
-    given: Unit
-    swapped: Unit
+    given: UnitInterval
+    swapped: UnitInterval
     call: str | None = None
 
 
@@ -178,19 +179,19 @@ class Verdict(FrozenModel):
     for which the model quoted nothing from the response, and says how it counts (`SafetyConfig.evidence`).
     """
 
-    score: Unit | None = None
+    score: UnitInterval | None = None
     met: Flag | None = None
     native: Flag | Number | str | None = None
     scale: tuple[Number, Number] | None = None
-    confidence: Unit | None = None
-    status: Status = "ok"
+    confidence: UnitInterval | None = None
+    status: VerdictStatus = "ok"
     failure: Failure | None = None
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
     examples: tuple[ExampleUse, ...] = ()
     swap: Swap | None = None
-    unsupported: Unsupported | None = None
+    unsupported: UnsupportedTreatment | None = None
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:
@@ -234,7 +235,7 @@ class Verdict(FrozenModel):
         return cls(status="not_applicable", reason=reason)
 
     @classmethod
-    def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:
+    def fail(cls, kind: str, message: str, cause: FailureCause = "infrastructure") -> Self:
         """Return a verdict for a judgement that could not be made."""
         return cls(
             status="failed",
@@ -245,12 +246,12 @@ class Verdict(FrozenModel):
 
 def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
     """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
-    is_grade = isinstance(native, int | float) and not isinstance(native, bool)
+    is_numeric_grade = isinstance(native, int | float) and not isinstance(native, bool)
     return (
         met is not None
         and score is not None
         and scale is None
-        and not is_grade
+        and not is_numeric_grade
         and met == (score >= MET_THRESHOLD)
     )
 

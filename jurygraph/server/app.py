@@ -16,20 +16,24 @@ from aiohttp import web
 
 from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
 from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema.frozen_model import decode_strictly
+from jurygraph.schema.frozen_model import decode_json_strictly
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import describe_server
-from jurygraph.server.protocols import PROTOCOLS, Protocol
+from jurygraph.server.protocols import PROTOCOL_CLASSES, Protocol
 from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
-from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable_refusal
-from jurygraph.sources.files import count_levels
-from jurygraph.web_access import is_token, require_origin
+from jurygraph.server.settings import (
+    RETRY_AFTER_SECONDS,
+    RequestRefusedError,
+    build_unavailable_error,
+)
+from jurygraph.sources.files import count_nesting_levels
+from jurygraph.web_access import matches_token, require_origin
 
 log = logging.getLogger(__name__)
 _LIVENESS_PATH = "/healthz"
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-MAX_KEY_CHARACTERS = 200
+MAX_IDEMPOTENCY_KEY_LENGTH = 200
 """Characters of an idempotency key."""
 
 
@@ -62,10 +66,10 @@ class RewardServer:
             middlewares=[self._serve_safely], client_max_size=settings.largest_body
         )
         self._paths: set[str] = set()
-        for protocol in PROTOCOLS:
+        for protocol in PROTOCOL_CLASSES:
             self._paths.add(protocol.path)
-            handle = partial(self._handle, protocol(settings, service.plans))
-            self.app.router.add_post(protocol.path, handle)
+            handle_request = partial(self._handle_reward_request, protocol(settings, service.plans))
+            self.app.router.add_post(protocol.path, handle_request)
         for path, show in (
             (_LIVENESS_PATH, self._show_health),
             ("/readyz", self._show_readiness),
@@ -78,7 +82,7 @@ class RewardServer:
     async def drain(self) -> None:
         """Take no more requests, and wait until those in work have ended, at most as long as the deadline."""
         self._is_draining = True
-        self._service.cohorts.end_waiting()
+        self._service.cohorts.end_waiting_cohorts()
         if self._requests.unfinished:
             deadline = self._service.settings.deadline
             await asyncio.wait(self._requests.unfinished, timeout=deadline)
@@ -96,9 +100,9 @@ class RewardServer:
                 self._require_token(request)
             response = await handler(request)
         except web.HTTPException as refused:
-            problem = self._explain(request, refused)
+            problem = self._explain_routing_error(request, refused)
             response = _build_response(HttpAnswer(refused.status, _error_body(problem)))
-        except Refusal as refused:
+        except RequestRefusedError as refused:
             response = _build_response(_refuse(refused))
         path = request.path if request.path in self._paths else "other"
         self._metrics.observe(path, response.status, perf_counter() - started)
@@ -106,11 +110,11 @@ class RewardServer:
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def _explain(self, request: web.Request, http_error: web.HTTPException) -> str:
+    def _explain_routing_error(self, request: web.Request, http_error: web.HTTPException) -> str:
         """Return what is wrong with a request that no handler took, and what would be right."""
         if isinstance(http_error, web.HTTPMethodNotAllowed):
-            methods = " or ".join(sorted(http_error.allowed_methods - {"HEAD"}))
-            return f"{request.path}: is not for {request.method}; use {methods}"
+            allowed_methods_text = " or ".join(sorted(http_error.allowed_methods - {"HEAD"}))
+            return f"{request.path}: is not for {request.method}; use {allowed_methods_text}"
         if isinstance(http_error, web.HTTPNotFound):
             paths = sorted(self._paths)
             hint = did_you_mean(request.path, paths) or f"there are {', '.join(paths)}"
@@ -120,31 +124,39 @@ class RewardServer:
     def _require_token(self, request: web.Request) -> None:
         if self._token is None:
             return
-        scheme, _, candidate = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            raise Refusal(401, "send the server's token as `Authorization: Bearer TOKEN`")
-        if not is_token(candidate.strip(), self._token):
-            raise Refusal(403, "this is not the server's token")
+        auth_scheme, _, given_token = request.headers.get("Authorization", "").partition(" ")
+        if auth_scheme.lower() != "bearer":
+            raise RequestRefusedError(
+                401, "send the server's token as `Authorization: Bearer TOKEN`"
+            )
+        if not matches_token(given_token.strip(), self._token):
+            raise RequestRefusedError(403, "this is not the server's token")
 
-    async def _handle(self, protocol: Protocol, request: web.Request) -> web.StreamResponse:
+    async def _handle_reward_request(
+        self, protocol: Protocol, request: web.Request
+    ) -> web.StreamResponse:
         """Answer a request with rewards, or refuse it."""
         if self._is_draining:
-            raise unavailable_refusal("the server ends; send this to the next one")
-        in_work = max(self._open_requests, len(self._requests.unfinished))
-        if in_work >= self._service.settings.most_requests:
-            raise Refusal(429, f"{in_work} requests are in work already", RETRY_SECONDS)
+            raise build_unavailable_error("the server ends; send this to the next one")
+        open_request_count = max(self._open_requests, len(self._requests.unfinished))
+        if open_request_count >= self._service.settings.most_requests:
+            raise RequestRefusedError(
+                429, f"{open_request_count} requests are in work already", RETRY_AFTER_SECONDS
+            )
         self._open_requests += 1
         try:
             key = request.headers.get("Idempotency-Key")
-            if key is not None and not 0 < len(key) <= MAX_KEY_CHARACTERS:
-                raise Refusal(400, f"Idempotency-Key: write 1 to {MAX_KEY_CHARACTERS} characters")
+            if key is not None and not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
+                raise RequestRefusedError(
+                    400, f"Idempotency-Key: write 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} characters"
+                )
             body = await request.read()
             settings = self._service.settings
             content = _parse(body, settings.deepest)
-            names_cohort = isinstance(content, dict) and content.get("cohort") is not None
-            is_member = names_cohort or settings.group_size is not None
+            has_cohort = isinstance(content, dict) and content.get("cohort") is not None
+            is_cohort_member = has_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
-            work = self._requests.open(protocol.path, key, body, start, is_member)
+            work = self._requests.open(protocol.path, key, body, start, is_cohort_member)
             return _build_response(await self._wait_for(work))
         finally:
             self._open_requests -= 1
@@ -159,9 +171,11 @@ class RewardServer:
             request.waiting -= 1
         if not request.work.done():
             problem = f"not scored within {deadline:g} s; the judge goes on"
-            return _refuse(unavailable_refusal(f"{problem}, and the same request gets its answer"))
+            return _refuse(
+                build_unavailable_error(f"{problem}, and the same request gets its answer")
+            )
         if request.work.cancelled():
-            return _refuse(unavailable_refusal("the server ended before this was scored"))
+            return _refuse(build_unavailable_error("the server ended before this was scored"))
         reply = request.work.result()
         if reply.status == 200:
             self._requests.note_delivered(request)
@@ -181,12 +195,12 @@ class RewardServer:
                 if isinstance(result, BaseException):
                     raise result
             return HttpAnswer(200, protocol.write(content, scored))  # type: ignore[arg-type]
-        except Refusal as refused:
+        except RequestRefusedError as refused:
             return _refuse(refused)
         except (InputError, PlanError, ConfigError) as error:
             return HttpAnswer(422, _error_body(str(error)))
         except JurygraphError as error:  # the judge gave no reward
-            return _refuse(unavailable_refusal(str(error)))
+            return _refuse(build_unavailable_error(str(error)))
         except Exception:
             log.exception("a request failed: this is a bug in jurygraph, please report it")
             return HttpAnswer(500, _error_body("an error of the server; its log has more"))
@@ -196,49 +210,53 @@ class RewardServer:
 
     async def _show_readiness(self, request: web.Request) -> web.StreamResponse:
         if self._is_draining:
-            raise unavailable_refusal("the server ends")
+            raise build_unavailable_error("the server ends")
         if self._service.outage is not None:
-            raise unavailable_refusal(f"the judge gives no rewards: {self._service.outage}")
+            raise build_unavailable_error(f"the judge gives no rewards: {self._service.outage}")
         return web.json_response({"status": "ready"})
 
     async def _show_metrics(self, request: web.Request) -> web.StreamResponse:
-        in_work = len(self._requests.unfinished)
-        return web.Response(text=self._metrics.render(self._service, in_work))
+        open_request_count = len(self._requests.unfinished)
+        return web.Response(text=self._metrics.render(self._service, open_request_count))
 
     async def _show_description(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(describe_server())
 
 
-def _parse(body: bytes, deepest: int) -> Any:
-    """Return the JSON of a body. Raises `Refusal` with status 400 for one that is none, or is nested too deeply."""
+def _parse(body: bytes, max_depth: int) -> Any:
+    """Return the JSON of a body. Raises `RequestRefusedError` with status 400 for one that is none, or is nested too
+    deeply."""
     try:
-        content = decode_strictly(body.decode())
+        content = decode_json_strictly(body.decode())
         is_too_deep = (
-            body.count(b"{") + body.count(b"[") > deepest and count_levels(content) > deepest
+            body.count(b"{") + body.count(b"[") > max_depth
+            and count_nesting_levels(content) > max_depth
         )
     except RecursionError:
         is_too_deep = True
     except ValueError as error:  # of UTF-8 or of JSON
-        raise Refusal(400, f"the body is no JSON: {error}") from None
+        raise RequestRefusedError(400, f"the body is no JSON: {error}") from None
     if is_too_deep:
-        raise Refusal(400, f"the body has more than {deepest} levels of lists and objects")
+        raise RequestRefusedError(
+            400, f"the body has more than {max_depth} levels of lists and objects"
+        )
     if b"\\ud" in body.lower() and not isinstance(content, Problem):
-        _refuse_half_characters(content)
+        _refuse_unpaired_surrogates(content)
     if isinstance(content, Problem):
-        raise Refusal(400, f"{content.field or 'the body'}: {content}")
+        raise RequestRefusedError(400, f"{content.field or 'the body'}: {content}")
     return content
 
 
-def _refuse_half_characters(content: Any) -> None:
-    """Raise `Refusal` for half of a surrogate pair in any text or name: no record could hold it."""
+def _refuse_unpaired_surrogates(content: Any) -> None:
+    """Raise `RequestRefusedError` for half of a surrogate pair in any text or name: no record could hold it."""
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         problem = "the body holds half of a surrogate pair, which is not a character"
-        raise Refusal(422, f"{problem}; write the whole character") from None
+        raise RequestRefusedError(422, f"{problem}; write the whole character") from None
 
 
-def _refuse(refusal: Refusal) -> HttpAnswer:
+def _refuse(refusal: RequestRefusedError) -> HttpAnswer:
     return HttpAnswer(refusal.status, _error_body(str(refusal)), refusal.retry_after)
 
 

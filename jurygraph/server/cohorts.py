@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
-from jurygraph.server.settings import Refusal, unavailable_refusal
+from jurygraph.server.settings import RequestRefusedError, build_unavailable_error
 
-MAX_SCORED_MEMBERS = 4096
+MAX_KEPT_SCORED_MEMBERS = 4096
 """Members of scored cohorts that are kept, so that late ones are told so."""
 
-ScoreMembers = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
+ScoreMembersFunction = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
 
 
 class CohortKey(NamedTuple):
@@ -33,7 +33,7 @@ class CohortKey(NamedTuple):
     step: int | None
 
 
-def content_of(response: Response) -> str:
+def response_content_digest(response: Response) -> str:
     """Return the digest of a response without its id."""
     return digest_of(response.model_dump(mode="json", exclude={"id"}))
 
@@ -48,15 +48,15 @@ class Cohort:
     is_closed: bool = False
     is_over: bool = False
     """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
-    late: set[str] = field(default_factory=set)
-    closing_handle: Any = None
+    late_digests: set[str] = field(default_factory=set)
+    closing_timer: Any = None
 
     @property
     def missing(self) -> int:
         return self.size - len(self.members)
 
 
-class JoinedCohort(NamedTuple):
+class CohortTraces(NamedTuple):
     """The traces of a whole cohort, and the positions of the members that a request brought."""
 
     traces: list[Trace]
@@ -82,30 +82,33 @@ class CohortTable:
         key: CohortKey,
         size: int,
         responses: Sequence[Response],
-        score: ScoreMembers,
-    ) -> JoinedCohort:
+        score: ScoreMembersFunction,
+    ) -> CohortTraces:
         """Return the traces of the cohort that the responses belong to, once it is scored; `score` does that.
 
-        Raises `Refusal` with status 409 for late members and for those that do not fit, and whatever scoring raises.
+        Raises `RequestRefusedError` with status 409 for late members and for those that do not fit, and whatever
+        scoring raises.
         """
         cohort = self._open(key, size, responses)
-        self._refuse_unfitting(cohort, key, size, responses)
+        self._refuse_unfitting_responses(cohort, key, size, responses)
         cohort.members += responses
         if not cohort.missing:
-            self._close(key, cohort, score)
-        elif cohort.closing_handle is None:
+            self._close_cohort(key, cohort, score)
+        elif cohort.closing_timer is None:
             loop = asyncio.get_running_loop()
-            cohort.closing_handle = loop.call_later(self._wait, self._close, key, cohort, score)
+            cohort.closing_timer = loop.call_later(
+                self._wait, self._close_cohort, key, cohort, score
+            )
         traces = await asyncio.shield(cohort.traces_future)
         # by identity, because two members may be equal
         positions = {id(member): position for position, member in enumerate(cohort.members)}
-        return JoinedCohort(traces, [positions[id(response)] for response in responses])
+        return CohortTraces(traces, [positions[id(response)] for response in responses])
 
     def _open(self, key: CohortKey, size: int, responses: Sequence[Response]) -> Cohort:
         """Return the cohort of a key; a new one where there is none, or these responses begin the next epoch."""
         cohort = self._cohorts.get(key)
         if cohort is not None and self._is_next_epoch(cohort, key, responses):
-            self._forget(key)
+            self._forget_cohort(key)
             cohort = None
         if cohort is None:
             cohort = Cohort(size, asyncio.get_running_loop().create_future())
@@ -116,69 +119,77 @@ class CohortTable:
         """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
         if key.step is not None or not cohort.is_closed:
             return False
-        if {content_of(response) for response in responses} <= cohort.late:
+        if {response_content_digest(response) for response in responses} <= cohort.late_digests:
             return False
-        return cohort.is_over or len(cohort.late) >= cohort.missing
+        return cohort.is_over or len(cohort.late_digests) >= cohort.missing
 
-    def _forget(self, key: CohortKey) -> None:
+    def _forget_cohort(self, key: CohortKey) -> None:
         cohort = self._cohorts.pop(key)
         if cohort.traces_future.done():
             self._kept -= len(cohort.members)
 
-    def _refuse_unfitting(
+    def _refuse_unfitting_responses(
         self, cohort: Cohort, key: CohortKey, size: int, responses: Sequence[Response]
     ) -> None:
         name = f"the cohort of task {quote(key.task)}"
         if key.step is not None:
             name += f" at step {key.step}"
         if size != cohort.size:
-            raise Refusal(409, f"{name} has size {cohort.size}, not {size}; send one size")
+            raise RequestRefusedError(
+                409, f"{name} has size {cohort.size}, not {size}; send one size"
+            )
         if cohort.is_closed:
-            cohort.late.update(map(content_of, responses))
+            cohort.late_digests.update(map(response_content_digest, responses))
             problem = f"{name} was scored with {len(cohort.members)} of {cohort.size} members"
-            when_scored = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
-            raise Refusal(409, f"{problem} {when_scored}; this one came later and has no reward")
+            scored_when_text = (
+                f"after {self._wait:g} s" if cohort.missing else "when it was complete"
+            )
+            raise RequestRefusedError(
+                409, f"{problem} {scored_when_text}; this one came later and has no reward"
+            )
         if len(responses) > cohort.missing:
             problem = f"{name} has room for {cohort.missing} of these {len(responses)} responses"
-            raise Refusal(409, f"{problem}; its size is {cohort.size}")
+            raise RequestRefusedError(409, f"{problem}; its size is {cohort.size}")
         ids = {member.id for member in cohort.members}
         for response in responses:
             if response.id and response.id in ids:
                 hint = "a request that is sent again has the same Idempotency-Key"
-                raise Refusal(409, f"{name} has a response {quote(response.id)} already; {hint}")
+                raise RequestRefusedError(
+                    409, f"{name} has a response {quote(response.id)} already; {hint}"
+                )
 
-    def _close(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
+    def _close_cohort(self, key: CohortKey, cohort: Cohort, score: ScoreMembersFunction) -> None:
         """Let no more members in, and score those that are there."""
         cohort.is_closed = True
-        if cohort.closing_handle is not None:
-            cohort.closing_handle.cancel()
+        if cohort.closing_timer is not None:
+            cohort.closing_timer.cancel()
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
-        cohort.members.sort(key=lambda member: (member.id, content_of(member)))
+        cohort.members.sort(key=lambda member: (member.id, response_content_digest(member)))
         loop = asyncio.get_running_loop()
         if cohort.missing and key.step is None:
             loop.call_later(self._wait, self._end, cohort)
         task = loop.create_task(self._score(key, cohort, score))
-        cohort.closing_handle = task  # the loop holds tasks weakly
+        cohort.closing_timer = task  # the loop holds tasks weakly
 
     def _end(self, cohort: Cohort) -> None:
         cohort.is_over = True
 
-    async def _score(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
+    async def _score(self, key: CohortKey, cohort: Cohort, score: ScoreMembersFunction) -> None:
         try:
             traces = await score(cohort.members)
         except Exception as error:  # noqa: BLE001 - raised to all members
-            self._fail(key, cohort, error)
+            self._fail_cohort(key, cohort, error)
             return
         cohort.traces_future.set_result(traces)
         if self._cohorts.get(key) is cohort:
             self._kept += len(cohort.members)
-        while self._kept > MAX_SCORED_MEMBERS:
+        while self._kept > MAX_KEPT_SCORED_MEMBERS:
             finished = (
                 other for other, found in self._cohorts.items() if found.traces_future.done()
             )
-            self._forget(next(finished))
+            self._forget_cohort(next(finished))
 
-    def _fail(self, key: CohortKey, cohort: Cohort, error: Exception) -> None:
+    def _fail_cohort(self, key: CohortKey, cohort: Cohort, error: Exception) -> None:
         """Give an error to all members; when they are sent again they are a cohort again."""
         cohort.is_closed = True
         if self._cohorts.get(key) is cohort:
@@ -194,13 +205,13 @@ class CohortTable:
             and cohort.traces_future.done()
             and cohort.traces_future.result() is traces
         ):
-            self._forget(key)
+            self._forget_cohort(key)
 
-    def end_waiting(self) -> None:
+    def end_waiting_cohorts(self) -> None:
         """End the cohorts that wait for members: those that are there are not scored."""
         for key, cohort in list(self._cohorts.items()):
             if not cohort.is_closed:
-                cohort.closing_handle.cancel()
-                self._fail(
-                    key, cohort, unavailable_refusal("the server ends; send the group again")
+                cohort.closing_timer.cancel()
+                self._fail_cohort(
+                    key, cohort, build_unavailable_error("the server ends; send the group again")
                 )

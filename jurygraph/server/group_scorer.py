@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
 from jurygraph.schema import Trace
-from jurygraph.server.settings import unavailable_refusal
+from jurygraph.server.settings import build_unavailable_error
 
 log = logging.getLogger(__name__)
 
@@ -69,11 +69,13 @@ class GroupScorer:
                         else:
                             batch[number].traces_future.set_exception(outcome)
         except Exception as error:  # noqa: BLE001 - raised to all who wait for a group of the batch
-            self._fail(batch, error)
+            self._fail_groups(batch, error)
         finally:
-            self._fail(batch, unavailable_refusal("the server ended before this was scored"))
+            self._fail_groups(
+                batch, build_unavailable_error("the server ended before this was scored")
+            )
 
-    def _fail(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
+    def _fail_groups(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
         for waiting_group in batch:
             if not waiting_group.traces_future.done():
                 waiting_group.traces_future.set_exception(error)

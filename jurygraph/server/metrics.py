@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.server.reward_service import RewardService
 
-LATENCY_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+LATENCY_BUCKET_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Upper ends of the intervals into which the seconds of requests fall."""
 
-_Sample = tuple[dict[str, str], float]
+_MetricSample = tuple[dict[str, str], float]
 
 
 class RequestMetrics:
@@ -27,18 +27,18 @@ class RequestMetrics:
         if status == 200:
             self._answered += 1
             self._seconds += seconds
-            self._buckets.update(bound for bound in LATENCY_BUCKETS if seconds <= bound)
+            self._buckets.update(bound for bound in LATENCY_BUCKET_SECONDS if seconds <= bound)
 
-    def render(self, service: RewardService, in_work: int) -> str:
+    def render(self, service: RewardService, open_request_count: int) -> str:
         """Return all figures as text."""
         counts = service.counts
         calls = count_requests(service.jury)
-        by_status: list[_Sample] = [
+        samples_by_status: list[_MetricSample] = [
             ({"path": path, "status": str(status)}, count)
             for (path, status), count in sorted(self.requests.items())
         ]
         lines: list[str] = []
-        lines += _metric("requests_total", "counter", "Requests.", by_status)
+        lines += _render_metric("requests_total", "counter", "Requests.", samples_by_status)
         for name, kind, text, value in (
             ("groups_total", "counter", "Groups scored.", counts.groups),
             ("rewards_total", "counter", "Rewards, failed ones too.", counts.rewards),
@@ -58,30 +58,32 @@ class RequestMetrics:
                 "US dollars, where known.",
                 calls.cost if calls else 0,
             ),
-            ("requests_in_work", "gauge", "Requests in work.", in_work),
+            ("requests_in_work", "gauge", "Requests in work.", open_request_count),
             ("groups_in_work", "gauge", "Groups at judges.", service.scorer.groups_in_work),
             ("members_waiting", "gauge", "Members of open cohorts.", service.cohorts.waiting),
             ("judge_outage", "gauge", "1 without a judge.", service.outage is not None),
         ):
-            lines += _metric(name, kind, text, [({}, value)])
-        lines += self._histogram()
+            lines += _render_metric(name, kind, text, [({}, value)])
+        lines += self._render_histogram()
         return "\n".join(lines) + "\n"
 
-    def _histogram(self) -> Iterator[str]:
+    def _render_histogram(self) -> Iterator[str]:
         name = "jurygraph_request_seconds"
         yield f"# HELP {name} Seconds of requests with rewards in reply."
         yield f"# TYPE {name} histogram"
-        for bound in LATENCY_BUCKETS:
+        for bound in LATENCY_BUCKET_SECONDS:
             yield f'{name}_bucket{{le="{bound:g}"}} {self._buckets[bound]}'
         yield f'{name}_bucket{{le="+Inf"}} {self._answered}'
         yield f"{name}_sum {self._seconds:g}"
         yield f"{name}_count {self._answered}"
 
 
-def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
-    full_name = f"jurygraph_{name}"
-    yield f"# HELP {full_name} {text}"
-    yield f"# TYPE {full_name} {kind}"
+def _render_metric(
+    name: str, kind: str, text: str, samples: Iterable[_MetricSample]
+) -> Iterator[str]:
+    metric_name = f"jurygraph_{name}"
+    yield f"# HELP {metric_name} {text}"
+    yield f"# TYPE {metric_name} {kind}"
     for labels, value in samples:
         labels_text = ",".join(f'{label}="{content}"' for label, content in labels.items())
-        yield f"{full_name}{f'{{{labels_text}}}' if labels_text else ''} {float(value):g}"
+        yield f"{metric_name}{f'{{{labels_text}}}' if labels_text else ''} {float(value):g}"

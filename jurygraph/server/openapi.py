@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from jurygraph.schema import Trace
-from jurygraph.server.protocols import PROTOCOLS, ScoreProtocol
+from jurygraph.server.protocols import PROTOCOL_CLASSES, ScoreProtocol
 
-_SCHEMA_REFERENCE = "#/components/schemas/{model}"
+_SCHEMA_REFERENCE_TEMPLATE = "#/components/schemas/{model}"
 
 
 def describe_server() -> dict[str, Any]:
@@ -16,7 +16,7 @@ def describe_server() -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     _add_schema(schemas, Trace)
-    for protocol in PROTOCOLS:
+    for protocol in PROTOCOL_CLASSES:
         _add_schema(schemas, protocol.body)
         reply: dict[str, Any] = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
         paths[protocol.path] = {
@@ -25,13 +25,13 @@ def describe_server() -> dict[str, Any]:
                 "parameters": [_IDEMPOTENCY_KEY_HEADER],
                 "requestBody": {
                     "required": True,
-                    "content": _json_content(_reference_to(protocol.body)),
+                    "content": _json_content(_schema_reference_to(protocol.body)),
                 },
                 "responses": {
                     "200": {"description": "rewards", "content": _json_content(reply)},
                     "default": {
                         "description": "no rewards, and why",
-                        "content": _json_content(_REFUSAL_SCHEMA),
+                        "content": _json_content(_ERROR_REPLY_SCHEMA),
                     },
                 },
             }
@@ -42,7 +42,7 @@ def describe_server() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "jurygraph serve", "version": version("jurygraph")},
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN_SCHEME}},
+        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN_SECURITY_SCHEME}},
         "security": [{"token": []}, {}],
     }
 
@@ -53,7 +53,7 @@ STATUS_PATHS = {
     "/metrics": "Figures for Prometheus.",
     "/openapi.json": "This description.",
 }
-_TOKEN_SCHEME = {"type": "http", "scheme": "bearer"}
+_TOKEN_SECURITY_SCHEME = {"type": "http", "scheme": "bearer"}
 _IDEMPOTENCY_KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -61,7 +61,7 @@ _IDEMPOTENCY_KEY_HEADER = {
     "schema": {"type": "string"},
     "description": "The same key with the same body gets the same reply, also while that is in work.",
 }
-_REFUSAL_SCHEMA = {
+_ERROR_REPLY_SCHEMA = {
     "type": "object",
     "properties": {"error": {"type": "string"}},
     "required": ["error"],
@@ -79,13 +79,13 @@ _SCORE_REPLY_SCHEMA = {
 
 
 def _add_schema(schemas: dict[str, Any], model: type[BaseModel]) -> None:
-    schema = model.model_json_schema(ref_template=_SCHEMA_REFERENCE, mode="validation")
+    schema = model.model_json_schema(ref_template=_SCHEMA_REFERENCE_TEMPLATE, mode="validation")
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema
 
 
-def _reference_to(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": _SCHEMA_REFERENCE.format(model=model.__name__)}
+def _schema_reference_to(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _SCHEMA_REFERENCE_TEMPLATE.format(model=model.__name__)}
 
 
 def _json_content(schema: dict[str, Any]) -> dict[str, Any]:

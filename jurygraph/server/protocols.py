@@ -18,19 +18,19 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from jurygraph.integrations.failed_rewards import FailedRewardRule, first_failure
 from jurygraph.integrations.samples import (
-    PART_COLUMNS,
-    name_task,
+    DEFAULT_COLUMN_BY_PART,
+    add_task_id,
     read_label,
-    read_parts,
     read_response,
     read_task,
+    read_task_parts,
 )
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Id
 from jurygraph.server.reward_service import ScoredSubmission, Submission
-from jurygraph.server.settings import Refusal, ServerSettings
+from jurygraph.server.settings import RequestRefusedError, ServerSettings
 from jurygraph.server.task_plans import TaskPlans
 
 
@@ -56,7 +56,7 @@ class ScoreBody(FrozenModel):
     and the phase of the recorded run, and labels of the responses that have none of these names.
     """
 
-    task: Annotated[Task, BeforeValidator(name_task)] | None = None
+    task: Annotated[Task, BeforeValidator(add_task_id)] | None = None
     task_id: Id | None = None
     responses: tuple[_TextOrResponse, ...] = Field(min_length=1)
     step: Count | None = None
@@ -104,8 +104,8 @@ class Protocol(ABC):
 
     path: ClassVar[str]
     body: ClassVar[type[FrozenModel]]
-    automatic: ClassVar[FailedRewardRule] = "raise"
-    automatic_in_cohort: ClassVar[FailedRewardRule] = "neutral"
+    automatic_rule: ClassVar[FailedRewardRule] = "raise"
+    automatic_cohort_rule: ClassVar[FailedRewardRule] = "neutral"
     masks: ClassVar[tuple[FailedRewardRule, ...]] = ()
 
     def __init__(self, settings: ServerSettings, plans: TaskPlans) -> None:
@@ -114,7 +114,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def read(self, content: Any) -> list[Submission]:
-        """Return what a body submits. Raises `Refusal` with status 422 that names the field."""
+        """Return what a body submits. Raises `RequestRefusedError` with status 422 that names the field."""
 
     @abstractmethod
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
@@ -124,20 +124,21 @@ class Protocol(ABC):
         """Return what a failed reward of a submission becomes; a mask that the protocol does not have refuses it."""
         rule = self._settings.failed
         if rule is None:
-            is_member = submission.cohort_size is not None
-            return self.automatic_in_cohort if is_member else self.automatic
+            is_cohort_member = submission.cohort_size is not None
+            return self.automatic_cohort_rule if is_cohort_member else self.automatic_rule
         if rule in ("none", "mask") and rule not in self.masks:
             return "raise"
         return rule
 
     def _to_submission(self, prompt: Any, label: Any, response: Response, field: str) -> Submission:
         """Return one sample. Its label names a task of the server that has a file of tasks; else it is the reference of
-        the prompt, or has the parts of a task in JSON. Raises `Refusal` for the id of no task, or of another prompt's.
+        the prompt, or has the parts of a task in JSON. Raises `RequestRefusedError` for the id of no task, or of
+        another prompt's.
         """
         size = self._settings.group_size
-        if self._plans.has_file:
-            planned_task = self._plans.find(_to_text(label), field)
-            _require_prompt(planned_task.task, prompt)
+        if self._plans.has_tasks_file:
+            planned_task = self._plans.find(_label_to_text(label), field)
+            _require_query_in_prompt(planned_task.task, prompt)
             return Submission(task_id=planned_task.task.id, responses=[response], cohort_size=size)
         parts = read_label(label)
         task = read_task(parts.pop("query", prompt), parts)
@@ -149,7 +150,7 @@ class ScoreProtocol(Protocol):
 
     path = "/v1/score"
     body = ScoreBody
-    automatic = automatic_in_cohort = "none"
+    automatic_rule = automatic_cohort_rule = "none"
     masks = ("none", "mask")
 
     def read(self, content: Any) -> list[Submission]:
@@ -157,7 +158,7 @@ class ScoreProtocol(Protocol):
         body = _validate(ScoreBody, content)
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"
-            raise Refusal(422, f"task: {problem}; give one of `task` and `task_id`")
+            raise RequestRefusedError(422, f"task: {problem}; give one of `task` and `task_id`")
         names = {"step": body.step, "policy": body.policy}
         labels = {name: value for name, value in names.items() if value is not None}
         responses = [
@@ -179,7 +180,7 @@ class ScoreProtocol(Protocol):
         (group,) = scored
         traces = b",".join(trace_to_json_line(trace) for trace in group.traces)
         rest = {"rewards": group.rewards, "filled": group.filled, "factor": group.factor}
-        return b'{"traces":[' + traces + b"]," + _to_json(rest)[1:]
+        return b'{"traces":[' + traces + b"]," + _to_json_bytes(rest)[1:]
 
 
 class OpenRlhfProtocol(Protocol):
@@ -194,13 +195,13 @@ class OpenRlhfProtocol(Protocol):
         labels = [None] * len(body.query) if body.labels is None else body.labels
         if not len(body.query) == len(body.prompts) == len(labels):
             counts = f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries"
-            raise Refusal(422, f"{counts}; give each sample one of each")
+            raise RequestRefusedError(422, f"{counts}; give each sample one of each")
         submissions = []
         for index, query in enumerate(body.query):
             prompt = body.prompts[index]
             if not query.startswith(prompt):
                 problem = f"query[{index}]: does not begin with its prompt"
-                raise Refusal(422, f"{problem}; send both decoded in the same way")
+                raise RequestRefusedError(422, f"{problem}; send both decoded in the same way")
             response = Response(text=query[len(prompt) :])
             submissions.append(
                 self._to_submission(prompt, labels[index], response, f"labels[{index}]")
@@ -220,7 +221,7 @@ class OpenRlhfProtocol(Protocol):
             present = [value for value in values if value is not None]
             if len(present) == len(values):
                 logs[name] = present
-        return _to_json({"rewards": rewards, "scores": rewards, "extra_logs": logs})
+        return _to_json_bytes({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
 
 class SlimeProtocol(Protocol):
@@ -236,7 +237,7 @@ class SlimeProtocol(Protocol):
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the reward alone: slime takes the whole reply as the reward."""
-        return _to_json(scored[0].rewards[0])
+        return _to_json_bytes(scored[0].rewards[0])
 
 
 class GymProtocol(Protocol):
@@ -249,19 +250,19 @@ class GymProtocol(Protocol):
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a row."""
         body = _validate(VerifyBody, content)
-        response = _read_output(body.response)
+        response = _read_openai_output(body.response)
         size = self._settings.group_size
         if body.task_id is not None and self._plans.has(body.task_id):
             return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
         prompt: Any = body.responses_create_params.get("input")
         if not isinstance(prompt, str | list):
             problem = f"responses_create_params.input: is {describe_value(prompt)}"
-            raise Refusal(422, f"{problem}; write text, or a list of messages")
+            raise RequestRefusedError(422, f"{problem}; write text, or a list of messages")
         instructions = body.responses_create_params.get("instructions")
         if isinstance(instructions, str) and instructions:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
             prompt = [{"role": "system", "content": instructions}, *(messages or [])]
-        task = read_task(prompt, read_parts(dict(body), PART_COLUMNS))
+        task = read_task(prompt, read_task_parts(dict(body), DEFAULT_COLUMN_BY_PART))
         return [Submission(task=task, responses=[response], cohort_size=size)]
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
@@ -284,10 +285,10 @@ class GymProtocol(Protocol):
             config = content.get("instance_config")
             reply["instance_config"] = {**(config if isinstance(config, dict) else {})}
             reply["instance_config"]["mask_sample"] = True
-        return _to_json(reply)
+        return _to_json_bytes(reply)
 
 
-PROTOCOLS: tuple[type[Protocol], ...] = (
+PROTOCOL_CLASSES: tuple[type[Protocol], ...] = (
     ScoreProtocol,
     OpenRlhfProtocol,
     SlimeProtocol,
@@ -295,38 +296,41 @@ PROTOCOLS: tuple[type[Protocol], ...] = (
 )
 
 
-def _to_json(value: Any) -> bytes:
+def _to_json_bytes(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _to_text(label: Any) -> str:
+def _label_to_text(label: Any) -> str:
     return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
 
 
 def _validate(model: Any, content: Any) -> Any:
-    """Return a body as its model. Raises `Refusal` that names the field."""
+    """Return a body as its model. Raises `RequestRefusedError` that names the field."""
     body = validate(model, content)
     if isinstance(body, Problem):
-        raise Refusal(422, f"{body.field or 'the body'}: {body}")
+        raise RequestRefusedError(422, f"{body.field or 'the body'}: {body}")
     return body
 
 
-def _require_prompt(task: Task, prompt: Any) -> None:
-    """Raise `Refusal` where a prompt, which may have a chat's template around it, does not hold the task's query."""
+def _require_query_in_prompt(task: Task, prompt: Any) -> None:
+    """Raise `RequestRefusedError` where a prompt, which may have a chat's template around it, does not hold the task's
+    query."""
     if not isinstance(task.query, str) or not isinstance(prompt, str):
         return
     if "".join(task.query.split()) not in "".join(prompt.split()):
         problem = f"label: task {task.id!r} has another query than the prompt"
-        raise Refusal(422, f"{problem}; with --tasks a label is the id of the prompt's task")
+        raise RequestRefusedError(
+            422, f"{problem}; with --tasks a label is the id of the prompt's task"
+        )
 
 
-def _read_output(reply: Mapping[str, Any]) -> Response:
+def _read_openai_output(reply: Mapping[str, Any]) -> Response:
     """Return the output of OpenAI's Responses as a response: its text, or messages where tools were called."""
     messages: list[dict[str, Any]] = []
     output = reply.get("output")
     if not isinstance(output, list):
         problem = f"response.output: is {describe_value(output)}"
-        raise Refusal(422, f"{problem}; send OpenAI's Responses object")
+        raise RequestRefusedError(422, f"{problem}; send OpenAI's Responses object")
     for item in output:
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
         if kind == "message":
@@ -334,7 +338,7 @@ def _read_output(reply: Mapping[str, Any]) -> Response:
                 problem = (
                     f"response.output: a message's content is {describe_value(item.get('content'))}"
                 )
-                raise Refusal(422, f"{problem}; write text, or a list of parts")
+                raise RequestRefusedError(422, f"{problem}; write text, or a list of parts")
             messages.append({"role": item.get("role", "assistant"), "content": item.get("content")})
         elif kind == "function_call":
             function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
@@ -344,18 +348,20 @@ def _read_output(reply: Mapping[str, Any]) -> Response:
             name = item.get("call_id")
             messages.append({"role": "tool", "tool_call_id": name, "content": item.get("output")})
     if not messages:
-        raise Refusal(422, "response.output: has no message; send OpenAI's Responses object")
+        raise RequestRefusedError(
+            422, "response.output: has no message; send OpenAI's Responses object"
+        )
     (first, *others) = messages
-    texts = [] if others else [_text_of(part) for part in first["content"] or ()]
+    texts = [] if others else [_text_of_message_part(part) for part in first["content"] or ()]
     if texts and None not in texts:
         return Response(text="".join(str(text) for text in texts))
     return read_response(messages)
 
 
-def _text_of(part: Any) -> str | None:
+def _text_of_message_part(part: Any) -> str | None:
     """Return the text of a part of a message; None for anything else."""
     if isinstance(part, str):
         return part
-    is_text = isinstance(part, Mapping) and part.get("type") == "output_text"
-    text = part.get("text") if is_text else None
+    is_text_part = isinstance(part, Mapping) and part.get("type") == "output_text"
+    text = part.get("text") if is_text_part else None
     return text if isinstance(text, str) else None

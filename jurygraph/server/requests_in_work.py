@@ -14,10 +14,10 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
-from jurygraph.server.settings import Refusal
+from jurygraph.server.settings import RequestRefusedError
 
 MAX_KEPT_REPLIES = 4096
-MAX_KEPT_BYTES = 64 << 20
+MAX_KEPT_REPLY_BYTES = 64 << 20
 """Replies that are kept for a request that comes again, and the bytes of them."""
 
 
@@ -35,7 +35,7 @@ class RequestInWork:
 
     name: str
     digest: str
-    has_key: bool
+    has_idempotency_key: bool
     work: "asyncio.Task[HttpAnswer]" = field(repr=False)
     waiting: int = 0
 
@@ -55,23 +55,25 @@ class RequestsInWork:
         key: str | None,
         body: bytes,
         start: Callable[[], Coroutine[Any, Any, HttpAnswer]],
-        is_member: bool,
+        is_cohort_member: bool,
     ) -> RequestInWork:
         """Return the request that this one repeats, else a new one that `start` works on.
 
         Two members of a cohort may be equal, so that one without a key repeats only what no client waits for. Raises
-        `Refusal` with status 409 for a key that came with another body.
+        `RequestRefusedError` with status 409 for a key that came with another body.
         """
         digest = sha256(body).hexdigest()
         name = f"{path} key {key}" if key is not None else f"{path} body {digest}"
         for request in self._requests.get(name, ()):
             if request.digest != digest:
                 problem = f"Idempotency-Key {quote(str(key))} came with another body before"
-                raise Refusal(409, f"{problem}; give each request a key of its own")
-            if key is not None or not is_member or not request.waiting:
+                raise RequestRefusedError(409, f"{problem}; give each request a key of its own")
+            if key is not None or not is_cohort_member or not request.waiting:
                 return request
         work = asyncio.get_running_loop().create_task(start())
-        request = RequestInWork(name=name, digest=digest, has_key=key is not None, work=work)
+        request = RequestInWork(
+            name=name, digest=digest, has_idempotency_key=key is not None, work=work
+        )
         self._requests.setdefault(name, []).append(request)
         self.unfinished.add(work)
         work.add_done_callback(self.unfinished.discard)
@@ -81,14 +83,16 @@ class RequestsInWork:
     def _keep(self, request: RequestInWork) -> None:
         """Keep the reply of a request with a key, or one that nobody waits for; forget one that was refused."""
         work = request.work
-        is_good = not work.cancelled() and work.exception() is None and work.result().status == 200
-        is_wanted = request.has_key or not request.waiting
-        if not is_good or not is_wanted:
+        is_successful = (
+            not work.cancelled() and work.exception() is None and work.result().status == 200
+        )
+        is_reply_wanted = request.has_idempotency_key or not request.waiting
+        if not is_successful or not is_reply_wanted:
             self._forget(request)
             return
         self._kept[request] = len(work.result().body)
         self._kept_bytes += self._kept[request]
-        while len(self._kept) > MAX_KEPT_REPLIES or self._kept_bytes > MAX_KEPT_BYTES:
+        while len(self._kept) > MAX_KEPT_REPLIES or self._kept_bytes > MAX_KEPT_REPLY_BYTES:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, request: RequestInWork) -> None:
@@ -101,5 +105,5 @@ class RequestsInWork:
 
     def note_delivered(self, request: RequestInWork) -> None:
         """Forget a reply without a key that a client has got: the same body is another request from here on."""
-        if not request.has_key:
+        if not request.has_idempotency_key:
             self._forget(request)

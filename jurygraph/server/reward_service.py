@@ -1,6 +1,7 @@
 """Scores the requests of all protocols: finds the plan, waits for the cohort, and fills in what failed.
 
-It knows nothing of HTTP. Everything that goes wrong is raised: a `Refusal` with a status, or an error of the jury.
+It knows nothing of HTTP. Everything that goes wrong is raised: a `RequestRefusedError` with a status, or an error of
+the jury.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ from typing import NamedTuple
 from jurygraph.errors import RUN_ENDING, JurygraphError, NoRewardError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
-    MAX_WITHOUT_REWARD,
+    MAX_GROUPS_WITHOUT_REWARD,
     FailedRewardRule,
     OutageGuard,
-    describe_failures,
+    describe_first_failure,
     fill_failed,
 )
 from jurygraph.integrations.lazy_jury import compares_responses
@@ -24,12 +25,12 @@ from jurygraph.jury import Jury
 from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Failure, Response, Task, Trace
-from jurygraph.server.cohorts import CohortKey, CohortTable, JoinedCohort
+from jurygraph.server.cohorts import CohortKey, CohortTable, CohortTraces
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
-    WINDOW_OF_CODE,
-    WINDOW_OF_MODELS,
-    Refusal,
+    CODE_WINDOW_SECONDS,
+    MODEL_WINDOW_SECONDS,
+    RequestRefusedError,
     ServerSettings,
 )
 from jurygraph.server.task_plans import TaskPlans
@@ -37,7 +38,7 @@ from jurygraph.server.task_plans import TaskPlans
 log = logging.getLogger(__name__)
 
 _FAILURE_HINT = "with --out, `jurygraph show RUN --status failed` lists the responses"
-SINGLES_PER_GROUP = 8
+SINGLE_RESPONSES_PER_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
 
@@ -115,7 +116,7 @@ class RewardService:
         self.plans = TaskPlans(jury, tasks)
         window = settings.window
         if window is None:
-            window = WINDOW_OF_MODELS if jury.gateways else WINDOW_OF_CODE
+            window = MODEL_WINDOW_SECONDS if jury.gateways else CODE_WINDOW_SECONDS
         self.scorer = GroupScorer(jury, window)
         self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
@@ -125,14 +126,14 @@ class RewardService:
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
         self._group_guard = OutageGuard()
-        self._single_guard = OutageGuard(MAX_WITHOUT_REWARD * SINGLES_PER_GROUP)
+        self._single_guard = OutageGuard(MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP)
 
     async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.
 
-        Raises `Refusal`, `NoRewardError` by the rule, and whatever `Jury.ascore` raises.
+        Raises `RequestRefusedError`, `NoRewardError` by the rule, and whatever `Jury.ascore` raises.
         """
-        self._refuse_incomplete(submission)
+        self._refuse_wrong_size(submission)
         if submission.task is not None:
             planned_task = await self.plans.plan(submission.task)
         else:
@@ -141,30 +142,30 @@ class RewardService:
         key = CohortKey(task.id, task.content_digest, submission.policy, submission.step)
         if submission.cohort_size is None:
             traces = await self._score_group(planned_task, submission, submission.responses)
-            joined_cohort = JoinedCohort(traces, [*range(len(traces))])
+            cohort_traces = CohortTraces(traces, [*range(len(traces))])
         else:
-            joined_cohort = await self.cohorts.join(
+            cohort_traces = await self.cohorts.join(
                 key,
                 submission.cohort_size,
                 submission.responses,
                 lambda members: self._score_group(planned_task, submission, members),
             )
         try:
-            rewards = [trace.reward.value for trace in joined_cohort.traces]
-            why = describe_failures(joined_cohort.traces)
-            filled_rewards = fill_failed(rewards, rule, why=why, setting=self._describe_raise())
+            rewards = [trace.reward.value for trace in cohort_traces.traces]
+            why = describe_first_failure(cohort_traces.traces)
+            filled_rewards = fill_failed(rewards, rule, why=why, setting=self._explain_raise_rule())
         except NoRewardError:
-            self.cohorts.forget(key, joined_cohort.traces)
+            self.cohorts.forget(key, cohort_traces.traces)
             raise
         self.counts.filled += filled_rewards.filled
         return ScoredSubmission(
-            [joined_cohort.traces[position] for position in joined_cohort.positions],
-            [filled_rewards.values[position] for position in joined_cohort.positions],
+            [cohort_traces.traces[position] for position in cohort_traces.positions],
+            [filled_rewards.values[position] for position in cohort_traces.positions],
             filled_rewards.filled,
             filled_rewards.factor,
         )
 
-    def _describe_raise(self) -> str:
+    def _explain_raise_rule(self) -> str:
         """Return why the rule is `raise` where it is."""
         chosen = self.settings.failed
         if chosen is None:
@@ -173,21 +174,21 @@ class RewardService:
             return "`failed` is `raise`"
         return f"this protocol has no `{chosen}`, which is `raise` here"
 
-    def _refuse_incomplete(self, submission: Submission) -> None:
+    def _refuse_wrong_size(self, submission: Submission) -> None:
         """Refuse more responses than are allowed, and one alone where the config compares responses."""
         max_responses = self.settings.most_responses
         size = submission.cohort_size
         if len(submission.responses) > max_responses or (size is not None and size > max_responses):
-            raise Refusal(
+            raise RequestRefusedError(
                 413, f"a group has more than {max_responses} responses; send smaller ones"
             )
         if size is not None and size < len(submission.responses):
             problem = f"cohort.size: is {size}, and the request has more responses than that"
-            raise Refusal(422, problem)
+            raise RequestRefusedError(422, problem)
         if self._compares and size is None and len(submission.responses) == 1:
             problem = "the config compares the responses of a group, and this request has one alone"
             hint = "send the group in one request, or name its size: `cohort`, or --group-size"
-            raise Refusal(422, f"{problem}; {hint}")
+            raise RequestRefusedError(422, f"{problem}; {hint}")
 
     async def _score_group(
         self, planned_task: PlannedTask, submission: Submission, responses: Sequence[Response]
@@ -213,9 +214,9 @@ class RewardService:
         findings = count_findings_of(traces)
         self.counts.findings += findings.quotable
         self.counts.unsupported += findings.unsupported
-        guard = self._single_guard if len(rewards) == 1 else self._group_guard
+        outage_guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
-            guard.observe(rewards, describe_failures(traces))
+            outage_guard.observe(rewards, describe_first_failure(traces))
         except NoRewardError as error:
             self._begin_outage(error)
             raise
@@ -231,6 +232,6 @@ class RewardService:
 
     async def close(self) -> None:
         """End what is in work, and the cohorts that wait."""
-        self.cohorts.end_waiting()
+        self.cohorts.end_waiting_cohorts()
         await asyncio.sleep(0)  # those who waited for a cohort get its error
         await self.scorer.close()

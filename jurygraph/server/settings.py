@@ -31,16 +31,16 @@ class ServerSettings:
     """Responses of a request, and members of a cohort."""
 
 
-WINDOW_OF_CODE = 0.01
-WINDOW_OF_MODELS = 0.001
+CODE_WINDOW_SECONDS = 0.01
+MODEL_WINDOW_SECONDS = 0.001
 """Seconds. To start the machine costs as much as a rule-based reward, so that these gain from company. Replies of a
 model come one by one, and each of its requests would wait for the whole window."""
 
-RETRY_SECONDS = 1
+RETRY_AFTER_SECONDS = 1
 """Seconds after which a client that was refused for now may come again."""
 
 
-class Refusal(JurygraphError):
+class RequestRefusedError(JurygraphError):
     """A request that is not answered with rewards: the status of HTTP, and why.
 
     After `retry_after` seconds the same request may succeed; None where it may not.
@@ -52,6 +52,6 @@ class Refusal(JurygraphError):
         super().__init__(message)
 
 
-def unavailable_refusal(message: str) -> Refusal:
+def build_unavailable_error(message: str) -> RequestRefusedError:
     """Return the refusal of a request that is worth sending again."""
-    return Refusal(503, message, RETRY_SECONDS)
+    return RequestRefusedError(503, message, RETRY_AFTER_SECONDS)

@@ -8,7 +8,7 @@ from jurygraph.jury import Jury
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Plan, Task
-from jurygraph.server.settings import Refusal
+from jurygraph.server.settings import RequestRefusedError
 
 MAX_PLANS_IN_MEMORY = 4096
 """Plans of tasks from requests that are kept for the next request with the same task."""
@@ -27,12 +27,12 @@ class TaskPlans:
         return self._tasks is not None and self._tasks.get(task_id) is not None
 
     @property
-    def has_file(self) -> bool:
+    def has_tasks_file(self) -> bool:
         """Return whether the server was started with tasks."""
         return self._tasks is not None
 
     def find(self, task_id: str, field: str = "task_id") -> PlannedTask:
-        """Return a task of the file. Raises `Refusal` naming the field for an id that it does not have."""
+        """Return a task of the file. Raises `RequestRefusedError` naming the field for an id that it does not have."""
         if self._tasks is None:
             hint = "send the task itself as `task`, or start the server with --tasks"
         else:
@@ -40,10 +40,11 @@ class TaskPlans:
             if planned_task is not None:
                 return planned_task
             hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
-        raise Refusal(422, f"{field}: there is no task {quote(task_id)}; {hint}")
+        raise RequestRefusedError(422, f"{field}: there is no task {quote(task_id)}; {hint}")
 
     async def plan(self, task: Task) -> PlannedTask:
-        """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `Refusal` if it names a file."""
+        """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `RequestRefusedError` if it names a
+        file."""
         refuse_files(task)
         task = self._jury.config.task_defaults.complete(task)
         key = f"{task.id}\n{task.content_digest}"
@@ -51,7 +52,9 @@ class TaskPlans:
         if planning is None:
             planning = asyncio.ensure_future(self._jury.aprepare(task))
             self._plans[key] = planning
-            planning.add_done_callback(lambda done: self._forget_failed(key, done))
+            planning.add_done_callback(
+                lambda finished_task: self._forget_failed(key, finished_task)
+            )
             while len(self._plans) > MAX_PLANS_IN_MEMORY:
                 self._plans.popitem(last=False)
         else:
@@ -73,4 +76,4 @@ def refuse_files(task: Task) -> None:
         if isinstance(table, Mapping) and "file" in table:
             field = f"task.facts.tables.{name}.file"
             hint = "send its `rows`, or put the task into the server's --tasks"
-            raise Refusal(422, f"{field}: a request may not name a file; {hint}")
+            raise RequestRefusedError(422, f"{field}: a request may not name a file; {hint}")

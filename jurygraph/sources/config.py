@@ -27,7 +27,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Path as FieldPath
+from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import (
     Problem,
     describe_value,
@@ -37,15 +37,17 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import Config
-from jurygraph.schema.config import NamedModel
+from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Flag, Id
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
 from jurygraph.sources.task_tables import locate_table_files
 
 _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
-_MAX_VALUES = 100_000
-_SYNTAX_HINT = "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
+_MAX_YAML_VALUES = 100_000
+_YAML_SYNTAX_HINT = (
+    "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
+)
 
 
 class YamlFault(Exception):
@@ -57,11 +59,13 @@ class YamlFault(Exception):
         super().__init__(message)
 
 
-class _Constructor(SafeConstructor):
+class _YamlConstructor(SafeConstructor):
     """Builds values; dates stay text, as JSON has none."""
 
 
-_Constructor.add_constructor(f"{_YAML_TAG_PREFIX}timestamp", _Constructor.construct_yaml_str)
+_YamlConstructor.add_constructor(
+    f"{_YAML_TAG_PREFIX}timestamp", _YamlConstructor.construct_yaml_str
+)
 
 
 class Document:
@@ -71,7 +75,7 @@ class Document:
         self.value: Any = None
         self._lines: dict[FieldPath, int] = {}
         yaml = YAML(typ="safe", pure=True)
-        yaml.Constructor = _Constructor
+        yaml.Constructor = _YamlConstructor
         yaml.composer.warn_double_anchors = False  # YAML 1.2 allows to reuse an anchor's name
         try:
             root: Node | None = yaml.compose(text)
@@ -89,7 +93,7 @@ class Document:
         # A LookupError: a text that is not of the type that its tag names, such as `!!bool perhaps`.
         except (YAMLError, ValueError, LookupError) as error:
             problem = shorten(str(error).splitlines()[0], 200)
-            raise YamlFault(None, f"is not valid YAML: {problem}; {_SYNTAX_HINT}") from None
+            raise YamlFault(None, f"is not valid YAML: {problem}; {_YAML_SYNTAX_HINT}") from None
         except RecursionError:
             raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
 
@@ -102,18 +106,18 @@ class Document:
     def line_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
         lines = {format_path(path): line for path, line in self._lines.items() if path}
-        holders = []
+        enclosing_keys = []
         for name in lines:
             if key == name or key.startswith((f"{name}.", f"{name}[")):
-                holders.append(name)
-        return lines[max(holders, key=len)] if holders else None
+                enclosing_keys.append(name)
+        return lines[max(enclosing_keys, key=len)] if enclosing_keys else None
 
     def _note_lines(self, node: Node, path: FieldPath) -> None:
         """Note the line of every part of a node, and refuse keys that a JSON object could not have."""
         # Where it has a key, that says where it is: a value may begin a line below.
         self._lines.setdefault(path, _line_number(node))
         # An alias counts wherever it stands: a few lines of them can stand for more values than memory holds.
-        if len(self._lines) > _MAX_VALUES:
+        if len(self._lines) > _MAX_YAML_VALUES:
             raise YamlFault(
                 _line_number(node), "its aliases expand without end; write the values out"
             )
@@ -122,11 +126,11 @@ class Document:
                 self._note_lines(item, (*path, index))
         elif isinstance(node, MappingNode):
             for key, item in node.value:
-                inner = (*path, self._read_key(key, path))
+                inner = (*path, self._read_mapping_key(key, path))
                 self._lines[inner] = _line_number(key)
                 self._note_lines(item, inner)
 
-    def _read_key(self, key: Node, path: FieldPath) -> str:
+    def _read_mapping_key(self, key: Node, path: FieldPath) -> str:
         line = _line_number(key)
         if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
             is_scalar = isinstance(key, ScalarNode)
@@ -154,28 +158,31 @@ def _explain_yaml_error(error: MarkedYAMLError) -> str:
         return f"{problem.replace(_YAML_TAG_PREFIX, '!!')}; write a plain value"
     if "another document" in problem:
         return "a second document begins; a config is one, so take out the `---`"
-    return f"{problem}; {_SYNTAX_HINT}"
+    return f"{problem}; {_YAML_SYNTAX_HINT}"
 
 
-SIGNAL_NAMES = ("vanilla", "rerank", "emb")
-AGENT_COUNTS = (2, 3, 4)
+GLOBAL_SIGNAL_NAMES = ("vanilla", "rerank", "emb")
+PRESET_AGENT_COUNTS = (2, 3, 4)
 PRESETS = (
-    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNAL_NAMES, AGENT_COUNTS)),
+    *(
+        f"macrm-{signal}-{agents}"
+        for signal, agents in product(GLOBAL_SIGNAL_NAMES, PRESET_AGENT_COUNTS)
+    ),
     "macrm-single",
     "macrm-multi-head",
 )
 
 PRESET_KEY = "preset"
-_SIGNAL_MODELS = {"embedder": "emb", "ranker": "rerank"}
+_SIGNAL_BY_MODEL_FIELD = {"embedder": "emb", "ranker": "rerank"}
 """The signal that each field of a `PresetUse` gives a model to."""
 _CONFUSIONS_KEY = "confusions"
 _CALIBRATION_KEY = "calibration"
-_MAX_BYTES = 1 << 20
-_FILE_PARAMS = ("history", "texts")
+_MAX_CONFIG_BYTES = 1 << 20
+_FILE_PARAM_NAMES = ("history", "texts")
 """Params of evaluators that name files."""
 
 
-class PresetUse(NamedModel):
+class PresetUse(ModelWithShorthand):
     """A preset by its name, and who gives its global signal: an embedder for `emb`, a ranker for `rerank`.
 
     `fusion` adds F of MACRM's Eq. 4, three gates, to a preset of several agents; without it F is the identity.
@@ -199,17 +206,17 @@ def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]
         if key in ("reward", "components") and isinstance(value, Mapping):
             value = {**config.get(key, {}), **value}
         elif key in ("evaluators", "derivers") and isinstance(value, list | tuple):
-            names = [_identity(entry) for entry in value]
+            names = [_evaluator_identity(entry) for entry in value]
             entries = list(value)  # the config's own first: an error names its index there
             for entry in config.get(key, []):
-                if _identity(entry) not in names:
+                if _evaluator_identity(entry) not in names:
                     entries.append(entry)
             value = entries
         config[key] = value
     return config
 
 
-def _identity(entry: Any) -> tuple[Any, Any]:
+def _evaluator_identity(entry: Any) -> tuple[Any, Any]:
     """Return the name of a used evaluator and its variants; two entries are the same if both are equal."""
     use = entry if isinstance(entry, Mapping) else {"use": entry}
     name = use.get("name", use.get("use"))
@@ -217,12 +224,12 @@ def _identity(entry: Any) -> tuple[Any, Any]:
 
 
 def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
-    parts = _preset_parts()
+    parts = _load_preset_parts()
     if use.name in parts:
         return dict(parts[use.name])
     _, signal, agents = use.name.split("-")
-    assessor = "assessor-without-model" if model == "none" else "assessor"
-    names = ["rules", "optimizer", assessor, "synthesizer"][: int(agents)]
+    assessor_name = "assessor-without-model" if model == "none" else "assessor"
+    names = ["rules", "optimizer", assessor_name, "synthesizer"][: int(agents)]
     if signal in parts:
         names.append(signal)
     config: dict[str, Any] = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
@@ -233,16 +240,18 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
             else:
                 config[key].extend(value)
     evaluators = config["evaluators"]
-    for field in _SIGNAL_MODELS:
-        signal_model = getattr(use, field)
-        if signal_model is not None:  # a new entry: that of the preset is cached
-            evaluators[-1] = {**evaluators[-1], "params": {field: signal_model}}
+    for field in _SIGNAL_BY_MODEL_FIELD:
+        signal_model_name = getattr(use, field)
+        if signal_model_name is not None:  # a new entry: that of the preset is cached
+            evaluators[-1] = {**evaluators[-1], "params": {field: signal_model_name}}
     if use.fusion:
-        config["gates"] = [_with_signal(gate, signal, parts) for gate in parts["fusion"]["gates"]]
+        config["gates"] = [
+            _gate_with_signal(gate, signal, parts) for gate in parts["fusion"]["gates"]
+        ]
     return config
 
 
-def _with_signal(
+def _gate_with_signal(
     gate: Mapping[str, Any], signal: str, parts: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return a gate in which the global signal counts as auxiliary, too."""
@@ -252,7 +261,7 @@ def _with_signal(
 
 
 @cache
-def _preset_parts() -> dict[str, dict[str, Any]]:
+def _load_preset_parts() -> dict[str, dict[str, Any]]:
     file = files("jurygraph.sources").joinpath("presets.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
@@ -277,7 +286,7 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
         raise _config_error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
-    result = _validate(document.value, model, folder)
+    result = _validate_config(document.value, model, folder)
     if isinstance(result, Config):
         if settings:
             result = apply_settings(result, settings, folder)
@@ -292,7 +301,7 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        names = [name for name in _FILE_PARAMS if name in use.params]
+        names = [name for name in _FILE_PARAM_NAMES if name in use.params]
         if names:
             params = dict(use.params)
             for name in names:
@@ -337,9 +346,9 @@ def _absolute_path(folder: Path, name: Any) -> Any:
     return str(path) if path.is_file() else name
 
 
-def parse_config(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
+def parse_config_mapping(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
     """Validate the config in a mapping, with files relative to a folder. Raises `ConfigError` with the key."""
-    result = _validate(mapping, folder=folder)
+    result = _validate_config(mapping, folder=folder)
     if isinstance(result, Config):
         return _load_confusions(result, folder)
     raise _config_error("config", result)
@@ -355,11 +364,11 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
         key, equals_sign, text = setting.partition("=")
         if not equals_sign or not key:
             raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
-        content = _with_setting(content, key, key.split("."), _parse_value(key, text))
-    return parse_config(content, folder)
+        content = _with_changed_value(content, key, key.split("."), _parse_yaml_value(key, text))
+    return parse_config_mapping(content, folder)
 
 
-def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> Any:
+def _with_changed_value(content: Any, key: str, steps: Sequence[str], value: Any) -> Any:
     """Return a part of a config, with a value that lies some steps below; `key` is that of the whole config."""
     if not steps:
         return value
@@ -375,16 +384,16 @@ def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> A
         )
     if isinstance(content, list):  # of evaluators, which are counted from 0
         entries = {str(index): entry for index, entry in enumerate(content)}
-        return list(_with_setting(entries, key, steps, value).values())
+        return list(_with_changed_value(entries, key, steps, value).values())
     step, *rest = steps
     if not step:
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     if not isinstance(content, dict):
         raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; set it as a whole")
-    return {**content, step: _with_setting(content.get(step, {}), key, rest, value)}
+    return {**content, step: _with_changed_value(content.get(step, {}), key, rest, value)}
 
 
-def _parse_value(key: str, text: str) -> Any:
+def _parse_yaml_value(key: str, text: str) -> Any:
     try:
         return Document(text).value
     except YamlFault:
@@ -424,7 +433,7 @@ def line_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
+def _validate_config(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
     if not isinstance(value, Mapping):
         hint = "write lines such as `evaluators: [maths.accuracy]`"
         return Problem((), f"is {describe_value(value)}", hint)
@@ -432,7 +441,7 @@ def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | 
     if version != 1 or isinstance(version, bool):
         hint = "this jurygraph reads configs of version 1"
         return Problem(("version",), f"is {describe_value(version)}", hint)
-    expanded_config = _with_preset(value if model is None else {**value, "model": model})
+    expanded_config = _with_expanded_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
     if isinstance(file := expanded_config.get(_CALIBRATION_KEY), str):
@@ -440,7 +449,7 @@ def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | 
     return validate(Config, expanded_config)
 
 
-def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
+def _with_expanded_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
     settings = {key: setting for key, setting in value.items() if key != PRESET_KEY}
     if PRESET_KEY not in value:
         return settings
@@ -450,17 +459,17 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
     if use.name not in PRESETS:
         hint = did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
         return Problem((PRESET_KEY,), f"is {describe_value(use.name)}, which is not a preset", hint)
-    for field, signal in _SIGNAL_MODELS.items():
+    for field, signal in _SIGNAL_BY_MODEL_FIELD.items():
         if getattr(use, field) is not None and f"-{signal}-" not in use.name:
             hint = "leave it out, or name a preset of that signal"
             return Problem((PRESET_KEY, field), f"is of no use to {use.name}", hint)
-    if use.fusion and use.name in _preset_parts():
+    if use.fusion and use.name in _load_preset_parts():
         hint = "leave it out, or name a preset of several agents"
         return Problem((PRESET_KEY, "fusion"), f"is of no use to {use.name}", hint)
     return expand_preset(use, settings)
 
 
-def config_schema() -> dict[str, Any]:
+def config_file_schema() -> dict[str, Any]:
     """Return the JSON Schema of a config file, which may name a preset; `evaluators` may then be left out."""
     schema = Config.model_json_schema()
     preset = PresetUse.model_json_schema()
@@ -481,6 +490,6 @@ def _config_error(location: str, problem: Problem) -> ConfigError:
 def _read_text(path: Path) -> str:
     try:
         with closing(TextFile(path)) as file:
-            return file.read_whole(_MAX_BYTES, "name the config file")
+            return file.read_whole(_MAX_CONFIG_BYTES, "name the config file")
     except InputError as error:
         raise ConfigError(str(error)) from None

@@ -23,7 +23,7 @@ from typing import IO, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Path as FieldPath
+from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import (
     Problem,
     describe_validation_error,
@@ -33,7 +33,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import decode_strictly, iter_parts
+from jurygraph.schema.frozen_model import decode_json_strictly, iter_json_parts
 
 MAX_LINE_BYTES = 64 << 20
 """Most bytes of one line."""
@@ -43,7 +43,7 @@ UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _CHUNK_BYTES = 1 << 20
 # ENOENT: no folder for temporary files is usable.
-_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
+_DISK_FULL_ERROR_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def require_temporary_space() -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
-        if isinstance(error, OSError) and error.errno not in _DISK_FULL_ERRORS:
+        if isinstance(error, OSError) and error.errno not in _DISK_FULL_ERROR_CODES:
             raise
         problem = f"there is no space for temporary files ({error})"
         raise InputError(
@@ -133,9 +133,9 @@ class TextFile:
         self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
         self._file = _open(path)
         with close_on_error(self.close):
-            self._state = file_state(self._file)
+            self._state = file_change_stamp(self._file)
             digest = hashlib.sha256()
-            for chunk in _chunks(self._file):
+            for chunk in _read_chunks(self._file):
                 digest.update(chunk)
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP_SIGNATURE), 0) == GZIP_SIGNATURE:
@@ -169,7 +169,7 @@ class TextFile:
                 if number == 1 and content.startswith(UTF8_BYTE_ORDER_MARK)
                 else 0
             )
-            text = self._decode(content[mark:], number)
+            text = self._decode_lines(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
         self.refuse_if_changed()
@@ -190,11 +190,11 @@ class TextFile:
         content = self._file.read(max_bytes + 1)
         if len(content) > max_bytes:
             raise InputError(f"{self.name}: is larger than {max_bytes >> 20} MB; {remedy}")
-        return self._decode(content.removeprefix(UTF8_BYTE_ORDER_MARK), 1)
+        return self._decode_lines(content.removeprefix(UTF8_BYTE_ORDER_MARK), 1)
 
     def refuse_if_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
-        if file_state(self._file) != self._state:
+        if file_change_stamp(self._file) != self._state:
             raise InputError(
                 f"{self.name}: changed while it was read; leave it as it is and score again"
             )
@@ -204,13 +204,13 @@ class TextFile:
         with self._file as compressed_file, gzip.GzipFile(fileobj=compressed_file) as content:
             compressed_file.seek(0)
             try:
-                self._file = _spool(_chunks(content))
+                self._file = _write_temporary_file(_read_chunks(content))
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 problem = f"the gzip file is cut short or damaged ({error})"
                 raise InputError(f"{self.name}: {problem}; copy it again") from None
-        self._state = file_state(self._file)
+        self._state = file_change_stamp(self._file)
 
-    def _decode(self, content: bytes, number: int) -> str:
+    def _decode_lines(self, content: bytes, number: int) -> str:
         """Return the text of lines, of which the first has this number."""
         if number == 1:
             self._refuse_foreign_file(content)
@@ -233,18 +233,18 @@ def _open(path: str | Path) -> IO[bytes]:
     if str(path) == "-" and sys.stdin is None:
         raise InputError("standard input is closed; name a file, or pipe the tasks in")
     if str(path) == "-":
-        return _spool(_chunks(sys.stdin.buffer))
-    with refuse_unreadable(path):
+        return _write_temporary_file(_read_chunks(sys.stdin.buffer))
+    with refuse_unreadable_file(path):
         mode = Path(path).stat().st_mode
         file = Path(path).open("rb", buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
     if stat.S_ISREG(mode):
         return file
     with file:
-        return _spool(_chunks(file))
+        return _write_temporary_file(_read_chunks(file))
 
 
 @contextmanager
-def refuse_unreadable(path: str | Path) -> Iterator[None]:
+def refuse_unreadable_file(path: str | Path) -> Iterator[None]:
     """Raise `InputError` that says why a file cannot be opened or read."""
     try:
         yield
@@ -262,7 +262,7 @@ def refuse_unreadable(path: str | Path) -> Iterator[None]:
         ) from None
 
 
-def name_folders(name: str, owners: str) -> str:
+def searched_folders_text(name: str, owners: str) -> str:
     """Return the end of a message that says where a file was looked for; empty for an absolute name, or if it exists.
 
     `owners` are the files, such as TASKS, in whose folder it is looked for first.
@@ -278,43 +278,43 @@ def _missing_file_hint(path: Path) -> str:
     with suppress(OSError):
         for entry in path.parent.iterdir():
             if entry.is_file():
-                names.setdefault(_stem(entry.name), []).append(entry.name)
+                names.setdefault(_file_stem(entry.name), []).append(entry.name)
     similar_names: list[str] = []
-    for stem in get_close_matches(_stem(path.name), names, cutoff=0.5):
+    for stem in get_close_matches(_file_stem(path.name), names, cutoff=0.5):
         similar_names += names[stem]
     return did_you_mean(path.name, similar_names) or "name one that is there"
 
 
-def _stem(name: str) -> str:
+def _file_stem(name: str) -> str:
     return name.partition(".")[0].casefold()
 
 
-def _chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:
+def _read_chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK_BYTES):
         yield chunk
 
 
 @require_temporary_space()
-def _spool(chunks: Iterable[bytes]) -> IO[bytes]:
+def _write_temporary_file(chunks: Iterable[bytes]) -> IO[bytes]:
     """Write a temporary file without a name: it is deleted when it is closed, however the process ends."""
-    spool = tempfile.TemporaryFile(buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
+    temporary_file = tempfile.TemporaryFile(buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
     try:
-        spool.writelines(chunks)
-        spool.seek(0)
+        temporary_file.writelines(chunks)
+        temporary_file.seek(0)
     except BaseException:
         with suppress(OSError):  # closing flushes the rest, for which there may be no space
-            spool.close()
+            temporary_file.close()
         raise
-    return spool
+    return temporary_file
 
 
-def file_state(file: IO[bytes]) -> tuple[int, int]:
+def file_change_stamp(file: IO[bytes]) -> tuple[int, int]:
     """Return values that change when a file is written: its size in bytes, and its modification time in nanoseconds."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
 
 
-def path_state(path: Path | None) -> tuple[int, ...] | None:
+def path_change_stamp(path: Path | None) -> tuple[int, ...] | None:
     """Return values that change when a file is written or replaced; None if there is no file."""
     if path is None:
         return None
@@ -327,17 +327,17 @@ def path_state(path: Path | None) -> tuple[int, ...] | None:
 
 N = TypeVar("N", bound=FrozenModel)
 
-_MAX_DEPTH = 100
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_JSON_DEPTH = 100
+_LONE_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N]]:
     """Yield every line of the file as a model. Raises `InputError` with file, line and field."""
     for line in file.lines():
-        yield line, read_line(file, line, model)
+        yield line, read_file_line(file, line, model)
 
 
-def read_line(file: TextFile, line: TextLine, model: type[N]) -> N:
+def read_file_line(file: TextFile, line: TextLine, model: type[N]) -> N:
     """Return a line of the file as a model. Raises `InputError` with file, line and field."""
     entry = parse_line(line.text, model)
     if isinstance(entry, Problem):
@@ -362,7 +362,7 @@ def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
     return entry
 
 
-def validate_at(location: str, model: type[N], content: Any) -> N:
+def validate_content(location: str, model: type[N], content: Any) -> N:
     """Return the content at a location as a model. Raises `InputError` with location and field."""
     entry = validate(model, content)
     if isinstance(entry, Problem):
@@ -444,16 +444,16 @@ class TaskKeyedFile(Generic[N]):
         return len(self._lines)
 
     def __iter__(self) -> Iterator[N]:
-        return (self._reread(span) for _, span in self._lines.values())
+        return (self._reread_line(span) for _, span in self._lines.values())
 
-    def _reread(self, span: ByteRange) -> N:
+    def _reread_line(self, span: ByteRange) -> N:
         return reread_line(self._file, span, self._model)
 
     def get(self, task_id: str) -> N | None:
         if task_id not in self._lines:
             return None
         _, span = self._lines[task_id]
-        return self._reread(span)
+        return self._reread_line(span)
 
     def close(self) -> None:
         self._file.close()
@@ -467,7 +467,7 @@ class TaskKeyedFile(Generic[N]):
 
 def parse_line(text: str, model: type[N]) -> N | Problem:
     """Return a line as a model, or the error in it."""
-    value = _parse_value(text)
+    value = _parse_json_value(text)
     if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
@@ -485,29 +485,32 @@ def parse_line(text: str, model: type[N]) -> N | Problem:
 
 def _path_of_lone_surrogate(value: Any) -> FieldPath:
     """Return the path of the first text with half of a surrogate pair."""
-    for path, part in iter_parts(value):
-        if isinstance(part, str) and _LONE_SURROGATE.search(part):
+    for path, part in iter_json_parts(value):
+        if isinstance(part, str) and _LONE_SURROGATE_PATTERN.search(part):
             return path
     return ()
 
 
-def _parse_value(text: str) -> Any:
+def _parse_json_value(text: str) -> Any:
     try:
-        value = decode_strictly(text)
-        if text.count("{") + text.count("[") > _MAX_DEPTH and count_levels(value) > _MAX_DEPTH:
+        value = decode_json_strictly(text)
+        if (
+            text.count("{") + text.count("[") > _MAX_JSON_DEPTH
+            and count_nesting_levels(value) > _MAX_JSON_DEPTH
+        ):
             raise RecursionError
         return value
     except json.JSONDecodeError as error:
-        return _describe_invalid(error)
+        return _describe_invalid_json(error)
     except RecursionError:
-        return Problem((), "is nested too deeply", f"keep it within {_MAX_DEPTH} levels")
+        return Problem((), "is nested too deeply", f"keep it within {_MAX_JSON_DEPTH} levels")
 
 
-def _describe_invalid(error: json.JSONDecodeError) -> Problem:
+def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:
     read, rest = error.doc[: error.pos].rstrip(), error.doc[error.pos :].strip()
-    follows_comma = read.endswith(",") and rest[:1] in ("}", "]")
+    has_trailing_comma = read.endswith(",") and rest[:1] in ("}", "]")
     if (
-        follows_comma
+        has_trailing_comma
         or "trailing comma" in error.msg
         or (error.msg == "Extra data" and rest == ",")
     ):
@@ -524,8 +527,8 @@ def _describe_invalid(error: json.JSONDecodeError) -> Problem:
     )
 
 
-def count_levels(value: Any) -> int:
+def count_nesting_levels(value: Any) -> int:
     """Return how many lists and objects are inside each other in a JSON value. May raise RecursionError."""
     if isinstance(value, dict):
-        return 1 + max(map(count_levels, value.values()), default=0)
-    return 1 + max(map(count_levels, value), default=0) if isinstance(value, list) else 0
+        return 1 + max(map(count_nesting_levels, value.values()), default=0)
+    return 1 + max(map(count_nesting_levels, value), default=0) if isinstance(value, list) else 0

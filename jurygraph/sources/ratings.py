@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import (
-    DECIMAL_COMMA,
+    DECIMAL_COMMA_PATTERN,
     MAX_INT_BITS,
     Problem,
     describe_decimal_comma,
@@ -41,7 +41,7 @@ from jurygraph.schema.rating import (
     Rating,
     Vote,
 )
-from jurygraph.sources.files import TextFile, raise_field_error, validate_at
+from jurygraph.sources.files import TextFile, raise_field_error, validate_content
 from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
 
 _LOGGER = logging.getLogger(__name__)
@@ -61,36 +61,39 @@ _COLUMN_ALIASES = {
 }
 """Alternative names of columns in a file."""
 
-_COLUMNS = {*Rating.model_fields, *Vote.model_fields}
+_RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
-_TEXT_FIELDS = set(
+_TEXT_FIELD_NAMES = set(
     "item agent reviewer annotator dimension domain group id other question split".split()
 )
-_YES_OR_NO_WORDS: Mapping[str, bool | None] = {
+_DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
     **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
 """How people write a decision in a cell, and that they made none."""
-NO_LABEL = "an empty cell, or n/a, NA, unsure, ? or -"
-_WIDE_HINT = "if each person has a column, make a label of each cell by `jurygraph import wide`"
-TARGET_HINT = "write true or false, yes or no, or a number"
-NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
+_WIDE_TABLE_HINT = (
+    "if each person has a column, make a label of each cell by `jurygraph import wide`"
+)
+TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
+NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class FileRows(Generic[N]):
     """The rows of a file, in order, each with its place: "line 7", or "row 7" if there are no lines.
 
-    `columns` maps fields to the columns they are read from. `unread` are the columns that are not used, each with a
-    hint to the name that may have been meant. `empty` is the number of rows that were left out, for lack of a value.
+    `columns` maps fields to the columns they are read from. `unread_columns` are the columns that are not used, each
+    with a hint to the name that may have been meant. `empty` is the number of rows that were left out, for lack of a
+    value.
     """
 
     path: str
     rows: tuple[tuple[str, N], ...]
     columns: Mapping[str, str] = field(default_factory=dict)
-    unread: Mapping[str, str | None] = field(default_factory=dict)
+    unread_columns: Mapping[str, str | None] = field(default_factory=dict)
     empty: int = 0
 
     @property
@@ -98,11 +101,11 @@ class FileRows(Generic[N]):
         return Path(self.path).name
 
 
-Ratings = FileRows[Rating]
+RatingsFile = FileRows[Rating]
 VotesFile = FileRows[Vote]
 
 
-class PlacedLabel(NamedTuple):
+class LabelWithPlace(NamedTuple):
     """An item's label, and its place: "gold.csv, line 7". `columns` maps fields to the columns they are read from."""
 
     location: str
@@ -125,7 +128,7 @@ class _ItemPair(RatedItem):
 
 def read_ratings(
     path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
-) -> Ratings:
+) -> RatingsFile:
     """Read the ratings of a RATINGS file.
 
     `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns; the error about a missing one names
@@ -133,7 +136,7 @@ def read_ratings(
     is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return read_models(Path(path), Rating, columns, options)
+    return read_validated_rows(Path(path), Rating, columns, options)
 
 
 def read_votes(
@@ -148,28 +151,28 @@ def read_votes(
     one of the `classes`: `empty` counts these. In CSV, labels are numbers if all others are numerals, else words.
     Raises as `read_ratings` does.
     """
-    file = read_models(Path(path), Vote, columns, options)
-    folded_classes = {name.casefold() for name in classes}
+    file = read_validated_rows(Path(path), Vote, columns, options)
+    casefolded_classes = {name.casefold() for name in classes}
     rows = []
-    empty_count = 0
+    empty_label_count = 0
     for position, vote in file.rows:
-        if str(vote.label).casefold() not in folded_classes and is_no_label(vote.label):
+        if str(vote.label).casefold() not in casefolded_classes and is_no_label(vote.label):
             vote = vote.model_copy(update={"label": None})
-            empty_count += 1
+            empty_label_count += 1
         rows.append((position, vote))
-    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty_count))
+    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty_label_count))
 
 
 def is_no_label(label: Label | None) -> bool:
     """Return whether a label is a word for none, such as n/a or ?."""
-    return isinstance(label, str) and _YES_OR_NO_WORDS.get(label.strip().casefold(), False) is None
+    return isinstance(label, str) and _DECISION_BY_WORD.get(label.strip().casefold(), False) is None
 
 
 def read_rated_texts(
     path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(read_models(Path(path), RatedText, columns, options))
+    return _with_numeric_labels(read_validated_rows(Path(path), RatedText, columns, options))
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
@@ -178,8 +181,10 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     Raises `InputError` for a decimal comma or an infinite number among them: it would make words of all.
     """
     labels = [str(vote.label) for _, vote in file.rows if vote.label is not None]
-    are_numbers = all(NUMERAL.fullmatch(text) or DECIMAL_COMMA.fullmatch(text) for text in labels)
-    if not is_csv(Path(file.path)) or not are_numbers:
+    are_numeric_labels = all(
+        NUMERAL_PATTERN.fullmatch(text) or DECIMAL_COMMA_PATTERN.fullmatch(text) for text in labels
+    )
+    if not is_csv(Path(file.path)) or not are_numeric_labels:
         return file
     rows = []
     for position, vote in file.rows:
@@ -193,7 +198,7 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
 
 
 def _parse_label(location: str, column: str, text: str) -> float:
-    if DECIMAL_COMMA.fullmatch(text):
+    if DECIMAL_COMMA_PATTERN.fullmatch(text):
         raise_field_error(location, describe_decimal_comma((column,), text))
     if not math.isfinite(float(text)):
         raise_field_error(
@@ -202,17 +207,17 @@ def _parse_label(location: str, column: str, text: str) -> float:
     return float(text)
 
 
-def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
+def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, LabelWithPlace]:
     """Read the gold labels of items, by key. Rows without a label are left out.
 
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
-    file = read_models(Path(path), LabelledItem, columns)
+    file = read_validated_rows(Path(path), LabelledItem, columns)
     labelled_rows = [(position, row) for position, row in file.rows if row.label is not None]
-    values = _one_value_each(replace(file, rows=tuple(labelled_rows)), "label")
+    values = _one_value_by_item(replace(file, rows=tuple(labelled_rows)), "label")
     gold = {}
     for key, (label, position) in values.items():
-        gold[key] = PlacedLabel(f"{path}, {position}", file.columns, label)
+        gold[key] = LabelWithPlace(f"{path}, {position}", file.columns, label)
     return gold
 
 
@@ -226,7 +231,7 @@ def read_judged_labels(
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
-    file = read_models(Path(path), _LabelRow, columns, options)
+    file = read_validated_rows(Path(path), _LabelRow, columns, options)
     labelled_rows: list[tuple[str, JudgedLabel]] = []
     first_positions: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
@@ -240,14 +245,16 @@ def read_judged_labels(
             hint = f"keep one, or {_reviewer_hint(file, options)}"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    empty_count = len(file.rows) - len(labelled_rows)
+    empty_label_count = len(file.rows) - len(labelled_rows)
     if not labelled_rows:
         column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    return FileRows(file.path, tuple(labelled_rows), file.columns, file.unread, empty_count)
+    return FileRows(
+        file.path, tuple(labelled_rows), file.columns, file.unread_columns, empty_label_count
+    )
 
 
-_REVIEWER_COLUMNS = ("rater", "annotator", "labeler", "labeller", "worker", "user", "person")
+_REVIEWER_COLUMN_ALIASES = ("rater", "annotator", "labeler", "labeller", "worker", "user", "person")
 
 
 def _reviewer_hint(file: FileRows[_LabelRow], options: Mapping[str, str]) -> str:
@@ -256,8 +263,10 @@ def _reviewer_hint(file: FileRows[_LabelRow], options: Mapping[str, str]) -> str
     if option is None or "reviewer" in file.columns:
         return "name who gave each in `reviewer`"
     hint = f"name the column of who gave each with {option}"
-    guess = next((name for name in file.unread if name.casefold() in _REVIEWER_COLUMNS), None)
-    return hint if guess is None else f"{hint}: did you mean {quote(guess)}?"
+    guessed_column = next(
+        (name for name in file.unread_columns if name.casefold() in _REVIEWER_COLUMN_ALIASES), None
+    )
+    return hint if guessed_column is None else f"{hint}: did you mean {quote(guessed_column)}?"
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
@@ -265,8 +274,8 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
 
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
-    file = read_models(Path(path), _ItemText, columns)
-    return {key: text for key, (text, _) in _one_value_each(file, "text").items()}
+    file = read_validated_rows(Path(path), _ItemText, columns)
+    return {key: text for key, (text, _) in _one_value_by_item(file, "text").items()}
 
 
 def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
@@ -274,27 +283,27 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
 
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
-    file = read_models(Path(path), _ItemPair, {})
-    seconds = _one_value_each(file, "second")
-    firsts = _one_value_each(file, "first")
+    file = read_validated_rows(Path(path), _ItemPair, {})
+    seconds = _one_value_by_item(file, "second")
+    firsts = _one_value_by_item(file, "first")
     return {key: (first, seconds[key][0]) for key, (first, _) in firsts.items()}
 
 
-def _one_value_each(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
+def _one_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
     """Return the value of each item and its place. Raises `InputError` for an item with two."""
     found: dict[str, tuple[Any, str]] = {}
     for position, row in file.rows:
         value = getattr(row, name)
-        first_value, first_position = found.setdefault(row.key, (value, position))
+        first_value, earlier_position = found.setdefault(row.key, (value, position))
         if value != first_value:
             column = file.columns[name]
-            problem = f"is not the {name} that item {quote(row.key)} has in {first_position}"
+            problem = f"is not the {name} that item {quote(row.key)} has in {earlier_position}"
             hint = f"give each item one {name}"
             raise_field_error(f"{file.path}, {position}", Problem((column,), problem, hint))
     return found
 
 
-def read_models(
+def read_validated_rows(
     path: Path,
     model: type[N],
     columns: Mapping[str, str] = {},
@@ -305,30 +314,37 @@ def read_models(
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
     columns = _columns_by_field(model, columns)
-    csv = is_csv(path)
+    is_csv_file = is_csv(path)
     rows_with_position = list(read_rows(path))
     if not rows_with_position:
         required_text = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {required_text}")
-    present = list(dict.fromkeys(chain.from_iterable(values for _, values in rows_with_position)))
-    header = f"{path}, line 1" if csv else str(path)
-    column_of = _match_columns(header, model, columns, present, options)
+    present_columns = list(
+        dict.fromkeys(chain.from_iterable(values for _, values in rows_with_position))
+    )
+    header = f"{path}, line 1" if is_csv_file else str(path)
+    column_by_field = _match_columns(header, model, columns, present_columns, options)
     rows = []
     incomplete_rows = []
     for position, values in rows_with_position:
-        rows.append((position, _to_model(f"{path}, {position}", model, values, column_of, csv)))
-        if csv and None in map(values.get, column_of.values()):
+        rows.append(
+            (
+                position,
+                _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file),
+            )
+        )
+        if is_csv_file and None in map(values.get, column_by_field.values()):
             incomplete_rows.append(position)
     if incomplete_rows:
         message = "%s: ends before a cell that is read, as an empty one: %s"
         _LOGGER.warning(message, path, join_names(incomplete_rows))
-    missing = [name for name in model.model_fields if name not in column_of]
+    missing = [name for name in model.model_fields if name not in column_by_field]
     unread_columns: dict[str, str | None] = {}
-    for column in sorted(set(present) - set(column_of.values())):
+    for column in sorted(set(present_columns) - set(column_by_field.values())):
         unread_columns[column] = None
-        if column not in _COLUMNS:  # columns that nobody wants are many
-            unread_columns[column] = did_you_mean(column.casefold(), missing, likeness=0.6)
-    return FileRows(str(path), tuple(rows), column_of, unread_columns)
+        if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
+            unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
+    return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
 
 
 def columns_by_file(
@@ -344,9 +360,13 @@ def columns_by_file(
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            is_elsewhere = any(column in header for header in headers.values())
-            usual_names = {name, _COLUMN_ALIASES.get(name, name)}
-            if is_elsewhere and column not in headers[path] and usual_names & headers[path]:
+            is_in_other_file = any(column in header for header in headers.values())
+            field_name_and_alias = {name, _COLUMN_ALIASES.get(name, name)}
+            if (
+                is_in_other_file
+                and column not in headers[path]
+                and field_name_and_alias & headers[path]
+            ):
                 del file_columns[name]
         yield path, file_columns
 
@@ -357,8 +377,8 @@ def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> d
     columns_by_field = {}
     for name, column in columns.items():
         alias = _COLUMN_ALIASES.get(name, "")
-        is_alias = alias in fields and alias not in columns
-        columns_by_field[alias if is_alias else name] = column
+        uses_alias = alias in fields and alias not in columns
+        columns_by_field[alias if uses_alias else name] = column
     for name in columns_by_field:
         if name not in fields:
             hint = did_you_mean(name, fields) or f"known here: {', '.join(fields)}"
@@ -374,17 +394,17 @@ def _match_columns(
     location: str,
     model: type[FrozenModel],
     columns: Mapping[str, str],
-    present: Sequence[str],
+    present_columns: Sequence[str],
     options: Mapping[str, str],
 ) -> Mapping[str, str]:
-    """Return the column of each field of which a file with the columns `present` has one."""
-    column_of = {}
+    """Return the column of each field of which a file with the columns `present_columns` has one."""
+    column_by_field = {}
     for name in model.model_fields:
         # A row of a model with both fields says two things by the two names.
         alias = _COLUMN_ALIASES.get(name)
         other = None if alias in model.model_fields else alias
         candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
-        matches = [column for column in candidates if column in present]
+        matches = [column for column in candidates if column in present_columns]
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             problem = (
@@ -392,25 +412,29 @@ def _match_columns(
             )
             raise InputError(f"{location}: {problem}")
         if matches:
-            column_of[name] = matches[0]
+            column_by_field[name] = matches[0]
         elif name in columns or name in _required_fields(model):
-            raise _missing_column(location, candidates, present, options.get(name))
-    return column_of
+            raise _rating_column_error(location, candidates, present_columns, options.get(name))
+    return column_by_field
 
 
-def _missing_column(
-    location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
+def _rating_column_error(
+    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None = None
 ) -> InputError:
     """Return the error that a column is missing, perhaps as each person has one."""
-    if "responses" in present:
+    if "responses" in present_columns:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
-    error = missing_column_error(location, columns, present, option)
-    is_annotated = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
-    return InputError(f"{error}; or {_WIDE_HINT}") if is_annotated and option is not None else error
+    error = missing_column_error(location, columns, present_columns, option)
+    has_rating_column = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
+    return (
+        InputError(f"{error}; or {_WIDE_TABLE_HINT}")
+        if has_rating_column and option is not None
+        else error
+    )
 
 
-def _to_model(
-    location: str, model: type[N], values: TableRow, columns: Mapping[str, str], csv: bool
+def _row_to_model(
+    location: str, model: type[N], values: TableRow, columns: Mapping[str, str], is_csv_file: bool
 ) -> N:
     fields: dict[str, Any] = {}
     for name, column in columns.items():
@@ -419,8 +443,8 @@ def _to_model(
         if column in values or is_required:
             # In CSV, a cell that is missing at the end of a line is empty.
             value = values.get(column)
-            value = _normalize_cell(name, "" if csv and value is None else value)
-            if csv and isinstance(value, str):
+            value = _normalize_cell(name, "" if is_csv_file and value is None else value)
+            if is_csv_file and isinstance(value, str):
                 value = _parse_cell(name, value, getattr(model, "json_columns", ()))
             if value != "" or is_required:
                 fields[name] = value
@@ -429,29 +453,29 @@ def _to_model(
         field_name, *inner = entry.path
         value = fields.get(str(field_name))
         if field_name == "target" and isinstance(value, str):
-            entry = _describe_target(entry, value)
+            entry = _describe_invalid_target(entry, value)
         elif value == "":
             entry = replace(entry, remedy=f"{entry.remedy}, or name another column")
             if field_name == "annotator":
-                entry = replace(entry, remedy=f"{entry.remedy}; or {_WIDE_HINT}")
-        if csv and entry.remedy is not None:  # in which nothing has quotes
+                entry = replace(entry, remedy=f"{entry.remedy}; or {_WIDE_TABLE_HINT}")
+        if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
 
 
-def _describe_target(problem: Problem, text: str) -> Problem:
-    if DECIMAL_COMMA.fullmatch(text):
+def _describe_invalid_target(problem: Problem, text: str) -> Problem:
+    if DECIMAL_COMMA_PATTERN.fullmatch(text):
         return describe_decimal_comma(problem.path, text)
-    return replace(problem, remedy=f"{TARGET_HINT}; leave it empty where there is none")
+    return replace(problem, remedy=f"{TARGET_VALUE_HINT}; leave it empty where there is none")
 
 
 def _parse_cell(name: str, text: str, json_columns: Collection[str]) -> Any:
     """Return the number or the JSON in a cell of a CSV file, or its text without the escaping of exported tables."""
     value: Any = text
     if name in ("score", "target"):
-        value = parse_target(text)
+        value = parse_target_cell(text)
     elif name in json_columns:
         value = _parse_json(text)
     return unescape_formulas(value) if isinstance(value, str) else value
@@ -463,8 +487,8 @@ def _normalize_cell(name: str, value: Any) -> Any:
         return value.strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
-        return _YES_OR_NO_WORDS.get(word, value)
-    if name not in _TEXT_FIELDS:
+        return _DECISION_BY_WORD.get(word, value)
+    if name not in _TEXT_FIELD_NAMES:
         return value
     is_number = isinstance(value, int) and not isinstance(value, bool)
     if is_number and value.bit_length() <= MAX_INT_BITS:
@@ -472,12 +496,12 @@ def _normalize_cell(name: str, value: Any) -> Any:
     return "" if isinstance(value, str) and not value.strip() else value
 
 
-def parse_target(text: str) -> float | bool | str | None:
+def parse_target_cell(text: str) -> float | bool | str | None:
     """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
     word = text.strip().casefold()
-    if word in _YES_OR_NO_WORDS:
-        return _YES_OR_NO_WORDS[word]
-    return float(word) if NUMERAL.fullmatch(word) else text
+    if word in _DECISION_BY_WORD:
+        return _DECISION_BY_WORD[word]
+    return float(word) if NUMERAL_PATTERN.fullmatch(word) else text
 
 
 def _parse_json(text: str) -> Any:
@@ -488,17 +512,17 @@ def _parse_json(text: str) -> Any:
         return text
 
 
-QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
+CHARACTERS_TO_QUOTE = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
-_LINE_BREAKS = f"[{QUOTED_CHARACTERS}]"
+_LINE_BREAK_PATTERN = f"[{CHARACTERS_TO_QUOTE}]"
 _FORMULA_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
 _BLANKS_PATTERN = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # passed over by spreadsheets
-_FORMULA = re.compile(
-    rf"^{_BLANKS_PATTERN}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS_PATTERN}'*(?=[{_FORMULA_SIGNS}])"
+_FORMULA_START_PATTERN = re.compile(
+    rf"^{_BLANKS_PATTERN}'*(?={_LINE_BREAK_PATTERN})|(?:^|{_LINE_BREAK_PATTERN}){_BLANKS_PATTERN}'*(?=[{_FORMULA_SIGNS}])"
 )
-_NEUTRALISED_FORMULA = re.compile(
-    rf"((?:^|{_LINE_BREAKS}){_BLANKS_PATTERN}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS_PATTERN}'*)'(?={_LINE_BREAKS})"
+_NEUTRALISED_FORMULA_PATTERN = re.compile(
+    rf"((?:^|{_LINE_BREAK_PATTERN}){_BLANKS_PATTERN}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS_PATTERN}'*)'(?={_LINE_BREAK_PATTERN})"
 )
 
 
@@ -507,15 +531,17 @@ def escape_formulas(text: str) -> str:
 
     These are `=`, `+`, `-` and `@` at the start of the text or after a break in it, and a break at the start.
     """
-    return _FORMULA.sub(r"\g<0>'", text)
+    return _FORMULA_START_PATTERN.sub(r"\g<0>'", text)
 
 
 def unescape_formulas(text: str) -> str:
-    return _NEUTRALISED_FORMULA.sub(lambda match: match[1] if match[2] is None else match[2], text)
+    return _NEUTRALISED_FORMULA_PATTERN.sub(
+        lambda match: match[1] if match[2] is None else match[2], text
+    )
 
 
-_MAX_BYTES = 64 << 20
-_REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
+_MAX_ARTIFACT_BYTES = 64 << 20
+_REWRITE_ARTIFACT_HINT = "have `jurygraph consensus --artifact` write it again"
 
 
 def confusions_to_json(confusions: Confusions) -> bytes:
@@ -526,14 +552,14 @@ def confusions_to_json(confusions: Confusions) -> bytes:
 
 def read_confusions(path: str | Path) -> Confusions:
     """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
-    content = read_json_object(path, "confusions are", _REWRITE_HINT)
+    content = read_json_object(path, "confusions are", _REWRITE_ARTIFACT_HINT)
     digest = content.pop("digest", None)
     if digest is None:
-        raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
-    confusions = validate_at(str(path), Confusions, content)
+        raise InputError(f"{path}, field digest: is missing; {_REWRITE_ARTIFACT_HINT}")
+    confusions = validate_content(str(path), Confusions, content)
     if digest != confusions.digest:
         raise InputError(
-            f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}"
+            f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_ARTIFACT_HINT}"
         )
     return confusions
 
@@ -557,7 +583,7 @@ def read_json_object(path: str | Path, subject: str, hint: str) -> dict[str, Any
     """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
     with closing(TextFile(path, str(path))) as file:
         try:
-            content = from_json(file.read_whole(_MAX_BYTES, hint), allow_inf_nan=False)
+            content = from_json(file.read_whole(_MAX_ARTIFACT_BYTES, hint), allow_inf_nan=False)
         except ValueError as error:
             raise InputError(f"{path}: is not valid JSON ({error}); {hint}") from None
     if not isinstance(content, dict):

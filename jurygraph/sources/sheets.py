@@ -24,9 +24,14 @@ from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, LongId, Number
 from jurygraph.schema.rating import Label, RatedItem, Vote, find_class, format_label
-from jurygraph.sources.ratings import NUMERAL, FileRows, escape_formulas, read_models
+from jurygraph.sources.ratings import (
+    NUMERAL_PATTERN,
+    FileRows,
+    escape_formulas,
+    read_validated_rows,
+)
 
-_SIDE_SCORES = {"first": -1.0, "tie": 0.0, "second": 1.0}
+_SCORE_BY_PREFERRED_SIDE = {"first": -1.0, "tie": 0.0, "second": 1.0}
 
 
 class SheetItem(RatedItem):
@@ -105,7 +110,7 @@ class _FilledRow(FrozenModel):
 
 
 @dataclass(frozen=True)
-class Assignment:
+class ReviewerAssignment:
     """The sheets of reviewers, and who rates what.
 
     Attributes:
@@ -121,7 +126,7 @@ class Assignment:
     repeated: int
 
 
-def read_items(
+def read_sheet_items(
     path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
 ) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
@@ -129,7 +134,7 @@ def read_items(
     Raises `InputError` with file, line and field, also for one twice.
     """
     found: dict[str, SheetItem] = {}
-    file = read_models(Path(path), SheetItem, columns, options)
+    file = read_validated_rows(Path(path), SheetItem, columns, options)
     for position, item in file.rows:
         if found.setdefault(item.key, item) is not item:
             problem = f"item {quote(item.key)} is there above; give each item once"
@@ -145,7 +150,7 @@ def make_sheets(
     questions: Sequence[SheetQuestion] = (SheetQuestion(),),
     seed: int = 0,
     raters: Mapping[str, Collection[str]] = {},
-) -> Assignment:
+) -> ReviewerAssignment:
     """Return sheets in which each item has `per_item` reviewers, and everybody gets all of `gold`.
 
     Loads are balanced over all items, agents and their domains. Each reviewer sees the items in an order of their own,
@@ -155,31 +160,31 @@ def make_sheets(
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
-    dealt_items = [item for item in items if item.key not in gold_keys]
-    dealt_items.sort(key=lambda item: item.key)
-    strata = [(item.author or item.agent or "", item.domain or "") for item in dealt_items]
+    items_without_gold = [item for item in items if item.key not in gold_keys]
+    items_without_gold.sort(key=lambda item: item.key)
+    strata = [(item.author or item.agent or "", item.domain or "") for item in items_without_gold]
     names = sorted(reviewers)
-    has_rated = np.zeros((len(dealt_items), len(names)), dtype=np.bool_)
-    for row, item in enumerate(dealt_items):
-        has_rated[row] = [name in raters.get(item.key, ()) for name in names]
-    if has_rated.any():
-        assigned = _assign_others(has_rated, per_item, rng)
+    rated_before = np.zeros((len(items_without_gold), len(names)), dtype=np.bool_)
+    for row, item in enumerate(items_without_gold):
+        rated_before[row] = [name in raters.get(item.key, ()) for name in names]
+    if rated_before.any():
+        assigned = _assign_other_reviewers(rated_before, per_item, rng)
     else:
         assigned = assign_reviewers(strata, len(names), per_item, rng)
     sorted_gold = sorted(gold, key=lambda item: item.key)
-    rated_count = int(assigned.sum()) + len(sorted_gold) * len(names)
-    row_count = rated_count * len(questions)
+    rating_count = int(assigned.sum()) + len(sorted_gold) * len(names)
+    row_count = rating_count * len(questions)
     has_prompts = any(item.prompt for item in [*items, *gold])
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
     key: list[SheetKeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
-        reviewed_items = [*sorted_gold, *compress(dealt_items, assigned[:, column])]
-        swap_flags = rng.permutation(len(reviewed_items)) % 2 == 1
+        reviewer_items = [*sorted_gold, *compress(items_without_gold, assigned[:, column])]
+        is_swapped_by_index = rng.permutation(len(reviewer_items)) % 2 == 1
         sheets[reviewer] = []
-        for index in rng.permutation(len(reviewed_items)).tolist():
-            item = reviewed_items[index]
-            is_swapped = item.is_pair and bool(swap_flags[index])
+        for index in rng.permutation(len(reviewer_items)).tolist():
+            item = reviewer_items[index]
+            is_swapped = item.is_pair and bool(is_swapped_by_index[index])
             for question in questions:
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
@@ -189,7 +194,7 @@ def make_sheets(
                 sheets[reviewer].append(
                     _sheet_row(identity, question, item, is_swapped, has_prompts)
                 )
-    return Assignment(key, sheets, assigned, int((assigned & has_rated).sum()))
+    return ReviewerAssignment(key, sheets, assigned, int((assigned & rated_before).sum()))
 
 
 def _sheet_row(
@@ -207,7 +212,7 @@ def _sheet_row(
     return {**row, **texts, **question.cells, "score": "", "reason": ""}
 
 
-def sheet_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
+def sheet_rows_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
     """Yield the lines of a CSV file in which no spreadsheet runs a text as a formula."""
     for cells in (list(rows[0]), *(row.values() for row in rows)):
         line = io.StringIO()
@@ -235,31 +240,31 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
         keys = [path for path in sheets if Path(path).suffix == ".jsonl"]
         found = keys[0] if keys else "the key.jsonl that `jurygraph assign` wrote beside the sheets"
         raise InputError(f"{key}: is a sheet; the key comes first: {found}")
-    key_rows = {row.id: row for _, row in read_models(Path(key), SheetKeyRow).rows}
+    row_by_id = {row.id: row for _, row in read_validated_rows(Path(key), SheetKeyRow).rows}
     votes: dict[str, SheetVote] = {}
     for path in sheets:
-        file = read_models(Path(path), _FilledRow)
-        for position, filled_row in file.rows:
+        file = read_validated_rows(Path(path), _FilledRow)
+        for position, sheet_row in file.rows:
             where = f"{path}, {position}"
-            row = key_rows.get(filled_row.item)
+            row = row_by_id.get(sheet_row.item)
             if row is None:
-                problem = f"{quote(filled_row.item)} is not in {key}; name the key of these sheets"
+                problem = f"{quote(sheet_row.item)} is not in {key}; name the key of these sheets"
                 raise InputError(f"{where}, field {file.columns['item']}: {problem}")
-            if filled_row.item in votes:
-                first = votes[filled_row.item].location
-                problem = f"row {quote(filled_row.item)} is also in {first}; keep one of them"
+            if sheet_row.item in votes:
+                first = votes[sheet_row.item].location
+                problem = f"row {quote(sheet_row.item)} is also in {first}; keep one of them"
                 raise InputError(f"{where}: {problem}")
             location = f"{where}, field {file.columns['label']}"
-            score = _parse_score(location, row, filled_row.label)
-            votes[filled_row.item] = _make_vote(row, location, score, reason=filled_row.reason)
+            score = _parse_score(location, row, sheet_row.label)
+            votes[sheet_row.item] = _make_vote(row, location, score, reason=sheet_row.reason)
     # The key has each question after the one that it depends on; a sheet may have been sorted.
-    ordered_votes = []
-    for identity, row in key_rows.items():
+    votes_in_key_order = []
+    for identity, row in row_by_id.items():
         vote = votes.get(identity)
-        ordered_votes.append(
+        votes_in_key_order.append(
             vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False)
         )
-    return _screen_votes(ordered_votes)
+    return _screen_votes(votes_in_key_order)
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
@@ -292,14 +297,14 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
         return None
     word = str(label).casefold()
     score: Label = str(label)
-    if row.is_pair and word in _SIDE_SCORES:
-        score = _SIDE_SCORES[word]
-    elif NUMERAL.fullmatch(word) and isfinite(float(word)):
+    if row.is_pair and word in _SCORE_BY_PREFERRED_SIDE:
+        score = _SCORE_BY_PREFERRED_SIDE[word]
+    elif NUMERAL_PATTERN.fullmatch(word) and isfinite(float(word)):
         score = float(word)
     elif row.classes:
         score = find_class(str(label), row.classes)
-    is_valid = score in row.classes if row.classes else isinstance(score, float)
-    if not is_valid:
+    is_valid_score = score in row.classes if row.classes else isinstance(score, float)
+    if not is_valid_score:
         hint = "first, second, tie or a number" if row.is_pair else "a number"
         if row.classes:
             hint = f"one of {', '.join(map(format_label, row.classes))}"
@@ -307,14 +312,14 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
     return 0.0 - float(score) if row.is_swapped else score
 
 
-def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
+def shared_item_counts(assigned: Bools, gold: int) -> Iterable[int]:
     """Return the number of items that two reviewers both get, for each pair of reviewers."""
     shared_counts = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
     pairs = np.triu_indices(len(shared_counts), 1)
     return [int(count) + gold for count in shared_counts[pairs]]
 
 
-_SWAP_ROUNDS = 30
+_SWAPS_PER_ITEM = 30
 """Swaps of every item; the overlaps of reviewers no longer change in distribution after about ten."""
 
 
@@ -334,24 +339,24 @@ def assign_reviewers(
     codes = np.array([ranks[stratum] for stratum in strata], dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
     # Dealt round the table, any run of items is balanced: all of them, and each stratum.
-    seat_numbers = np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
-    seats = rng.permutation(reviewers)[seat_numbers]
+    seat_indices = np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
+    seats = rng.permutation(reviewers)[seat_indices]
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
-    for _ in range(_SWAP_ROUNDS):
+    for _ in range(_SWAPS_PER_ITEM):
         _swap_reviewers(assigned, codes, rng)
     return assigned
 
 
-def _assign_others(has_rated: Bools, per_item: int, rng: np.random.Generator) -> Bools:
+def _assign_other_reviewers(rated_before: Bools, per_item: int, rng: np.random.Generator) -> Bools:
     """Return who rates which item, [items, reviewers], given who rated it before: others first, then who has least.
 
     The items that most reviewers rated before come first, while everybody is still free.
     """
-    assigned = np.zeros_like(has_rated)
-    loads = np.zeros(has_rated.shape[1], dtype=np.int64)
-    for item in np.lexsort((rng.random(len(has_rated)), -has_rated.sum(axis=1))):
-        preferred_reviewers = np.lexsort((rng.random(len(loads)), loads, has_rated[item]))[
+    assigned = np.zeros_like(rated_before)
+    loads = np.zeros(rated_before.shape[1], dtype=np.int64)
+    for item in np.lexsort((rng.random(len(rated_before)), -rated_before.sum(axis=1))):
+        preferred_reviewers = np.lexsort((rng.random(len(loads)), loads, rated_before[item]))[
             :per_item
         ]
         assigned[item, preferred_reviewers] = True
@@ -375,7 +380,7 @@ def _swap_reviewers(assigned: Bools, codes: Ints, rng: np.random.Generator) -> N
     number = (assigned[first] & differs).sum(axis=1)
     keys = np.where(differs, rng.random(differs.shape), np.inf)
     ranks = keys.argsort(axis=1).argsort(axis=1)
-    is_for_first = ranks < number[:, None]
+    goes_to_first = ranks < number[:, None]
     common = assigned[first] & ~differs
-    assigned[first] = common | is_for_first
-    assigned[second] = common | (differs & ~is_for_first)
+    assigned[first] = common | goes_to_first
+    assigned[second] = common | (differs & ~goes_to_first)

@@ -35,35 +35,35 @@ from jurygraph.messages import (
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
 from jurygraph.schema.conversation import SplitConversation, is_none, split_conversation
-from jurygraph.schema.frozen_model import Count, Id, require_unique
+from jurygraph.schema.frozen_model import Count, Id, require_unique_ids
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
     MAX_LINE_BYTES,
     FileDigest,
     TextFile,
     TextLine,
-    file_state,
-    refuse_unreadable,
+    file_change_stamp,
+    refuse_unreadable_file,
     require_temporary_space,
 )
 
-_MAX_JSON = 256 << 20
+_MAX_JSON_BYTES = 256 << 20
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
-_CELL_VALUE = re.compile(
+_CELL_VALUE_PATTERN = re.compile(
     r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE
 )
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 TableRow = dict[str, Any]
-PlacedRow = tuple[str, TableRow]
+RowWithPlace = tuple[str, TableRow]
 """The place of a row (the first "line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
-def read_rows(path: Path) -> Iterator[PlacedRow]:
+def read_rows(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows with JSON values, each with its place. Raises `InputError` naming the file, and its line."""
-    readers: Mapping[str, Callable[[Path], Iterator[PlacedRow]]] = {
+    reader_by_suffix: Mapping[str, Callable[[Path], Iterator[RowWithPlace]]] = {
         ".csv": _read_csv,
         ".tsv": _read_csv,
         ".json": _read_json,
@@ -72,14 +72,14 @@ def read_rows(path: Path) -> Iterator[PlacedRow]:
         ".xlsx": _read_xlsx,
     }
     suffix = _suffix_of(path)
-    if suffix not in readers:
-        with refuse_unreadable(path):
+    if suffix not in reader_by_suffix:
+        with refuse_unreadable_file(path):
             path.open("rb").close()  # a folder, or a name without a file, has no format either
-        formats = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-        raise InputError(f"{path}: has no table format in its name; give {formats}")
+        supported_suffixes = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+        raise InputError(f"{path}: has no table format in its name; give {supported_suffixes}")
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
-    return readers[suffix](path)
+    return reader_by_suffix[suffix](path)
 
 
 def _suffix_of(path: Path) -> str:
@@ -98,40 +98,40 @@ def sha256_of(path: Path) -> str:
 
 
 def missing_column_error(
-    location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
+    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None = None
 ) -> InputError:
-    """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones.
+    """Return the error that a table lacks a column, or all of several, with the nearest of the `present_columns` ones.
 
     `option` is that with which a user says which column is meant.
     """
-    guesses = [did_you_mean(column, present) for column in columns]
+    guess_sentences = [did_you_mean(column, present_columns) for column in columns]
     if option == "--id-column":  # an id looks less like "item" than a text does
-        ids = [name for name in present if name.casefold().endswith("id")]
-        guesses[:0] = [f"did you mean {name}?" for name in ids]
-    guess = next(filter(None, guesses), None)
-    columns_text = shorten(", ".join(present), 200)
+        ids = [name for name in present_columns if name.casefold().endswith("id")]
+        guess_sentences[:0] = [f"did you mean {name}?" for name in ids]
+    guess_sentence = next(filter(None, guess_sentences), None)
+    columns_text = shorten(", ".join(present_columns), 200)
     hint = f"name one that is there: {columns_text}"
     if option is not None:
         hint = f"name one that is there with {option}: {columns_text}"
-    if has_values(present):
+    if has_values(present_columns):
         hint = _no_header_hint(columns_text)
-    if guess is not None:
-        is_sure = len(columns) == 1 and option is None
-        hint = guess if is_sure else f"{guess} If not, {hint}"
+    if guess_sentence is not None:
+        is_guess_enough = len(columns) == 1 and option is None
+        hint = guess_sentence if is_guess_enough else f"{guess_sentence} If not, {hint}"
     names = " or ".join(map(quote, columns))
     return InputError(f"{location}: has no column {names}; {hint}")
 
 
 def has_values(header: Sequence[str]) -> bool:
     """Return whether what should be names of columns looks like a row: it has a number or a decision."""
-    return any(map(_CELL_VALUE.fullmatch, header))
+    return any(map(_CELL_VALUE_PATTERN.fullmatch, header))
 
 
 def _no_header_hint(values_text: str) -> str:
     return f"the first row is read as names of columns, and has values: {values_text}; write names above it"
 
 
-def to_json_values(row: Mapping[Any, Any]) -> TableRow:
+def row_to_json_values(row: Mapping[Any, Any]) -> TableRow:
     """Convert a row to JSON values: numbers that are not finite become None, and dates and the like become text."""
     return {str(column): _to_json_value(value) for column, value in row.items()}
 
@@ -140,7 +140,7 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return to_json_values(value)
+        return row_to_json_values(value)
     if isinstance(value, list | tuple):
         return [_to_json_value(item) for item in value]
     if isinstance(value, bytes):
@@ -148,18 +148,18 @@ def _to_json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
-_SEPARATOR_LINE = re.compile(r"sep=([,;\t])\s*")
+_SEPARATOR_LINE_PATTERN = re.compile(r"sep=([,;\t])\s*")
 """The first line by which a file tells Excel what separates its cells."""
 
 
-def _read_csv(path: Path) -> Iterator[PlacedRow]:
+def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows of a CSV file; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
-        separator_line = _SEPARATOR_LINE.fullmatch(header)
+        separator_line = _SEPARATOR_LINE_PATTERN.fullmatch(header)
         skipped_line_count = 0
         if separator_line is not None:
             header = next(lines, "")
@@ -173,7 +173,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         last_line = skipped_line_count
         try:
             columns = next(reader, [])
-            _check_columns(path, columns)
+            _check_column_names(path, columns)
             last_line = reader.line_num + skipped_line_count
             for values in reader:
                 if len(values) > len(columns):
@@ -204,7 +204,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
             raise InputError(f"{path}, line {line}: {problem}") from None
 
 
-def _check_columns(path: Path, columns: list[str]) -> None:
+def _check_column_names(path: Path, columns: list[str]) -> None:
     names: set[str] = set()
     for name in columns:
         if name in names or not name:
@@ -222,13 +222,13 @@ def _check_columns(path: Path, columns: list[str]) -> None:
         names.add(name)
 
 
-def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
+def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
     with closing(TextFile(path, str(path))) as file:
         for line in file.lines():
             position = f"line {line.number}"
             location = f"{path}, {position}"
             value = _parse_json(line.text, location)
-            yield position, _require_object(value, location)
+            yield position, _require_json_object(value, location)
 
 
 def _parse_json(text: str | bytes, location: str) -> Any:
@@ -238,41 +238,41 @@ def _parse_json(text: str | bytes, location: str) -> Any:
         raise InputError(f"{location}: {_explain_invalid_json(text, error)}") from None
 
 
-_NOT_A_NUMBER = re.compile(r"[:,\[]\s*(-?(?:NaN|Infinity))\b")
-_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NAN_OR_INFINITY_PATTERN = re.compile(r"[:,\[]\s*(-?(?:NaN|Infinity))\b")
+_SURROGATE_ESCAPE_PATTERN = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
 def _explain_invalid_json(text: str | bytes, error: ValueError) -> str:
     """Return what is wrong, in words for what programs write that is no JSON."""
     shown_text = text.decode(errors="replace") if isinstance(text, bytes) else text
-    number = _NOT_A_NUMBER.search(shown_text)
+    number = _NAN_OR_INFINITY_PATTERN.search(shown_text)
     if "expected value" in str(error) and number is not None:
         return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
-    if "hex escape" in str(error) and _HALF_CHARACTER.search(shown_text):
+    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(shown_text):
         return "holds half of a surrogate pair, which is not a character; write the whole character"
     return f"is not valid JSON ({error}); fix it there"
 
 
-def _require_object(value: Any, location: str) -> TableRow:
+def _require_json_object(value: Any, location: str) -> TableRow:
     if not isinstance(value, dict):
         raise InputError(
             f"{location}: is {describe_value(value)}; a row is an object, with a value for each column"
         )
-    return to_json_values(value)
+    return row_to_json_values(value)
 
 
-def _read_json(path: Path) -> Iterator[PlacedRow]:
+def _read_json(path: Path) -> Iterator[RowWithPlace]:
     with closing(TextFile(path, str(path))) as file:
-        text = file.read_whole(_MAX_JSON, "give it as JSON lines")
+        text = file.read_whole(_MAX_JSON_BYTES, "give it as JSON lines")
         rows = _parse_json(text, str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for index, row in enumerate(rows):
         position = f"[{index}]"
-        yield position, _require_object(row, f"{path}, {position}")
+        yield position, _require_json_object(row, f"{path}, {position}")
 
 
-def _open_binary(path: Path, form: str, module: str, extra_name: str) -> tuple[Any, BinaryIO]:
+def _open_with_library(path: Path, form: str, module: str, extra_name: str) -> tuple[Any, BinaryIO]:
     """Return the module of an optional library, and the file that it reads, open."""
     try:
         reader = importlib.import_module(module)
@@ -280,29 +280,29 @@ def _open_binary(path: Path, form: str, module: str, extra_name: str) -> tuple[A
         library = module.partition(".")[0]
         problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
         raise InputError(f"{path}: {problem}") from None
-    with refuse_unreadable(path):
+    with refuse_unreadable_file(path):
         return reader, path.open("rb")
 
 
-def _read_parquet(path: Path) -> Iterator[PlacedRow]:
-    parquet, opened_file = _open_binary(path, "Parquet", "pyarrow.parquet", "parquet")
+def _read_parquet(path: Path) -> Iterator[RowWithPlace]:
+    parquet_module, opened_file = _open_with_library(path, "Parquet", "pyarrow.parquet", "parquet")
     try:
-        with opened_file, parquet.ParquetFile(opened_file) as file:
+        with opened_file, parquet_module.ParquetFile(opened_file) as file:
             batches = (batch.to_pylist() for batch in file.iter_batches(8192))
             for number, row in enumerate(chain.from_iterable(batches), start=1):
-                yield f"row {number}", to_json_values(row)
+                yield f"row {number}", row_to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
 
-def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
+def _read_xlsx(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out."""
-    openpyxl, file = _open_binary(path, "Excel", "openpyxl", "xlsx")
+    openpyxl, file = _open_with_library(path, "Excel", "openpyxl", "xlsx")
     with file:
         try:
             values = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets[0]
-            formulas = openpyxl.load_workbook(file, read_only=True).worksheets[0]
-            yield from _sheet_rows(path, values, formulas)
+            formula_sheet = openpyxl.load_workbook(file, read_only=True).worksheets[0]
+            yield from _read_sheet_rows(path, values, formula_sheet)
         except (InputError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
@@ -313,19 +313,19 @@ def _read_xlsx(path: Path) -> Iterator[PlacedRow]:
             raise InputError(f"{path}: {problem}") from None
 
 
-def _sheet_rows(path: Path, sheet: Any, formulas: Any) -> Iterator[PlacedRow]:
-    """Yield the rows of a sheet; `formulas` is the same one with formulas instead of what they gave."""
+def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[RowWithPlace]:
+    """Yield the rows of a sheet; `formula_sheet` is the same one with formulas instead of what they gave."""
     header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
     columns = ["" if name is None else str(name) for name in header]
     while columns and not columns[-1]:
         columns.pop()
     if not columns:
         return
-    _check_columns(path, columns)
+    _check_column_names(path, columns)
     # openpyxl makes an empty row for each number that is left out: bounded, or a wrong number would never end.
     bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS, "max_col": len(columns)}
     rows = sheet.iter_rows(**bounds, values_only=True)
-    formula_rows = formulas.iter_rows(**bounds, values_only=True)
+    formula_rows = formula_sheet.iter_rows(**bounds, values_only=True)
     for number, (values, contents) in enumerate(zip(rows, formula_rows, strict=True), start=2):
         for column, value, content in zip(columns, values, contents, strict=True):
             # A program that writes sheets does not compute them: the cell is no empty answer.
@@ -334,10 +334,10 @@ def _sheet_rows(path: Path, sheet: Any, formulas: Any) -> Iterator[PlacedRow]:
                 problem = "has a formula without a computed value"
                 raise InputError(f"{cell}: {problem}; open the file in a spreadsheet and save it")
         if any(value is not None for value in values):
-            yield f"row {number}", to_json_values(dict(zip(columns, values, strict=True)))
+            yield f"row {number}", row_to_json_values(dict(zip(columns, values, strict=True)))
 
 
-def folder_of_tasks(path: str | Path) -> Path:
+def folder_of_tasks_file(path: str | Path) -> Path:
     """Return the folder of a TASKS file; the current one for standard input and anything but a regular file."""
     file = Path(path)
     return file.parent if str(path) != "-" and file.is_file() else Path()
@@ -378,7 +378,7 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
         if not isinstance(file, str):
             continue
         root = folder.resolve()
-        if not _is_below(file, root):
+        if not _is_below_folder(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             is_missing = not (os.path.isabs(file) or os.path.exists(file))
             if is_missing and root != Path.cwd():
@@ -388,7 +388,7 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
     return None
 
 
-def _is_below(file: str, root: Path) -> bool:
+def _is_below_folder(file: str, root: Path) -> bool:
     try:
         return Path(file).resolve().is_relative_to(root)
     # A cycle of links, or not a valid path: it cannot be opened either.
@@ -399,13 +399,13 @@ def _is_below(file: str, root: Path) -> bool:
 M = TypeVar("M", bound=FrozenModel)
 RowCells = Mapping[str | None, Any]
 
-_PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
+_PLAIN_NUMBER_PATTERN = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 
-_TASK_ROLES = ("tools", "reference_actions")
+_TASK_COLUMN_ROLES = ("tools", "reference_actions")
 """Columns that a table of messages is read with, as JSON, if its first row has them."""
-_OPTIONAL_ROLES = ("response_from", *_TASK_ROLES, "system")
+_OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
 
 
@@ -454,7 +454,7 @@ class TableColumns(FrozenModel):
 
     @model_validator(mode="after")
     def _require_one_agent_for_each_response(self) -> Self:
-        require_unique("response", "response[{}]", self.response, "a column of its own")
+        require_unique_ids("response", "response[{}]", self.response, "a column of its own")
         if self.prompt in self.response:
             raise ValueError(
                 f"`response` is {quote(self.prompt)}, the column of prompts; name another column"
@@ -466,10 +466,10 @@ class TableColumns(FrozenModel):
         return self
 
     @property
-    def by_role(self) -> Iterator[tuple[str, str]]:
+    def columns_with_roles(self) -> Iterator[tuple[str, str]]:
         """Yield the role and the name of every column that a row needs; a role may have several."""
         for role in type(self).model_fields:
-            names = None if role in _OPTIONAL_ROLES else getattr(self, role)
+            names = None if role in _OPTIONAL_COLUMN_ROLES else getattr(self, role)
             if not isinstance(names, tuple):
                 names = (names,)
             for name in filter(None, names):
@@ -494,41 +494,41 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_TABLE_SUFFIXES)
 
 
-CHAT_ROLES = ("id", "agent", *_TASK_ROLES, "system")
+CHAT_COLUMN_ROLES = ("id", "agent", *_TASK_COLUMN_ROLES, "system")
 """Columns that a file of chats is read with, if it has them and nobody names others."""
-_CHAT_COLUMNS = ("messages", "conversations")
+_MESSAGES_COLUMN_NAMES = ("messages", "conversations")
 """What a file of chats calls its messages; the second is ShareGPT's."""
-_CHAT_NAMES = ("message", "conversation", "traj", "trajectory", "dialogue")
+_MESSAGES_COLUMN_ALIASES = ("message", "conversation", "traj", "trajectory", "dialogue")
 """What other projects call the `messages` of a chat."""
 
 
-def columns_of_chats(path: str | Path) -> TableColumns | None:
+def chat_file_columns(path: str | Path) -> TableColumns | None:
     """Return the columns of a file of `{"messages": […]}` or ShareGPT's, by its first entry; None for other files.
 
     Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
     """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
-    first = _first_object(Path(path))
+    first = _read_first_object(Path(path))
     if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
-    name = next((name for name in _CHAT_COLUMNS if name in first), None)
+    name = next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
     if name is None:
         _refuse_renamed_messages(f"{path}, line 1", first)
         return None
-    has_id = isinstance(first.get("id"), str | int)
-    has_agent = isinstance(first.get("agent"), str)
+    has_id_column = isinstance(first.get("id"), str | int)
+    has_agent_column = isinstance(first.get("agent"), str)
     return TableColumns(
         messages=name,
-        id="id" if has_id else None,
-        agent="agent" if has_agent else None,
+        id="id" if has_id_column else None,
+        agent="agent" if has_agent_column else None,
         tools="tools",
         reference_actions="reference_actions",
         system="system" if isinstance(first.get("system"), str | list) else None,
     )
 
 
-def _first_object(path: Path) -> Any:
+def _read_first_object(path: Path) -> Any:
     """Return the first line of a file as JSON, or in an array its first row; None if there is none, or no JSON."""
     with closing(TextFile(path)) as file:
         line = next(file.lines(), None)
@@ -542,7 +542,9 @@ def _first_object(path: Path) -> Any:
 
 def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
     for name, value in row.items():
-        is_chat = name in _CHAT_NAMES or nearest_name(name, _CHAT_COLUMNS, likeness=0.8)
+        is_chat = name in _MESSAGES_COLUMN_ALIASES or nearest_name(
+            name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
+        )
         if is_chat and isinstance(value, list):
             problem = f"{location}, field {name}: is a list of messages by another name"
             hint = "call it `messages`, each an object with `role` and `content`"
@@ -554,16 +556,16 @@ def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumn
 
     A column that was named for something else keeps that role.
     """
-    chats = columns_of_chats(path)
+    chats = chat_file_columns(path)
     if columns.messages is not None and is_table(path) and Path(path).is_file():
         first = next(read_rows(Path(path)), ("", {}))[1]
-        found = {role: role for role in _TASK_ROLES if role in first}
+        found = {role: role for role in _TASK_COLUMN_ROLES if role in first}
         chats = TableColumns(messages=columns.messages, **found)
     if chats is None or columns.messages != chats.messages:
         return columns
-    named_columns = {column for _, column in columns.by_role}
+    named_columns = {column for _, column in columns.columns_with_roles}
     added_columns = {}
-    for role in CHAT_ROLES:
+    for role in CHAT_COLUMN_ROLES:
         column = getattr(chats, role)
         if getattr(columns, role) is None and column not in named_columns:
             added_columns[role] = column
@@ -587,7 +589,7 @@ class _TableLines(TextFile):
         self.file_digest = digest
         self.unit = unit
         self._file.flush()
-        self._state = file_state(self._file)
+        self._state = file_change_stamp(self._file)
 
     def lines(self) -> Iterator[TextLine]:
         for line, number in zip(super().lines(), self._numbers, strict=True):
@@ -595,7 +597,9 @@ class _TableLines(TextFile):
 
 
 @contextmanager
-def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFile, TextFile]]:
+def open_table_as_lines(
+    path: str | Path, columns: TableColumns
+) -> Iterator[tuple[TextFile, TextFile]]:
     """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
 
     An empty cell of a response column is an empty response. Raises `InputError` naming the file, the line and the
@@ -625,21 +629,21 @@ def _write_rows(
     unit = "row"
     count = 0
     ids: dict[str, int] = {}
-    groups: dict[str, _FirstRow] = {}
-    has_texts_only = is_csv(path)
-    is_text_as_number = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
+    groups: dict[str, _FirstTaskRow] = {}
+    has_text_cells_only = is_csv(path)
+    has_numbers_for_text = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
-        cells = _read_cells(path, position, values, columns, is_text_as_number)
+        cells = _read_cells(path, position, values, columns, has_numbers_for_text)
         location = f"{path}, {position}"
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            _refuse(location, columns.id, problem, _suggest_ids(row_id, columns))
+            _refuse(location, columns.id, problem, _unique_id_remedy(row_id, columns))
         task = _to_task(location, row_id, cells, columns)
         digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
-        first = _FirstRow(number, task.id, digests)
+        first = _FirstTaskRow(number, task.id, digests)
         if columns.group_by is not None:
             first = groups.setdefault(digest_of(cells[columns.group_by]), first)
         for column, digest in digests.items():
@@ -651,8 +655,8 @@ def _write_rows(
         if first.number == number:
             tasks.append(number, task)
         labels = {column: value for column, value in values.items() if column not in cells}
-        if has_texts_only:
-            labels = {column: _to_label(text or "") for column, text in labels.items()}
+        if has_text_cells_only:
+            labels = {column: _parse_label_cell(text or "") for column, text in labels.items()}
         for response in _to_responses(location, row_id, first.task, cells, labels, columns):
             responses.append(number, response)
     if not count:
@@ -660,7 +664,7 @@ def _write_rows(
     return unit
 
 
-def _suggest_ids(row_id: str, columns: TableColumns) -> str:
+def _unique_id_remedy(row_id: str, columns: TableColumns) -> str:
     """Return the remedy for an id that several rows have."""
     hint = f"give each row an id of its own, such as {quote(f'{row_id}/v1')}"
     if columns.group_by is not None:
@@ -676,7 +680,7 @@ def _digest_of_shared_cell(cell: Any) -> str:
     return digest_of(cell)
 
 
-class _FirstRow(NamedTuple):
+class _FirstTaskRow(NamedTuple):
     """The number of the first row of a task, the id of the task, and the digests of the cells that its rows share."""
 
     number: int
@@ -685,31 +689,31 @@ class _FirstRow(NamedTuple):
 
 
 def _read_cells(
-    path: Path, position: str, values: TableRow, columns: TableColumns, is_text_as_number: bool
+    path: Path, position: str, values: TableRow, columns: TableColumns, has_numbers_for_text: bool
 ) -> RowCells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
-    A whole number is text where it is a name or a reference, and any number is where `is_text_as_number`: a spreadsheet
-    makes numbers of texts such as 42.
+    A whole number is text where it is a name or a reference, and any number is where `has_numbers_for_text`: a
+    spreadsheet makes numbers of texts such as 42.
     """
     cells: dict[str | None, Any]
     optional = (columns.tools, columns.reference_actions, columns.system)
     cells = {column: values.get(str(column)) for column in optional}
     cells[None] = None
     location = f"{path}, {position}"
-    for role, column in columns.by_role:
+    for role, column in columns.columns_with_roles:
         _require_column(path, position, role, column, values)
         value = values[column]
-        _refuse_missing(path, location, column, value)
-        is_name = role not in ("prompt", "response") or is_text_as_number
-        if is_name and type(value) is int and value.bit_length() <= MAX_INT_BITS:
+        _refuse_missing_cell(path, location, column, value)
+        may_be_number = role not in ("prompt", "response") or has_numbers_for_text
+        if may_be_number and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
-        if is_text_as_number and type(value) is float:
+        if has_numbers_for_text and type(value) is float:
             value = str(value)
         if role == "response" and value is None:
             value = ""
         if role != "response" and _is_empty(value):
-            _refuse_empty(location, column, role)
+            _refuse_empty_cell(location, column, role)
             value = ""
         if role == "messages":
             cells[column] = _read_split_conversation(
@@ -738,13 +742,13 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
     raise missing_column_error(location, (column,), list(values))
 
 
-def _refuse_empty(location: str, column: str, role: str) -> None:
+def _refuse_empty_cell(location: str, column: str, role: str) -> None:
     """Refuse an empty cell, but for the workspace of a response that has no files."""
     if role != "workspace":
         _refuse(location, column, "is empty", "fill it, or leave the row out")
 
 
-def _refuse_missing(path: Path, location: str, column: str, value: Any) -> None:
+def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> None:
     """Raise `InputError` for a cell of CSV without a value: one that the line ends before, or a program's NaN.
 
     An empty one would be an empty response, and NaN would be judged as its text.
@@ -799,36 +803,36 @@ def _is_empty(value: Any) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
 
 
-def _to_label(text: str) -> str | int | float:
+def _parse_label_cell(text: str) -> str | int | float:
     """Return the number that a cell of a CSV file writes plainly, else its text: `007` and `1e5` may be names."""
-    if not _PLAIN_NUMBER.fullmatch(text):
+    if not _PLAIN_NUMBER_PATTERN.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
 
 
 def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns) -> Task:
     """Return the task of a row: named by its group unless that is the prompt, else like the row."""
-    is_named = columns.group_by not in (None, columns.prompt)
-    id_column = columns.group_by if is_named else columns.id
+    is_named_by_group = columns.group_by not in (None, columns.prompt)
+    id_column = columns.group_by if is_named_by_group else columns.id
     chat = cells[columns.messages]
     content = {
-        "id": cells[id_column] if is_named else row_id,
+        "id": cells[id_column] if is_named_by_group else row_id,
         "query": cells[columns.prompt] if chat is None else chat.query,
         "reference": cells[columns.reference],
     }
-    for role in _TASK_ROLES:
+    for role in _TASK_COLUMN_ROLES:
         column = getattr(columns, role)
         if column is not None:
-            content[role] = _read_list(cells[column])
+            content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
-        content["context"] = _to_context(cells[columns.context])
+        content["context"] = _parse_context_cell(cells[columns.context])
     if columns.rubric is not None:
-        content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
+        content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
     return _validate(location, Task, content, names)
 
 
-def _read_list(cell: Any) -> Any:
+def _parse_list_cell(cell: Any) -> Any:
     """Return the list in a cell, also as JSON; None for an empty one. Anything else is left to validation."""
     if not isinstance(cell, str):
         return cell
@@ -838,7 +842,7 @@ def _read_list(cell: Any) -> Any:
         return cell
 
 
-def _to_context(cell: str | list[Any]) -> Any:
+def _parse_context_cell(cell: str | list[Any]) -> Any:
     """Return the passages in a cell: a list of them, also as JSON, or a text that is one passage."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
@@ -848,18 +852,18 @@ def _to_context(cell: str | list[Any]) -> Any:
     return cell
 
 
-def _to_rubric(location: str, column: str, cell: str | list[Any]) -> TableRow:
-    """Return the rubric in a cell, as `make_rubric` does, of a list also as JSON."""
+def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> TableRow:
+    """Return the rubric in a cell, as `rubric_from_criteria` does, of a list also as JSON."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = from_json(cell)
         except ValueError as error:
             hint = "write a list of criteria, or a criterion a line"
             _refuse(location, column, f"is not valid JSON ({error})", hint)
-    return make_rubric(cell)
+    return rubric_from_criteria(cell)
 
 
-def make_rubric(criteria: str | list[Any]) -> TableRow:
+def rubric_from_criteria(criteria: str | list[Any]) -> TableRow:
     """Return a rubric: a criterion of weight 1 in each line of a text, or a list of criteria.
 
     Those are texts, or objects as in a task; those that are texts have the ids c1, c2, …
@@ -867,10 +871,12 @@ def make_rubric(criteria: str | list[Any]) -> TableRow:
     if isinstance(criteria, str):
         criteria = [line.strip() for line in criteria.splitlines() if line.strip()]
     numbered_criteria = enumerate(criteria, start=1)
-    return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered_criteria]}
+    return {
+        "criteria": [_parse_criterion(f"c{number}", value) for number, value in numbered_criteria]
+    }
 
 
-def _to_criterion(name: str, value: Any) -> Any:
+def _parse_criterion(name: str, value: Any) -> Any:
     if isinstance(value, str):
         return {"id": name, "text": value, "weight": 1.0}
     if isinstance(value, dict):  # in Parquet, each has the fields of all

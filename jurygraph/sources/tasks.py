@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Path as FieldPath
+from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, did_you_mean, join_names, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.conversation import has_replies
@@ -32,12 +32,12 @@ from jurygraph.sources.files import (
 from jurygraph.sources.shards import Shard
 from jurygraph.sources.task_tables import (
     TableColumns,
+    chat_file_columns,
     check_table_files,
-    columns_of_chats,
-    folder_of_tasks,
+    folder_of_tasks_file,
     is_table,
     locate_table_files,
-    open_table,
+    open_table_as_lines,
     read_rows,
 )
 
@@ -54,14 +54,14 @@ class _TaskPlace:
     span: ByteRange
     responses: int
     response_spans: list[ByteRange] = field(default_factory=list)
-    pair: "Pair | None" = None
+    pair: "TaskAndResponses | None" = None
 
 
-_MAX_KEPT = 4 << 20
+_MAX_KEPT_TASK_BYTES = 4 << 20
 """Bytes of the lines of tasks that are kept in memory, as they were validated; others are read again."""
 
 
-_REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
+_REVIEW_CHANGES_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
 
 class EdgesFile(TaskKeyedFile[TaskLine]):
@@ -72,18 +72,18 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote"
         )
 
-    def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
+    def check_unchanged_tasks(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
         for name, line in lines:
             if name not in self._lines:
                 continue
             number, span = self._lines[name]
-            if _without_graph(self._file.read(span)) != _without_graph(line):
+            if _parse_without_graph(self._file.read(span)) != _parse_without_graph(line):
                 problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
                 hint = "name another --out, and this file with --edges-from; or annotate this one"
                 self._refuse(number, (), problem, hint)
 
-    def with_edges(self, task: Task) -> Task:
+    def with_reviewed_edges(self, task: Task) -> Task:
         """Return the task with its reviewed roles and edges; unchanged if there are none.
 
         Raises `InputError` if the query or the criteria differ from the task's own, or if an edge of the task is
@@ -99,25 +99,29 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             self._refuse(number, ("rubric",), f"task {quote(task.id)} has none", "leave it out")
         if entry.query != task.query:
             problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
-            self._refuse(number, ("query",), problem, _REVIEW_HINT)
+            self._refuse(number, ("query",), problem, _REVIEW_CHANGES_HINT)
         self._refuse_other_criteria(task.id, number, rubric, reviewed_rubric)
-        by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
-        reviewed_ends = {(edge.parent, edge.child) for edge in reviewed_rubric.edges}
-        for ends, edge in by_hand.items():
-            if ends not in reviewed_ends:
+        hand_written_edges = {
+            (edge.parent, edge.child): edge for edge in rubric.edges if not edge.model
+        }
+        reviewed_edge_ends = {(edge.parent, edge.child) for edge in reviewed_rubric.edges}
+        for ends, edge in hand_written_edges.items():
+            if ends not in reviewed_edge_ends:
                 problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 self._refuse(number, ("rubric", "edges"), problem, hint)
-        reviewed_roles = {criterion.id: criterion.role for criterion in reviewed_rubric.criteria}
+        reviewed_role_by_id = {
+            criterion.id: criterion.role for criterion in reviewed_rubric.criteria
+        }
         criteria = []
         for criterion in rubric.criteria:
-            role = criterion.role or reviewed_roles[criterion.id]
+            role = criterion.role or reviewed_role_by_id[criterion.id]
             criteria.append(criterion.model_copy(update={"role": role}))
         # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
         edges = []
         for edge in reviewed_rubric.edges:
             ends = (edge.parent, edge.child)
-            edges.append(by_hand.get(ends, edge) if edge.model else edge)
+            edges.append(hand_written_edges.get(ends, edge) if edge.model else edge)
         update = {
             "criteria": tuple(criteria),
             "edges": tuple(edges),
@@ -129,13 +133,13 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         self, task_id: str, number: int, rubric: Rubric, reviewed_rubric: Rubric
     ) -> None:
         contents = {criterion.id: criterion.content for criterion in rubric.criteria}
-        reviewed_contents = {
+        reviewed_content_by_id = {
             criterion.id: criterion.content for criterion in reviewed_rubric.criteria
         }
-        for name in sorted(contents.keys() | reviewed_contents.keys()):
-            if contents.get(name) != reviewed_contents.get(name):
+        for name in sorted(contents.keys() | reviewed_content_by_id.keys()):
+            if contents.get(name) != reviewed_content_by_id.get(name):
                 problem = f"criterion {quote(name)} is not that of task {quote(task_id)}"
-                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
+                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_CHANGES_HINT)
 
 
 def annotate_line(line: bytes, rubric: Rubric) -> bytes:
@@ -156,7 +160,7 @@ def annotate_line(line: bytes, rubric: Rubric) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode()
 
 
-def _without_graph(line: bytes) -> Any:
+def _parse_without_graph(line: bytes) -> Any:
     """Parse a line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
     content = json.loads(line)
     rubric = content.get("rubric")
@@ -168,8 +172,8 @@ def _without_graph(line: bytes) -> Any:
     return content
 
 
-Pair = tuple[Task, tuple[Response, ...]]
-_EMPTY_HINT = "write one task per line, each a JSON object"
+TaskAndResponses = tuple[Task, tuple[Response, ...]]
+_EMPTY_TASKS_FILE_HINT = "write one task per line, each a JSON object"
 
 
 class TaskSource(AbstractContextManager["TaskSource"]):
@@ -196,14 +200,14 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     ) -> None:
         """Open the files, and validate every line; tasks may name files below `folder`."""
         self._folder = folder
-        self._tasks_folder = folder_of_tasks(path)
+        self._tasks_folder = folder_of_tasks_file(path)
         self._defaults = defaults
         self.shard = shard
-        with ExitStack() as resources, require_temporary_space():
-            enter_context = resources.enter_context
+        with ExitStack() as exit_stack, require_temporary_space():
+            enter_context = exit_stack.enter_context
             self._responses: TextFile | None
             if columns is not None:
-                self._tasks, self._responses = enter_context(open_table(path, columns))
+                self._tasks, self._responses = enter_context(open_table_as_lines(path, columns))
             else:
                 self._tasks = enter_context(closing(TextFile(path)))
                 self._responses = (
@@ -234,14 +238,14 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 self._ordered = [
                     entry for name, entry in self._index.items() if shard.has_task(name)
                 ]
-            self._resources = resources.pop_all()
+            self._resources = exit_stack.pop_all()
 
     def _validate(self) -> None:
         for line, task in read_lines(self._tasks, TaskLine):
             for error in self._add_task(line, task):
                 raise_line_error(self._tasks.name, line.number, error)
         if not self._index:
-            raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_HINT}")
+            raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_TASKS_FILE_HINT}")
         if self._responses is not None:
             self._add_responses(self._responses)
         if self._edges is not None:
@@ -261,11 +265,11 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             yield Problem(("responses",), problem, "leave out one of the two")
         task = _with_located_files(task, self._tasks_folder)
         if task.id in self._index:
-            yield _repeated_id("task", task.id, self._index[task.id].line, ("id",))
+            yield _repeated_id_problem("task", task.id, self._index[task.id].line, ("id",))
         span = line.place
         entry = _TaskPlace(len(self._index), line.number, span, len(task.responses))
         self._index[task.id] = entry
-        if self._responses is None and span.offset + span.length <= _MAX_KEPT:
+        if self._responses is None and span.offset + span.length <= _MAX_KEPT_TASK_BYTES:
             entry.pair = task.split()
         for position, response in enumerate(task.responses):
             path = ("responses", position, "id")
@@ -273,7 +277,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 yield Problem(path, "is missing", "every response needs it")
             elif response.id in self._response_lines:
                 earlier = self._response_lines[response.id]
-                yield _repeated_id("response", response.id, earlier, path)
+                yield _repeated_id_problem("response", response.id, earlier, path)
             self._response_lines[response.id] = line.number
         if self.columns is not None:
             self._count_parts(task, self.columns)
@@ -296,7 +300,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 raise_line_error(file.name, line.number, problem)
             if response.id in self._response_lines:
                 earlier = self._response_lines[response.id]
-                problem = _repeated_id("response", response.id, earlier, ("id",))
+                problem = _repeated_id_problem("response", response.id, earlier, ("id",))
                 raise_line_error(file.name, line.number, problem)
             self._response_lines[response.id] = line.number
             entry = self._index[response.task]
@@ -323,7 +327,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         """Count all tasks of the file, those of other shards too, and the responses to them."""
         return len(self._all), sum(entry.responses for entry in self._all)
 
-    def count_first(self, limit: int) -> int:
+    def count_first_in_shard(self, limit: int) -> int:
         """Return how many of the first tasks of the file, up to `limit`, are in the shard."""
         return sum(entry.number < limit for entry in self._ordered)
 
@@ -336,18 +340,18 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     def pairs(
         self, start: int = 0, stop: int | None = None, skipped_numbers: Collection[int] = ()
-    ) -> Iterator[Pair]:
+    ) -> Iterator[TaskAndResponses]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
         return self._read(self._entries(start, stop, skipped_numbers))
 
-    def file_pairs(self) -> Iterator[Pair]:
+    def unsharded_pairs(self) -> Iterator[TaskAndResponses]:
         """Yield all tasks of the file, those of other shards too, as `pairs` does."""
         return self._read(self._all)
 
-    def _read(self, entries: Iterable[_TaskPlace]) -> Iterator[Pair]:
+    def _read(self, entries: Iterable[_TaskPlace]) -> Iterator[TaskAndResponses]:
         for entry in entries:
             if entry.pair is None:
                 task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
@@ -363,7 +367,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                     reread.append(response)
                 responses = tuple(reread)
             if self._edges is not None:
-                task = self._edges.with_edges(task)
+                task = self._edges.with_reviewed_edges(task)
             yield task, responses
 
     def place(self, task_id: str) -> str | None:
@@ -371,7 +375,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         entry = self._index.get(task_id)
         return None if entry is None else f"{self._tasks.unit} {entry.line}"
 
-    def number_of(self, task_id: str) -> int:
+    def task_number(self, task_id: str) -> int:
         """Return the number of a task in its whole file, from 0."""
         return self._index[task_id].number
 
@@ -388,7 +392,7 @@ def read_tasks(
     *,
     columns: TableColumns | None = None,
     allow_files_outside: bool = False,
-) -> list[Pair]:
+) -> list[TaskAndResponses]:
     """Read the tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses, into memory.
 
     `responses` names a second file for the responses; `columns` those of a table, which is read instead. Table files
@@ -434,10 +438,10 @@ def open_tasks(
         raise InputError(f"{Path(path).name}: is a table; {hint}{names}")
     if responses is not None:
         _refuse_table(responses, """{"task": "t1", "text": "…"} for each response""")
-    _refuse_yaml(path)
+    _refuse_yaml_file(path)
     if columns is None and responses is None:
-        columns = columns_of_chats(path)
-    folder = None if allow_files_outside else folder_of_tasks(path)
+        columns = chat_file_columns(path)
+    folder = None if allow_files_outside else folder_of_tasks_file(path)
     outside_file = check_table_files(defaults.facts, folder)
     if outside_file is not None:
         raise ConfigError(f"task_defaults.{outside_file.field}: {outside_file}")
@@ -454,12 +458,12 @@ def _with_located_files(task: _T, folder: Path) -> _T:
     return task if facts is None else task.model_copy(update={"facts": facts})
 
 
-def _repeated_id(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
+def _repeated_id_problem(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
     problem = f"{kind} {quote(name)} is already in line {earlier}"
     return Problem(path, problem, f"give each {kind} an id of its own")
 
 
-def _refuse_yaml(path: str | Path) -> None:
+def _refuse_yaml_file(path: str | Path) -> None:
     if str(path).lower().endswith((".yaml", ".yml")):
         problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"
         raise InputError(
@@ -475,7 +479,7 @@ def _refuse_table(path: str | Path, line: str) -> None:
         raise InputError(f"{problem}; write {line}, or score it as it is: `{command}`")
 
 
-class TaskLines(TaskKeyedFile[TaskLine]):
+class TaskLinesFile(TaskKeyedFile[TaskLine]):
     """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
 
     They need no response, and may name files below `folder`, or anywhere without one.
@@ -489,14 +493,16 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         folder: Path | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
-        _refuse_yaml(path)
+        _refuse_yaml_file(path)
         _refuse_table(path, """{"id": "t1", "query": "…"} for each task""")
         self._is_wanted = is_wanted
         self._defaults = defaults
         self._folder = folder
-        self._tasks_folder = folder_of_tasks(path)
+        self._tasks_folder = folder_of_tasks_file(path)
         self._wanted: list[str] = []
-        super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
+        super().__init__(
+            path, TaskLine, "id", "give each task an id of its own", _EMPTY_TASKS_FILE_HINT
+        )
 
     def _check(self, number: int, entry: TaskLine) -> None:
         entry = _with_located_files(entry, self._tasks_folder)
@@ -509,25 +515,25 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def __len__(self) -> int:
         return len(self._wanted)
 
-    def _reread(self, span: ByteRange) -> TaskLine:
-        return _with_located_files(super()._reread(span), self._tasks_folder)
+    def _reread_line(self, span: ByteRange) -> TaskLine:
+        return _with_located_files(super()._reread_line(span), self._tasks_folder)
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
             number, span = self._lines[task_id]
-            task, _ = self._reread(span).split()
+            task, _ = self._reread_line(span).split()
             yield number, self._defaults.complete(task)
 
-    def raw_lines(self) -> Iterator[tuple[str, bytes]]:
+    def unvalidated_lines(self) -> Iterator[tuple[str, bytes]]:
         """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
         for task_id, (_, span) in self._lines.items():
             entry = reread_line(self._file, span, TaskLine)
-            completed = self._defaults.complete(entry)
-            if completed is entry:
+            completed_task = self._defaults.complete(entry)
+            if completed_task is entry:
                 yield task_id, self._file.read(span).rstrip()
             else:
-                yield task_id, completed.model_dump_json(exclude_defaults=True).encode()
+                yield task_id, completed_task.model_dump_json(exclude_defaults=True).encode()
 
     @property
     def ids(self) -> Collection[str]:
@@ -563,10 +569,10 @@ def open_profiles(
     """
     if path is None:
         return nullcontext()
-    source_names = [source.tasks_file.name]
+    source_file_names = [source.tasks_file.name]
     if source.responses_file is not None:
-        source_names.append(source.responses_file.name)
-    if str(path) == "-" and "standard input" in source_names:
+        source_file_names.append(source.responses_file.name)
+    if str(path) == "-" and "standard input" in source_file_names:
         raise InputError(
             "tasks, responses and profiles cannot share standard input; put all but one in a file"
         )
@@ -581,7 +587,7 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
     for index, profile in enumerate(entry.stakeholders):
         if profile.id not in people:
-            yield _unknown_stakeholder(task, ("stakeholders", index, "id"), profile.id)
+            yield _unknown_stakeholder_problem(task, ("stakeholders", index, "id"), profile.id)
             continue
         person = people[profile.id]
         if person.constraints:
@@ -595,13 +601,15 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     for index, tension in enumerate(entry.tensions or ()):
         for position, member in enumerate(tension.between):
             if member not in people:
-                yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
+                yield _unknown_stakeholder_problem(
+                    task, ("tensions", index, "between", position), member
+                )
     if entry.tensions and task.tensions:
         problem = f"task {quote(task.id)} has tensions of its own"
         yield Problem(("tensions",), problem, "leave them out there, or here")
 
 
-def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
+def _unknown_stakeholder_problem(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
     names = [stakeholder.id for stakeholder in task.stakeholders]
     hint = did_you_mean(name, names) or "name one that the task has"
     problem = f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}"

@@ -26,11 +26,11 @@ from typing import Any
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config, ToolUse
 
-CODE_PARAMS = ("functions", "tools")
+CODE_PARAM_NAMES = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
-_DOTTED_NAME = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
-_PACKAGE_PREFIX = "jurygraph_folder_"
+_DOTTED_NAME_PATTERN = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
+_FOLDER_PACKAGE_PREFIX = "jurygraph_folder_"
 
 
 class FolderModules:
@@ -42,8 +42,8 @@ class FolderModules:
     def __init__(self, folder: Path, *configs: Config) -> None:
         self.folder = folder
         self._home = str(folder.resolve())
-        identity = repr([self._home, *_files_of_code(folder)])
-        self._package = _PACKAGE_PREFIX + sha256(identity.encode()).hexdigest()[:16]
+        identity = repr([self._home, *_states_of_code_files(folder)])
+        self._package = _FOLDER_PACKAGE_PREFIX + sha256(identity.encode()).hexdigest()[:16]
         self._is_own: dict[str, bool] = {}
         self.named = set()
         for key, name in chain.from_iterable(map(modules_named_in, configs)):
@@ -56,18 +56,18 @@ class FolderModules:
             except ValueError as error:
                 raise ConfigError(f"{key}: {error}, and name it so in the config") from None
 
-    def name_in_process(self, name: str) -> str:
+    def name_in_sys_modules(self, name: str) -> str:
         """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
         top_level_name = name.partition(".")[0]
         is_own = top_level_name in self.named and self._is_own[top_level_name]
         return f"{self._package}.{name}" if is_own else name
 
     def import_module(self, name: str) -> ModuleType:
-        self._install()
+        self._install_finder()
         try:
-            return importlib.import_module(self.name_in_process(name))
+            return importlib.import_module(self.name_in_sys_modules(name))
         except ModuleNotFoundError as error:
-            missing = plain_module_name(error.name or "")
+            missing = module_name_in_config(error.name or "")
             if missing == error.name:
                 raise
             raise ModuleNotFoundError(f"No module named {missing!r}", name=missing) from None
@@ -86,12 +86,12 @@ class FolderModules:
         """
         top_level_name = name.partition(".")[0]
         names = fromlist or ()
-        if level or not self._is_sibling(top_level_name):
+        if level or not self._is_sibling_module(top_level_name):
             return builtins.__import__(name, globals, locals, names, level)
         module = builtins.__import__(f"{self._package}.{name}", globals, locals, names)
         return module if fromlist else sys.modules[f"{self._package}.{top_level_name}"]
 
-    def _is_sibling(self, name: str) -> bool:
+    def _is_sibling_module(self, name: str) -> bool:
         if name in sys.stdlib_module_names:
             return False
         if name not in self._is_own:
@@ -102,7 +102,7 @@ class FolderModules:
                 raise ImportError(str(error), name=name) from None
         return self._is_own[name]
 
-    def _install(self) -> None:
+    def _install_finder(self) -> None:
         """Let the folder's modules be found below a package of their own, which stands for the folder."""
         if not any(isinstance(finder, _FolderFinder) for finder in sys.meta_path):
             # First, as the usual finder would find them, too, and execute them as usual.
@@ -121,7 +121,7 @@ class _FolderFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         package = sys.modules.get(fullname.partition(".")[0])
-        if not fullname.startswith(_PACKAGE_PREFIX) or path is None or package is None:
+        if not fullname.startswith(_FOLDER_PACKAGE_PREFIX) or path is None or package is None:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
@@ -152,7 +152,7 @@ def importing_from(modules: FolderModules | None) -> Iterator[None]:
         _importing_from.reset(token)
 
 
-def current_modules() -> FolderModules | None:
+def current_folder_modules() -> FolderModules | None:
     return _importing_from.get()
 
 
@@ -162,19 +162,19 @@ def import_module(name: str) -> ModuleType:
     return importlib.import_module(name) if modules is None else modules.import_module(name)
 
 
-def plain_module_name(name: str) -> str:
+def module_name_in_config(name: str) -> str:
     """Return the name of a module as its config has it, without the package that stands for its folder."""
-    return name.partition(".")[2] if name.startswith(_PACKAGE_PREFIX) else name
+    return name.partition(".")[2] if name.startswith(_FOLDER_PACKAGE_PREFIX) else name
 
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
-    for key, path in _code_of_config(config):
-        if isinstance(path, str) and (match := _DOTTED_NAME.fullmatch(path)):
+    for key, path in _code_named_in_config(config):
+        if isinstance(path, str) and (match := _DOTTED_NAME_PATTERN.fullmatch(path)):
             yield key, match[1]
 
 
-def _code_of_config(config: Config) -> Iterator[tuple[str, Any]]:
+def _code_named_in_config(config: Config) -> Iterator[tuple[str, Any]]:
     models = {"model": config.model}
     for name, model_use in config.models.items():
         models[f"models.{name}"] = model_use.model
@@ -185,25 +185,25 @@ def _code_of_config(config: Config) -> Iterator[tuple[str, Any]]:
         for index, use in enumerate(getattr(config, role)):
             key = f"{role}[{index}]"
             yield key, use.use
-            for param in CODE_PARAMS:
+            for param in CODE_PARAM_NAMES:
                 paths = use.params.get(param)
                 for path in paths.values() if isinstance(paths, dict) else [paths]:
                     yield key, path
-            yield from _code_of_tools(key, use.tools)
+            yield from _code_named_in_tools(key, use.tools)
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
 
 
-def _code_of_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
+def _code_named_in_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
     for index, tool in enumerate(tools):
-        tool_key = f"{key}.tools[{index}]"
-        yield tool_key, tool.use
+        tool_config_key = f"{key}.tools[{index}]"
+        yield tool_config_key, tool.use
         checks = tool.params.get("checks")
         for check in checks if isinstance(checks, list) else []:  # of `run_check`
-            yield tool_key, check.get("use") if isinstance(check, dict) else check
+            yield tool_config_key, check.get("use") if isinstance(check, dict) else check
 
 
-def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
+def _states_of_code_files(folder: Path) -> list[tuple[str, int, int]]:
     """Return the files of the modules and packages in a folder, each with its time of change and its size."""
     files = list(folder.glob("*.py"))
     for init_file in folder.glob("*/__init__.py"):
@@ -219,21 +219,21 @@ def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
 def _is_importable(name: str, spec: ModuleSpec) -> bool:
     """Return true if a module is found without its folder. Raises ValueError if that is another of this name."""
     try:
-        existing_spec = find_spec(name) if spec.loader is not None else None
+        spec_without_folder = find_spec(name) if spec.loader is not None else None
     except ValueError:
         raise ValueError(f"{name!r} names no module that can be imported; rename it") from None
-    if existing_spec is None or existing_spec.loader is None:
+    if spec_without_folder is None or spec_without_folder.loader is None:
         return False  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
     if (
-        existing_spec.origin
+        spec_without_folder.origin
         and spec.origin
-        and Path(existing_spec.origin).resolve() == Path(spec.origin).resolve()
+        and Path(spec_without_folder.origin).resolve() == Path(spec.origin).resolve()
     ):
         return True
     file = Path(str(spec.origin))
-    module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-    owner = f"an installed module ({existing_spec.origin})"
+    shown_file_name = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
+    owner = f"an installed module ({spec_without_folder.origin})"
     if name in sys.stdlib_module_names:
         owner = "a module of Python itself"
-    problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
-    raise ValueError(f"{problem}; rename {module_file}")
+    problem = f"{shown_file_name} next to the config has the same name as {owner}, which would be imported in its place"
+    raise ValueError(f"{problem}; rename {shown_file_name}")

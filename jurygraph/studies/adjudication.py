@@ -16,9 +16,9 @@ from jurygraph.aggregation.consensus.fitting import Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, shell_quote
-from jurygraph.schema.frozen_model import FrozenModel, Number, Unit
+from jurygraph.schema.frozen_model import FrozenModel, Number, UnitInterval
 from jurygraph.schema.rating import Label, format_label
-from jurygraph.sources.files import validate_at
+from jurygraph.sources.files import validate_content
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
@@ -30,12 +30,12 @@ from jurygraph.studies.consensus import (
 )
 from jurygraph.studies.report import Report, ReportTable
 
-_SAVE_HINT = "save it with `jurygraph consensus RATINGS --json`"
+_SAVE_CONSENSUS_HINT = "save it with `jurygraph consensus RATINGS --json`"
 
 
 class _ConsensusItem(FrozenModel):
-    posterior: tuple[Unit, ...]
-    ambiguity: Unit
+    posterior: tuple[UnitInterval, ...]
+    ambiguity: UnitInterval
     annotators: tuple[str, ...] = ()
 
 
@@ -104,13 +104,15 @@ class ConsensusChange(NamedTuple):
 
 def read_consensus(path: Path) -> SavedConsensus:
     """Read what `consensus --json` printed. Raises `InputError` with file and field for anything else."""
-    content = read_json_object(path, "a saved consensus is", _SAVE_HINT)
+    content = read_json_object(path, "a saved consensus is", _SAVE_CONSENSUS_HINT)
     if "items" not in content:
-        raise InputError(f"{path}, field items: is missing; {_SAVE_HINT}")
-    earlier_consensus = validate_at(str(path), SavedConsensus, content)
+        raise InputError(f"{path}, field items: is missing; {_SAVE_CONSENSUS_HINT}")
+    earlier_consensus = validate_content(str(path), SavedConsensus, content)
     lengths = {len(item.posterior) for item in earlier_consensus.items.values()}
     if lengths != {len(earlier_consensus.classes)}:
-        raise InputError(f"{path}, field items: has other classes than `classes`; {_SAVE_HINT}")
+        raise InputError(
+            f"{path}, field items: has other classes than `classes`; {_SAVE_CONSENSUS_HINT}"
+        )
     return earlier_consensus
 
 
@@ -121,14 +123,14 @@ def select_ambiguous(
 
     Raises `InputError` if there is none, or if one is not among `items`.
     """
-    item_of_key = {item.key: item for item in items}
+    item_by_key = {item.key: item for item in items}
     selected_items = []
     for name, saved_item in earlier_consensus.items.items():
         if saved_item.ambiguity > min_ambiguity or name in earlier_consensus.doubtful_items:
-            if name not in item_of_key:
+            if name not in item_by_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
-            selected_items.append(item_of_key[name])
+            selected_items.append(item_by_key[name])
     if not selected_items:
         highest = max(item.ambiguity for item in earlier_consensus.items.values())
         problem = f"no item is more ambiguous than {min_ambiguity:g}"
@@ -153,18 +155,18 @@ def report(
     """
     scores = fitted_consensus.scores(fitted_consensus.method)
     new_consensus = SavedConsensus(agents=scores, **consensus.describe_fit(fitted_consensus))
-    _refuse_others(before, new_consensus)
+    _require_same_consensus_settings(before, new_consensus)
     change = compare(before, new_consensus)
     items = _table(MovedItem._fields, change.items)
     agents = _table(MovedAgent._fields, change.agents)
-    other_labels = sum(item.label != item.label_before for item in change.items)
+    changed_label_count = sum(item.label != item.label_before for item in change.items)
     report = consensus.report(fitted_consensus, advance)
     return replace(
         report,
         figures={**report.figures, "moved": change},
         sections=[items, agents, *report.sections],
         conclusion=[
-            f"new labels: {change.labels}; items with another likeliest label: {other_labels}",
+            f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
             f"items with ambiguity above {HIGH_AMBIGUITY:g}: {before.high_ambiguity_count} before, "
             f"{new_consensus.high_ambiguity_count} now",
         ],
@@ -176,7 +178,9 @@ def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTab
     return ReportTable(header, rows, digits=3, most=10)
 
 
-def _refuse_others(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) -> None:
+def _require_same_consensus_settings(
+    earlier_consensus: SavedConsensus, new_consensus: SavedConsensus
+) -> None:
     for name in ("classes", "values", "preset", "method", "settings"):
         if getattr(earlier_consensus, name) != getattr(new_consensus, name):
             hint = "give the options of that consensus"
@@ -186,8 +190,8 @@ def _refuse_others(earlier_consensus: SavedConsensus, new_consensus: SavedConsen
                 classes = ",".join(map(format_label, earlier_consensus.classes))
                 hint = f"give that consensus's: --classes {shell_quote(classes)}"
             raise InputError(f"--before: has other {name}; {hint}")
-    has_items = earlier_consensus.items.keys() <= new_consensus.items.keys()
-    if not has_items or new_consensus.counts.rows <= earlier_consensus.counts.rows:
+    has_all_earlier_items = earlier_consensus.items.keys() <= new_consensus.items.keys()
+    if not has_all_earlier_items or new_consensus.counts.rows <= earlier_consensus.counts.rows:
         raise InputError(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )

@@ -15,16 +15,16 @@ from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import (
-    AlphaLevel,
+    MeasurementLevel,
     jaccard_above_median,
     jaccard_by_chance,
     jaccard_excess,
 )
-from jurygraph.messages import join_names, note_similar_names
+from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings
+from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import MIN_TENTATIVE_KRIPPENDORFF, compare_with_bound
+from jurygraph.studies.conclusions import MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS, side_of_bound
 from jurygraph.studies.report import (
     Figures,
     Plot,
@@ -36,25 +36,25 @@ from jurygraph.studies.report import (
 )
 
 __all__ = [
-    "ScoredPart",
+    "DimensionRatings",
     "jaccard_above_median",
     "krippendorff_alpha",
-    "question_codes",
+    "note_if_scores_look_like_codes",
     "read_parts",
     "report",
 ]
 
 MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
-_FEW_ITEMS = 30
-_FEW_CODES = 3
-_MAX_REVIEWERS = 40
-_MAX_PARTS = 40
-_MAX_BARS = 12
+_FEW_ITEMS_THRESHOLD = 30
+_FEW_CODES_THRESHOLD = 3
+_MAX_REVIEWERS_LISTED = 40
+_MAX_PARTS_LISTED = 40
+_MAX_BARS_PLOTTED = 12
 
 
 @dataclass(frozen=True)
-class ScoredPart:
+class DimensionRatings:
     """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
 
     All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
@@ -73,12 +73,12 @@ class ScoredPart:
     reasons: tuple[str, ...] = ()
 
 
-def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
+def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
     """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
 
     Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
-    by_dimension: dict[str, list[Rating]] = {}
+    ratings_by_dimension: dict[str, list[Rating]] = {}
     item_fields: dict[tuple[str, str], str | None] = {}
     locations: dict[tuple[str | None, str, str], str] = {}
     for file in files:
@@ -95,14 +95,16 @@ def read_parts(files: Sequence[Ratings]) -> list[ScoredPart]:
                 if item_fields.setdefault((name, rating.key), value) != value:
                     problem = f"item {rating.key!r} has another {name} above; give each item one"
                     raise InputError(f"{location}, field {file.columns[name]}: {problem}")
-            by_dimension.setdefault(rating.dimension or "", []).append(rating)
-    if not by_dimension:
+            ratings_by_dimension.setdefault(rating.dimension or "", []).append(rating)
+    if not ratings_by_dimension:
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: has no score; give each rating one")
-    return [_to_part(name, rows) for name, rows in sorted(by_dimension.items())]
+    return [
+        _ratings_to_dimension(name, rows) for name, rows in sorted(ratings_by_dimension.items())
+    ]
 
 
-def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
+def _ratings_to_dimension(dimension: str, ratings: Sequence[Rating]) -> DimensionRatings:
     rows = sorted(ratings, key=lambda rating: (rating.reviewer, rating.key))
     names, reviewer = np.unique([rating.reviewer for rating in rows], return_inverse=True)
     items, item = np.unique([rating.key for rating in rows], return_inverse=True)
@@ -114,7 +116,7 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     group = np.unique(groups, return_inverse=True)[1]
     scores = [rating.score for rating in rows]
     reasons = tuple(rating.reason or "" for rating in rows)
-    return ScoredPart(
+    return DimensionRatings(
         dimension=dimension or None,
         names=tuple(map(str, names)),
         items=tuple(map(str, items)),
@@ -128,7 +130,7 @@ def _to_part(dimension: str, ratings: Sequence[Rating]) -> ScoredPart:
     )
 
 
-class RatingMatrix(NamedTuple):
+class ReviewerItemScores(NamedTuple):
     """Scores [reviewers, items], NaN where a reviewer rated nothing; `domain` is None for all domains together.
 
     `group` [items] numbers the groups of items; an item without one is a group of its own.
@@ -146,7 +148,7 @@ class RatingMatrix(NamedTuple):
         return np.asarray((~np.isnan(self.scores)).sum(axis=0) > 1)
 
 
-def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
+def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItemScores]:
     """Yield the matrix of a dimension, and those of its domains if it has several."""
     views: list[tuple[str | None, Bools]] = [(None, np.ones(len(part.score), dtype=np.bool_))]
     if len(part.domains) > 1:
@@ -160,10 +162,10 @@ def _to_matrices(part: ScoredPart) -> Iterator[RatingMatrix]:
         group = np.zeros(len(items), dtype=np.intp)
         group[column] = part.group[rows]
         names = tuple(part.names[index] for index in reviewers)
-        yield RatingMatrix(part.dimension, domain, names, scores, group)
+        yield ReviewerItemScores(part.dimension, domain, names, scores, group)
 
 
-def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
+def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") -> Report:
     """Return how far reviewers agree, for each dimension and domain.
 
     The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
@@ -176,31 +178,31 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
-    matrices = list(chain.from_iterable(map(_to_matrices, read_parts(files))))
+    matrices = list(chain.from_iterable(map(_split_into_rating_matrices, read_parts(files))))
     if not any(matrix.is_paired.any() for matrix in matrices):
         paths = ", ".join(file.path for file in files)
         raise InputError(
             f"{paths}: no item has scores of two reviewers; agreement needs some that have"
         )
-    parts = [_measure_part(matrix, level) for matrix in matrices]
+    parts = [_measure_agreement(matrix, level) for matrix in matrices]
     sections = list(_sections(matrices, parts, level))
     notes = list(_notes(matrices, parts, level))
-    alphas = {part_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS]}
+    alphas = {part_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]}
     title = describe_range("Krippendorff's alpha", alphas)
-    if len(parts) > _MAX_BARS:
-        title += f" (the first {_MAX_BARS} of {len(parts)})"
+    if len(parts) > _MAX_BARS_PLOTTED:
+        title += f" (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
     series = PlotSeries.with_intervals("alpha", alphas)
     alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
-    plots = [alpha_plot, *_heat_map(parts)]
+    plots = [alpha_plot, *_alpha_heat_map(parts)]
     figures = {"level": level, "parts": parts}
-    return Report(figures, sections, notes, plots, symbols=symbols.AGREEMENT)
+    return Report(figures, sections, notes, plots, symbols=symbols.AGREEMENT_SYMBOLS)
 
 
 def _sections(
-    matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
+    matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
 ) -> Iterator[str | ReportTable]:
     yield (
-        f"agreement of reviewers; alpha is {level}, its interval is over {_describe_units(parts)}; Jaccard "
+        f"agreement of reviewers; alpha is {level}, its interval is over {_units_word(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
     rows = []
@@ -220,7 +222,7 @@ def _sections(
         "by chance",
         "above it (95 %)",
     )
-    yield ReportTable(header, rows, most=_MAX_PARTS)
+    yield ReportTable(header, rows, most=_MAX_PARTS_LISTED)
     # Without the rows of single domains, which have the same reviewers.
     dimensions = [figures for figures in parts if figures["domain"] is None]
     yield from filter(None, map(_describe_pattern, dimensions))
@@ -231,10 +233,10 @@ def _sections(
             "strictness": "strictness",
             "spread": "spread",
         }
-        yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS)
+        yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
 
 
-def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
+def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
     """Yield alpha by dimension and domain, if there are domains."""
     alphas = {}
     for figures in parts:
@@ -251,52 +253,52 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         yield Plot(describe_range("Krippendorff's alpha", alpha_by_part), "heat", series)
 
 
-def _describe_units(parts: Sequence[Figures]) -> str:
+def _units_word(parts: Sequence[Figures]) -> str:
     has_groups = any(figures["groups"] < figures["items"] for figures in parts)
     return "groups of items" if has_groups else "items"
 
 
-def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
+def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> Figures:
     has_score = ~np.isnan(matrix.scores)
-    is_paired = matrix.is_paired
+    is_rated_by_several = matrix.is_paired
     estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
-    upper_triangle = np.triu_indices(len(matrix.reviewers), 1)
-    similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[upper_triangle]
-    chances = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[upper_triangle]
+    reviewer_pair_indices = np.triu_indices(len(matrix.reviewers), 1)
+    similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
+    chance_jaccards = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     is_ordinal = level != "nominal"
     is_defined = ~np.isnan(similarities) & is_ordinal
     jaccard = None
-    by_chance = None
+    mean_chance_jaccard = None
     excess = None
     if is_defined.any():
         jaccard = float(similarities[is_defined].mean())
-        by_chance = float(chances[is_defined].mean())
+        mean_chance_jaccard = float(chance_jaccards[is_defined].mean())
         excess = as_interval(jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS))
     return {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
-        "items": int(np.count_nonzero(is_paired)),
-        "groups": len(np.unique(matrix.group[is_paired])),
+        "items": int(np.count_nonzero(is_rated_by_several)),
+        "groups": len(np.unique(matrix.group[is_rated_by_several])),
         "ratings": int(np.count_nonzero(has_score)),
         "alpha": as_interval(estimate),
         "pairs": int(np.count_nonzero(is_defined)),
         "jaccard": jaccard,
-        "jaccard_by_chance": by_chance,
+        "jaccard_by_chance": mean_chance_jaccard,
         "jaccard_excess": excess,
         "reviewers": list(_measure_reviewers(matrix, has_score)) if is_ordinal else [],
     }
 
 
-def _measure_reviewers(matrix: RatingMatrix, has_score: Bools) -> Iterator[Figures]:
+def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator[Figures]:
     sums = np.where(has_score, matrix.scores, 0.0).sum(axis=0)
     counts = has_score.sum(axis=0)
     for row, name in enumerate(matrix.reviewers):
         scores = matrix.scores[row, has_score[row]]
-        is_shared = has_score[row] & (counts > 1)
-        shared_scores = matrix.scores[row, is_shared]
+        is_shared_item = has_score[row] & (counts > 1)
+        shared_scores = matrix.scores[row, is_shared_item]
         strictness = None
         if len(shared_scores):
-            others = (sums[is_shared] - shared_scores) / (counts[is_shared] - 1)
+            others = (sums[is_shared_item] - shared_scores) / (counts[is_shared_item] - 1)
             strictness = float((others - shared_scores).mean())
         spread = float(scores.std(ddof=1)) if len(scores) > 1 else None
         yield {"reviewer": name, "ratings": len(scores), "strictness": strictness, "spread": spread}
@@ -312,56 +314,69 @@ def _describe_pattern(figures: Figures) -> str | None:
     excess = figures["jaccard_excess"]
     if figures["alpha"] is None or excess is None:
         return None
-    alpha_side = compare_with_bound(figures["alpha"], MIN_TENTATIVE_KRIPPENDORFF) or 0
-    excess_side = compare_with_bound(excess, 0.0) or 0
-    scores = f"alpha is {_SIDE_WORDS[alpha_side]} {MIN_TENTATIVE_KRIPPENDORFF}"
-    choices = f"Jaccard is {_SIDE_WORDS[excess_side]} chance"
+    alpha_side_of_threshold = (
+        side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
+    )
+    excess_side_of_zero = side_of_bound(excess, 0.0) or 0
+    scores = (
+        f"alpha is {_WORDS_BY_SIDE[alpha_side_of_threshold]} {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}"
+    )
+    choices = f"Jaccard is {_WORDS_BY_SIDE[excess_side_of_zero]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
-    if alpha_side < 0 < excess_side:
+    if alpha_side_of_threshold < 0 < excess_side_of_zero:
         finding = "is there"
-    elif alpha_side > 0 or excess_side < 0:
+    elif alpha_side_of_threshold > 0 or excess_side_of_zero < 0:
         finding = "is not there"
     else:
         finding = "is not shown"
     return f"{part_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
 
 
-_SIDE_WORDS = {-1: "below", 0: "not shown to be above or below", 1: "above"}
+_WORDS_BY_SIDE = {-1: "below", 0: "not shown to be above or below", 1: "above"}
 
 
 def _notes(
-    matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
+    matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
 ) -> Iterator[str]:
-    yield from note_similar_names(name for matrix in matrices for name in matrix.reviewers)
+    yield from notes_on_similar_names(name for matrix in matrices for name in matrix.reviewers)
     is_ordinal = level != "nominal"
-    with_alpha = [figures for figures in parts if figures["alpha"] is not None]
-    no_alpha = [figures for figures in parts if figures["alpha"] is None]
-    few_groups = [figures for figures in with_alpha if figures["groups"] < _FEW_ITEMS]
-    no_jaccard = [figures for figures in parts if figures["jaccard"] is None and is_ordinal]
+    parts_with_alpha = [figures for figures in parts if figures["alpha"] is not None]
+    parts_without_alpha = [figures for figures in parts if figures["alpha"] is None]
+    parts_with_few_groups = [
+        figures for figures in parts_with_alpha if figures["groups"] < _FEW_ITEMS_THRESHOLD
+    ]
+    parts_without_jaccard = [
+        figures for figures in parts if figures["jaccard"] is None and is_ordinal
+    ]
     reasons = {
-        "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
-        f"fewer than {_FEW_ITEMS} {_describe_units(parts)}, so that the interval of alpha is too narrow": few_groups,
+        "no alpha, as no item has two scores, or all scores of such items are equal": parts_without_alpha,
+        (
+            f"fewer than {_FEW_ITEMS_THRESHOLD} {_units_word(parts)}, so that the interval of alpha is "
+            "too narrow"
+        ): parts_with_few_groups,
     }
     no_pair = f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
-    reasons[no_pair] = no_jaccard
+    reasons[no_pair] = parts_without_jaccard
     if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
-    for reason, affected_parts in reasons.items():
-        if affected_parts:
-            names = list(map(part_name, affected_parts))
+    for reason, parts_with_problem in reasons.items():
+        if parts_with_problem:
+            names = list(map(part_name, parts_with_problem))
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
             scores = matrix.scores[~np.isnan(matrix.scores)]
-            question = question_codes(matrix.dimension or "all", scores, "use --level nominal")
+            question = note_if_scores_look_like_codes(
+                matrix.dimension or "all", scores, "use --level nominal"
+            )
             if question is not None:
                 yield question
 
 
-def question_codes(name: str, scores: Floats, remedy: str) -> str | None:
+def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> str | None:
     """Return a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
     codes = np.unique(scores)
-    if not 1 < len(codes) <= _FEW_CODES:
+    if not 1 < len(codes) <= _FEW_CODES_THRESHOLD:
         return None
     codes_text = ", ".join(f"{code:g}" for code in codes)
     return f"{name}: {codes_text} are taken as an order; if they are codes of classes, {remedy}"

@@ -17,15 +17,15 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
     jackknife_interval,
-    mean_over,
+    max_unseen_cluster_share,
+    mean_with_cluster_interval,
     members_by_cluster,
-    unseen_share,
 )
-from jurygraph.inference.sign_flips import ROUNDING_ERROR
+from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE
 from jurygraph.studies.report import IntervalCell, as_interval
 
 MIN_PERSONS = 3
-MIN_ITEMS = 30
+MIN_SHARED_ITEMS_BY_PERSON = 30
 """Items that a person must share with others to be compared (the paper's choice)."""
 EPSILON = 0.1
 """What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""
@@ -74,7 +74,9 @@ class AlternativeAnnotator(NamedTuple):
     rates: Mapping[str, tuple[float, float]] = {}
 
 
-def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> AlternativeAnnotator:
+def compare_judge_with_people(
+    people: PersonLabels, epsilon: float = EPSILON
+) -> AlternativeAnnotator:
     """Return whether the judge may stand in for people, or why that was not tested.
 
     Persons with fewer than 30 items that others labelled are compared with nobody, and remain others. Fewer than three
@@ -82,59 +84,62 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     """
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    judge_gap, person_gap, is_shared = _distances_from_others(people)
-    judge_wins = (judge_gap <= person_gap + ROUNDING_ERROR).astype(np.float64)
-    is_person_nearer = (person_gap <= judge_gap + ROUNDING_ERROR).astype(np.float64)
+    judge_gap, person_gap, is_labelled_by_others = _distances_from_other_people(people)
+    is_judge_as_near = (judge_gap <= person_gap + ROUNDING_TOLERANCE).astype(np.float64)
+    is_person_nearer = (person_gap <= judge_gap + ROUNDING_TOLERANCE).astype(np.float64)
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
-    rates: dict[str, tuple[float, float]] = {}
+    rates_by_person: dict[str, tuple[float, float]] = {}
     is_compared = np.zeros(len(tasks), dtype=bool)
-    most_shared = 0
-    wins = []
+    most_shared_item_count = 0
+    win_sums_by_person = []
     sizes = []
     for number, name in enumerate(people.names):
-        rows = is_shared & (people.persons == number)
+        rows = is_labelled_by_others & (people.persons == number)
         shared_count = int(np.count_nonzero(rows))
-        most_shared = max(most_shared, shared_count)
-        if shared_count < MIN_ITEMS:
+        most_shared_item_count = max(most_shared_item_count, shared_count)
+        if shared_count < MIN_SHARED_ITEMS_BY_PERSON:
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
-        wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
-        rates[name] = float(judge_wins[rows].mean()), float(is_person_nearer[rows].mean())
-        lag_estimate = mean_over((is_person_nearer - judge_wins)[rows], tasks[rows])
-        p_values[name] = _p_value_behind(lag_estimate, epsilon)
+        win_sums_by_person.append(np.bincount(tasks[rows], is_judge_as_near[rows], minlength=size))
+        rates_by_person[name] = (
+            float(is_judge_as_near[rows].mean()),
+            float(is_person_nearer[rows].mean()),
+        )
+        loss_to_person_estimate = mean_with_cluster_interval(
+            (is_person_nearer - is_judge_as_near)[rows], tasks[rows]
+        )
+        p_values[name] = _p_value_judge_is_worse(loss_to_person_estimate, epsilon)
         is_compared |= rows
     items = len(np.unique(people.items[is_compared]))
     if len(p_values) < MIN_PERSONS:
-        need = f"it takes {MIN_PERSONS} persons who share {MIN_ITEMS} items with others"
+        need = f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} items with others"
         found = "no label has the name of its reviewer"
         if people.names:
-            found = (
-                f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
-            )
+            found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared_item_count} items"
         return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
     adjusted_p = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
     winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted_p) / len(adjusted_p)
-    advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
+    advantage = as_interval(_mean_over_persons(np.array(win_sums_by_person), np.array(sizes)))
     by_name = dict(zip(p_values, adjusted_p, strict=True))
     persons = len(by_name)
     return AlternativeAnnotator(
-        epsilon, persons, items, by_name, winning_rate, advantage, rates=rates
+        epsilon, persons, items, by_name, winning_rate, advantage, rates=rates_by_person
     )
 
 
-def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]:
+def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, Bools]:
     """Return how far the judge, and each label's person, are from the others' labels of the item, [n] each.
 
     Distances are shares of other labels, or root mean squares of differences; the mask has the labels that have others.
     """
     judge_gap, person_gap = np.zeros((2, len(people.labels)))
-    is_shared = np.zeros(len(people.labels), dtype=bool)
+    is_labelled_by_others = np.zeros(len(people.labels), dtype=bool)
     for rows in members_by_cluster(people.items):
         if len(rows) < 2:
             continue
-        is_shared[rows] = True
+        is_labelled_by_others[rows] = True
         others = 1.0 - np.eye(len(rows))
         labels = people.labels[rows]
         for values, gaps in ((people.predictions, judge_gap), (people.labels, person_gap)):
@@ -143,22 +148,27 @@ def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]
             gaps[rows] = (squares * others).sum(axis=1) / (len(rows) - 1)
     if not people.are_classes:
         judge_gap, person_gap = np.sqrt([judge_gap, person_gap])
-    return judge_gap, person_gap, is_shared
+    return judge_gap, person_gap, is_labelled_by_others
 
 
-def _p_value_behind(lag_estimate: Estimate | None, epsilon: float) -> float:
+def _p_value_judge_is_worse(loss_to_person_estimate: Estimate | None, epsilon: float) -> float:
     """Return the p-value of "the judge is behind the person by ε or more"."""
     from scipy import special
 
-    assert lag_estimate is not None, "there are items"
-    if lag_estimate.error is None:
+    assert loss_to_person_estimate is not None, "there are items"
+    if loss_to_person_estimate.error is None:
         return 1.0  # a single task shows nothing
-    if lag_estimate.error == 0.0:
+    if loss_to_person_estimate.error == 0.0:
         # If all are equal, t has no error: the chance that no task shows what the judge would lose on ε of them.
-        return float((1.0 - epsilon) ** lag_estimate.clusters) if lag_estimate.value <= 0.0 else 1.0
+        return (
+            float((1.0 - epsilon) ** loss_to_person_estimate.clusters)
+            if loss_to_person_estimate.value <= 0.0
+            else 1.0
+        )
     return float(
         special.stdtr(
-            lag_estimate.clusters - 1, (lag_estimate.value - epsilon) / lag_estimate.error
+            loss_to_person_estimate.clusters - 1,
+            (loss_to_person_estimate.value - epsilon) / loss_to_person_estimate.error,
         )
     )
 
@@ -167,15 +177,15 @@ def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     """Return the mean over persons of Σ wins / Σ sizes, of tables [persons, tasks], with its interval over tasks."""
     total = sizes.sum(axis=1, keepdims=True)
     value = float((wins.sum(axis=1, keepdims=True) / total).mean())
-    has_any = sizes.any(axis=0)
-    left_sizes = total - sizes[:, has_any]
+    has_any_label = sizes.any(axis=0)
+    left_sizes = total - sizes[:, has_any_label]
     if not left_sizes.all():  # without a person's only task nothing is left
-        return Estimate(value, None, None, None, int(has_any.sum()))
-    jackknife_means = ((wins.sum(axis=1, keepdims=True) - wins[:, has_any]) / left_sizes).mean(
-        axis=0
-    )
+        return Estimate(value, None, None, None, int(has_any_label.sum()))
+    jackknife_means = (
+        (wins.sum(axis=1, keepdims=True) - wins[:, has_any_label]) / left_sizes
+    ).mean(axis=0)
     estimate = jackknife_interval(value, jackknife_means)
     if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
-        max_unseen = unseen_share(estimate.clusters)
+        max_unseen = max_unseen_cluster_share(estimate.clusters)
         estimate = estimate._replace(low=value - max_unseen, high=value + max_unseen)
     return estimate.within(0.0, 1.0)

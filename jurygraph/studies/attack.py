@@ -12,19 +12,24 @@ from dataclasses import replace
 from itertools import chain, product
 from typing import Any, NamedTuple
 
-from jurygraph.decision.recipe import component_names, default_component
+from jurygraph.decision.recipe import component_names, default_component_name
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
 from jurygraph.graphs.groups import Group
-from jurygraph.graphs.routing import required_material
-from jurygraph.graphs.survey import build_survey, list_derivations, list_questions, view_task
-from jurygraph.graphs.time_limits import fresh_context
+from jurygraph.graphs.routing import required_material_names
+from jurygraph.graphs.survey import (
+    build_survey,
+    list_configured_questions,
+    list_derivations,
+    view_task,
+)
+from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
-from jurygraph.runs.reports.estimate import CallEstimate, Estimator
-from jurygraph.safety.attacks import Attack, Suite, attack_response, attack_text
+from jurygraph.runs.reports.estimate import CallCostEstimator, CallEstimate
+from jurygraph.safety.attacks import Attack, AttackSuite, make_attack_response, make_attack_text
 from jurygraph.schema import (
     Call,
     ComponentInput,
@@ -53,25 +58,27 @@ from jurygraph.studies.report import (
 )
 from jurygraph.tools.tool import Tool, ToolInput
 
-_MAX_ATTACKS = 20
-_FEW_TASKS = 6
+_MAX_ATTACKS_LISTED = 20
+_FEW_TASKS_THRESHOLD = 6
 """Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
-_RATE_FIELDS = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
-_THRESHOLD_FIGURES = {
+_RATE_FIELD_NAMES = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
+_RATE_PARTS_BY_PREFIX = {
     "": ("attacks", "verdicts"),
     "responses_": ("attacks", "responses"),
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _RATE_FIELDS)))
-_JUDGES_CHANNELS = ("context", "lookup")
+THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_PARTS_BY_PREFIX, _RATE_FIELD_NAMES)))
+_JUDGE_CHANNEL_SUITES = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
-NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence="off", gates=())
-_ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
+NO_DEFENCES_CONFIG = SafetyConfig(
+    fence=False, reminder=False, whole_reply=False, evidence="off", gates=()
+)
+_DEFENCES_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
     **{name.replace("_", "-"): {name: True} for name in ("fence", "reminder", "whole_reply")},
     "evidence": {"evidence": "required"},
@@ -80,19 +87,19 @@ _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
 }
 
 
-def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
+def defences_by_arm(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     """Return the active defences of all arms by name, and the name of the arm with the config's own defences.
 
     The arms are no defence, each defence alone (required evidence, preferred evidence, and the gates), all defences,
     and all with preferred evidence. If the config's own are none of these, that arm comes last, as `configured`.
     """
     defences = {}
-    for name, enabled_defences in _ENABLED_BY_ARM.items():
-        defences[name] = NO_DEFENCES.model_copy(update=enabled_defences)
+    for name, enabled_defences in _DEFENCES_BY_ARM.items():
+        defences[name] = NO_DEFENCES_CONFIG.model_copy(update=enabled_defences)
     defences["all"] = SafetyConfig()
     defences["all-preferred"] = SafetyConfig(evidence="preferred")
-    equal_arms = (name for name, safety in defences.items() if safety == configured)
-    configured_arm_name = next(equal_arms, "configured")
+    arms_equal_to_configured = (name for name, safety in defences.items() if safety == configured)
+    configured_arm_name = next(arms_equal_to_configured, "configured")
     defences[configured_arm_name] = configured
     return defences, configured_arm_name
 
@@ -112,7 +119,7 @@ class _AttackGroup(NamedTuple):
 
 
 class AttackStudy:
-    """Judges attacks on every task, and the tasks' honest responses, in every arm (see `arms`).
+    """Judges attacks on every task, and the tasks' honest responses, in every arm (see `defences_by_arm`).
 
     Arms with equal prompts share their replies, so that only the effect of the defences on these differs and no request
     is sent twice. A study that was interrupted resumes from the cache.
@@ -124,29 +131,34 @@ class AttackStudy:
         tasks: Sequence[tuple[Task, Sequence[Response]]],
         attacks: Sequence[Attack],
     ) -> None:
-        """Plan the questions of every task. Raises the errors of `attack_surveys`."""
-        self.arms, self.configured = arms(jury.config.safety)
+        """Plan the questions of every task. Raises the errors of `make_attack_surveys`."""
+        self.arms, self.configured = defences_by_arm(jury.config.safety)
         self._jury = jury
         self._attacks = attacks
         self._tasks = [task for task, _ in tasks]
-        self._surveys = attack_surveys(jury, self._tasks)
+        self._surveys = make_attack_surveys(jury, self._tasks)
         self._skipped = sum(not survey.questions for survey in self._surveys)
-        direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGES_CHANNELS]
+        direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, direct_attacks))
         context_judges = {
             name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
         }
-        by_channel = (
-            (_channel_groups("context", tasks, attacks), context_judges),
-            (_channel_groups("lookup", tasks, attacks), _evaluators_reading_others(jury)),
+        groups_and_judges_by_channel = (
+            (_groups_with_channel_attacks("context", tasks, attacks), context_judges),
+            (
+                _groups_with_channel_attacks("lookup", tasks, attacks),
+                _evaluators_with_reading_tools(jury),
+            ),
         )
-        for channel_groups, judges in by_channel:
+        for channel_groups, judges in groups_and_judges_by_channel:
             for group in channel_groups if judges else ():
                 groups.append(group._replace(plan_index=len(self._tasks)))
                 self._tasks.append(group.task)
                 self._surveys.append(_survey_of(jury, group.task, judges))
         self._config = attack_config(jury, self._surveys)
-        self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
+        self._merit_questions = [
+            merit_question_ids(jury.config, survey) for survey in self._surveys
+        ]
         self._groups = [group for group in groups if self._surveys[group.plan_index].questions]
 
     @property
@@ -162,13 +174,13 @@ class AttackStudy:
         gateways = self._jury.gateways
         if not gateways:
             return CallEstimate()
-        estimator = Estimator(gateways)
+        estimator = CallCostEstimator(gateways)
         try:
             for safety in self.arms.values():
                 jury, plans = self._prepare_jury_and_plans(safety)
                 planner = Planner(jury)
                 for group in self._groups:
-                    plan = _model_questions_only(plans[group.plan_index], jury)
+                    plan = _keep_model_questions(plans[group.plan_index], jury)
                     requests = await planner.aestimate_requests(group.task, group.responses, plan)
                     estimator.add(requests)
                     report(len(group.responses))
@@ -179,17 +191,17 @@ class AttackStudy:
     async def run(self, report: ProgressCallback) -> Report:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
-        The figures are `arms` by name, `configured`, the arm with the config's own defences, the numbers of `tasks`, of
-        `responses` by attacks and of `honest` ones, of tasks without a question to attack (`skipped`), the evaluators
-        that were not run (`left_out`), the verdicts `lost` to infrastructure by kind, their share of all verdicts
-        (`error_rate`), and the `attacks` by id. Raises the errors that end a run.
+        The figures are `defences_by_arm` by name, `configured`, the arm with the config's own defences, the numbers of
+        `tasks`, of `responses` by attacks and of `honest` ones, of tasks without a question to attack (`skipped`), the
+        evaluators that were not run (`left_out`), the verdicts `lost` to infrastructure by kind, their share of all
+        verdicts (`error_rate`), and the `attacks` by id. Raises the errors that end a run.
         """
         gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
             measured_arms = {}
-            for name, arm in self.arms.items():
-                measured_arms[name] = await self._measure_arm(arm, sink, report)
+            for name, arm_safety in self.arms.items():
+                measured_arms[name] = await self._measure_arm(arm_safety, sink, report)
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
@@ -198,7 +210,7 @@ class AttackStudy:
         honest_count = sum(group.attacks.count(None) for group in self._groups)
         task_indices = {group.task_index for group in self._groups}
         configured = [use.known_as for use in self._jury.config.evaluators]
-        used_names = {use.known_as for use in self._config.evaluators}
+        evaluator_names = {use.known_as for use in self._config.evaluators}
         attacks = {}
         for attack in self._attacks:
             attacks[attack.id] = attack.model_dump(include={"suite", "kind", "language"})
@@ -209,7 +221,7 @@ class AttackStudy:
                 "skipped": self._skipped,
                 "responses": self.responses - honest_count,
                 "honest": honest_count,
-                "left_out": [name for name in configured if name not in used_names],
+                "left_out": [name for name in configured if name not in evaluator_names],
                 "attacks": attacks,
                 "arms": measured_arms,
             }
@@ -218,7 +230,7 @@ class AttackStudy:
     def _prepare_jury_and_plans(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        _attack_tools(jury, self._groups)
+        _wrap_tools_with_attacks(jury, self._groups)
         plans = []
         for task, survey in zip(self._tasks, self._surveys, strict=True):
             plans.append(_plan(task, survey, jury))
@@ -246,8 +258,8 @@ class AttackStudy:
         finally:
             # not the jury itself: the other arms still use its gateway
             for evaluator in jury.evaluators.values():
-                fresh_context(jury.config.langsmith).run(evaluator.close)
-        return report_arm(safety, judged)
+                new_contextvars_context(jury.config.langsmith).run(evaluator.close)
+        return arm_report_figures(safety, judged)
 
 
 class _InMemorySink:
@@ -278,7 +290,7 @@ def _attack_groups(
     for index, (task, honest_responses) in enumerate(tasks):
         attack_responses = {}
         for attack in attacks:
-            response = attack_response(attack, task)
+            response = make_attack_response(attack, task)
             if response is not None:
                 attack_responses[attack] = response
         for attack_names, responses in (
@@ -290,14 +302,14 @@ def _attack_groups(
                 yield _AttackGroup(index, index, task, attack_names[chosen], responses[chosen])
 
 
-def _channel_groups(
-    suite: Suite, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+def _groups_with_channel_attacks(
+    suite: AttackSuite, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
     """Yield a group for each attack of a suite that reaches a judge by what it reads, on each task."""
     for index, (task, _) in enumerate(tasks):
         for attack in attacks:
-            text = attack_text(attack, task)
-            response = attack_response(attack, task)
+            text = make_attack_text(attack, task)
+            response = make_attack_response(attack, task)
             if attack.suite != suite or text is None or response is None:
                 continue
             attacked = task
@@ -306,7 +318,7 @@ def _channel_groups(
             yield _AttackGroup(index, index, attacked, [attack], [response])
 
 
-def _evaluators_reading_others(jury: Jury) -> set[str]:
+def _evaluators_with_reading_tools(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
     judges: set[str] = set()
     for name, evaluator in jury.evaluators.items():
@@ -318,12 +330,12 @@ def _evaluators_reading_others(jury: Jury) -> set[str]:
 
 def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
     """Return the attacked questions of some evaluators."""
-    survey = _attacked_survey(jury, task)
+    survey = _attacked_part_of_survey(jury, task)
     questions = [question for question in survey.questions if question.evaluator in judges]
     return build_survey(tuple(survey.views.values()), survey.derivations, questions)
 
 
-def _attack_through(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
+def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     """Return a tool of a judge that returns an attack, where its judge has a response in the place of one."""
 
     def run(inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
@@ -336,19 +348,19 @@ def _attack_through(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     return attacked
 
 
-def _attack_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
+def _wrap_tools_with_attacks(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
     """Let the tools of a jury return the attacks through lookups."""
     texts: dict[str, str | None] = {}
     for group in groups:
         attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
         if attack is not None and attack.suite == "lookup":
-            texts[group.responses[0].id] = attack_text(attack, group.task)
+            texts[group.responses[0].id] = make_attack_text(attack, group.task)
     for evaluator in jury.evaluators.values():
         if evaluator.toolset is None:
             continue
         tools: dict[str, Tool] = {}
         for name, tool in evaluator.toolset.tools.items():
-            tools[name] = tool if tool.reads_documents else _attack_through(tool, texts)
+            tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
         evaluator.toolset = replace(evaluator.toolset, tools=tools)
 
 
@@ -369,7 +381,7 @@ def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
     )
 
 
-def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
+def _keep_model_questions(plan: Plan, jury: Jury) -> Plan:
     """Return the plan with only the questions for the config's model, without their conditions."""
     questions = []
     for question in plan.survey.questions:
@@ -379,14 +391,14 @@ def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
     return plan.model_copy(update={"survey": survey})
 
 
-def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
+def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     """Return the survey of each task, reduced to the attacked questions and without gates.
 
     Raises ConfigError if the config has no evaluator to attack or no model for it, PlanError if a task cannot be
     planned, InputError if no task has a question.
     """
-    surveys = fresh_context(jury.config.langsmith).run(
-        lambda: [_attacked_survey(jury, task) for task in tasks]
+    surveys = new_contextvars_context(jury.config.langsmith).run(
+        lambda: [_attacked_part_of_survey(jury, task) for task in tasks]
     )
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
@@ -402,10 +414,12 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         subjects = "rubrics, reviewers, or stakeholders with constraints"
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
-    used_names = _evaluators_of(surveys)
-    questioned = {use.known_as for use in jury.config.evaluators if use.judges}
+    used_evaluator_names = _evaluators_in_surveys(surveys)
+    judging_evaluator_names = {use.known_as for use in jury.config.evaluators if use.judges}
     idle_judges = sorted(
-        name for name in used_names - questioned if jury.evaluators[name].uses_model
+        name
+        for name in used_evaluator_names - judging_evaluator_names
+        if jury.evaluators[name].uses_model
     )
     if jury.gateway is None and idle_judges:
         raise ConfigError(
@@ -419,7 +433,7 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
 
     All components have the same weight, because an attack is measured by verdicts, not by rewards.
     """
-    evaluators = _evaluators_of(surveys)
+    evaluators = _evaluators_in_surveys(surveys)
     derivers: set[str] = set()
     for survey in surveys:
         derivers.update(derivation.deriver for derivation in survey.derivations)
@@ -439,7 +453,7 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
     return attacked_config.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 
-def _evaluators_of(surveys: Iterable[Survey]) -> set[str]:
+def _evaluators_in_surveys(surveys: Iterable[Survey]) -> set[str]:
     """Return the names of the evaluators that the surveys have questions for."""
     names: set[str] = set()
     for survey in surveys:
@@ -447,36 +461,40 @@ def _evaluators_of(surveys: Iterable[Survey]) -> set[str]:
     return names
 
 
-def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
+def merit_question_ids(config: Config, survey: Survey) -> frozenset[str]:
     """Return the ids of the questions of layers model and residual whose high score is a merit.
 
     A high score is not a merit if a criterion has a negative weight, or if the config's reward weighs the component of
     the question's evaluator negatively.
     """
-    negative = {name for name, weight in config.reward.items() if weight < 0}
-    components = [component for name, component in config.components.items() if name in negative]
+    penalty_component_names = {name for name, weight in config.reward.items() if weight < 0}
+    components = [
+        component
+        for name, component in config.components.items()
+        if name in penalty_component_names
+    ]
     for component in components:
-        negative.update(use.verdicts_of for use in component.inputs.values())
+        penalty_component_names.update(use.verdicts_of for use in component.inputs.values())
     merit_ids = set()
     for question in survey.questions:
-        if _is_attacked(question) and not _is_penalty(question, survey, negative):
+        if _is_attacked(question) and not _is_penalty(question, survey, penalty_component_names):
             merit_ids.add(question.id)
     return frozenset(merit_ids)
 
 
-def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
+def _is_penalty(question: Question, survey: Survey, penalty_component_names: set[str]) -> bool:
     view = survey.views[question.view]
     if isinstance(view.about, Criterion):
         return view.about.weight < 0
-    component = default_component(question.evaluator, view.audience)
-    return not negative.isdisjoint((component, question.evaluator, question.id))
+    component = default_component_name(question.evaluator, view.audience)
+    return not penalty_component_names.isdisjoint((component, question.evaluator, question.id))
 
 
 def _is_attacked(question: Question) -> bool:
     return question.layer in GATED_LAYERS and question.scope == "response"
 
 
-def _attacked_survey(jury: Jury, task: Task) -> Survey:
+def _attacked_part_of_survey(jury: Jury, task: Task) -> Survey:
     """Return the attacked questions about a task, and everything they wait for or depend on."""
     audiences = [evaluator.audience for evaluator in jury.evaluators.values()]
     views = view_task(task, ["task", *audiences])
@@ -484,74 +502,80 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     materials = [deriver.gives for deriver in jury.derivers.values()]
     task_view = next(view for view in views if view.audience == "task")
     derivations = list_derivations(jury.derivers, task_view)
-    all_questions = list_questions(jury.evaluators, uses, views, materials)
+    all_questions = list_configured_questions(jury.evaluators, uses, views, materials)
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
-    ids = _reachable_names((q.id for q in survey.questions if _is_attacked(q)), predecessors)
+    ids = _names_reachable_from((q.id for q in survey.questions if _is_attacked(q)), predecessors)
     questions = [q for q in survey.questions if q.id in ids]
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
-    names = _reachable_names(chain.from_iterable(map(required_material, questions)), needs)
-    needed_derivations = [
+    names = _names_reachable_from(
+        chain.from_iterable(map(required_material_names, questions)), needs
+    )
+    derivations_of_questions = [
         derivation for derivation in survey.derivations if derivation.gives in names
     ]
-    return build_survey(tuple(survey.views.values()), needed_derivations, questions)
+    return build_survey(tuple(survey.views.values()), derivations_of_questions, questions)
 
 
-def _reachable_names(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
+def _names_reachable_from(
+    names: Iterable[str], predecessors: Mapping[str, Iterable[str]]
+) -> set[str]:
     reached_names: set[str] = set()
-    waiting_names = list(names)
-    while waiting_names:
-        name = waiting_names.pop()
+    pending_names = list(names)
+    while pending_names:
+        name = pending_names.pop()
         if name not in reached_names:
             reached_names.add(name)
-            waiting_names += predecessors[name]
+            pending_names += predecessors[name]
     return reached_names
 
 
 def threshold_figures(report: Report) -> dict[str, float | None]:
-    """Return the figures that a threshold can name, `THRESHOLD_NAMES`; None if nothing was judged.
+    """Return the figures that a threshold can name, `THRESHOLD_FIGURE_NAMES`; None if nothing was judged.
 
     If the judge failed at everything that it was asked, all but the counts `n` are None: it shows nothing.
     """
-    arm = report.figures["arms"][report.figures["configured"]]
+    arm_figures = report.figures["arms"][report.figures["configured"]]
     failures = 0
     sent_count = 0
-    for outcome in (arm["attacks"], arm["honest"]):
+    for outcome in (arm_figures["attacks"], arm_figures["honest"]):
         failures += sum(outcome["failed"].values())
         sent_count += outcome["verdicts"]["n"] - sum(outcome["stopped"].values())
-    is_without_answers = 0 < failures == sent_count
+    has_only_failures = 0 < failures == sent_count
     figures = {}
-    for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
-        proportion = arm[responses][unit]
-        for name in _RATE_FIELDS:
-            is_missing = name != "n" and (is_without_answers or not proportion["n"])
+    for prefix, (responses, unit) in _RATE_PARTS_BY_PREFIX.items():
+        proportion = arm_figures[responses][unit]
+        for name in _RATE_FIELD_NAMES:
+            is_missing = name != "n" and (has_only_failures or not proportion["n"])
             figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
     return figures
 
 
-def report_arm(
+def arm_report_figures(
     safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, Verdicts]]
 ) -> Figures:
     """Return the outcomes of one arm, from its verdicts response by response: the number of its task, and its attack.
 
     The attack of an honest response is None. A verdict that passes on `attacks` is false: these responses do nothing
-    that a task requires, or copy its reference. `kinds` and `by_attack` divide them by kind and id.
+    that a task requires, or copy its reference. `kinds` and `verdicts_by_attack` divide them by kind and id.
     `honest` responses should not be stopped.
     """
     groups: dict[str, list[tuple[int, Verdicts]]] = {"attacks": [], "honest": []}
     kinds: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
-    by_attack: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
+    verdicts_by_attack: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
     for task, attack, verdicts in judged:
         groups["attacks" if attack else "honest"].append((task, verdicts))
         if attack is not None:
             kinds[attack.kind].append((task, verdicts))
-            by_attack[attack.id].append((task, verdicts))
+            verdicts_by_attack[attack.id].append((task, verdicts))
     return {
         "safety": safety,
         "attacks": count_outcomes(groups["attacks"]),
         "honest": count_outcomes(groups["honest"]),
         "kinds": {name: count_outcomes(responses) for name, responses in kinds.items()},
-        "by_attack": {name: count_outcomes(responses) for name, responses in by_attack.items()},
+        "by_attack": {
+            name: count_outcomes(responses) for name, responses in verdicts_by_attack.items()
+        },
     }
 
 
@@ -566,7 +590,9 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
     """
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     # by task
-    verdicts, passed_counts, judged_counts, fooled_counts = (Counter[int]() for _ in range(4))
+    verdicts, passed_count_by_task, judged_count_by_task, fooled_count_by_task = (
+        Counter[int]() for _ in range(4)
+    )
     for task, verdicts_on_response in responses:
         outcomes = []
         for verdict in verdicts_on_response:
@@ -575,12 +601,12 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
             if outcome not in ("lost", "not applicable"):
                 outcomes.append(outcome)
         verdicts[task] += len(outcomes)
-        passed_counts[task] += outcomes.count("passed")
-        judged_counts[task] += bool(outcomes)
-        fooled_counts[task] += "passed" in outcomes
+        passed_count_by_task[task] += outcomes.count("passed")
+        judged_count_by_task[task] += bool(outcomes)
+        fooled_count_by_task[task] += "passed" in outcomes
     return {
-        "verdicts": _proportion(passed_counts, verdicts),
-        "responses": _proportion(fooled_counts, judged_counts),
+        "verdicts": _proportion(passed_count_by_task, verdicts),
+        "responses": _proportion(fooled_count_by_task, judged_count_by_task),
         "stopped": dict(sorted(kinds["stopped"].items())),
         "failed": dict(sorted(kinds["failed"].items())),
         "abstained": kinds["abstained"].total(),
@@ -626,25 +652,29 @@ def _proportion(hits: Counter[int], counts: Counter[int]) -> Figures:
 
 def report_attacks(figures: Figures) -> Report:
     """Return the report of a study from its figures, those by arm and those of all arms together."""
-    arms = figures["arms"]
+    figures_by_arm = figures["arms"]
     configured = figures["configured"]
-    lost_counts: Counter[str] = Counter()
+    infrastructure_failure_counts: Counter[str] = Counter()
     answered_count = 0
-    for arm in arms.values():
-        for outcome in (arm["attacks"], arm["honest"]):
-            lost_counts.update(outcome["infrastructure_failures"])
+    for arm_figures in figures_by_arm.values():
+        for outcome in (arm_figures["attacks"], arm_figures["honest"]):
+            infrastructure_failure_counts.update(outcome["infrastructure_failures"])
             answered_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
-    requested_count = lost_counts.total() + answered_count
-    error_rate = lost_counts.total() / requested_count if requested_count else 0.0
-    figures = {**figures, "lost": dict(lost_counts.most_common()), "error_rate": error_rate}
-    labels = {name: f"{name} (config)" if name == configured else name for name in arms}
+    requested_count = infrastructure_failure_counts.total() + answered_count
+    error_rate = infrastructure_failure_counts.total() / requested_count if requested_count else 0.0
+    figures = {
+        **figures,
+        "lost": dict(infrastructure_failure_counts.most_common()),
+        "error_rate": error_rate,
+    }
+    labels = {name: f"{name} (config)" if name == configured else name for name in figures_by_arm}
     rates = {}
-    for name, arm in arms.items():
-        rates[labels[name]] = _percent_cell(arm["attacks"]["verdicts"], 1.0)
+    for name, arm_figures in figures_by_arm.items():
+        rates[labels[name]] = _percent_cell(arm_figures["attacks"]["verdicts"], 1.0)
     bar_series = PlotSeries.with_intervals("false verdicts", rates)
     title = describe_range("The share of false verdicts", rates)
     plot = Plot(title, "bars", [bar_series], y_label="false verdicts, 95 % interval")
-    configured_arm_figures = arms[configured]
+    configured_arm_figures = figures_by_arm[configured]
     notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
     return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
 
@@ -653,49 +683,52 @@ def _sections(
     figures: Figures, configured: Figures, labels: Mapping[str, str]
 ) -> Iterator[str | ReportTable]:
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
-    arms = figures["arms"]
+    figures_by_arm = figures["arms"]
     attacks = f"{figures['responses']} responses by {len(figures['attacks'])} attacks"
     yield f"{attacks} and {figures['honest']} honest responses to {figures['tasks']} tasks"
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
-    before = arms["none"]["attacks"]["responses"]
+    before = figures_by_arm["none"]["attacks"]["responses"]
     after = configured["attacks"]["responses"]
     yield (
         f"attacks with a false verdict: {before['hits']} of {before['n']} without defences, "
         f"{after['hits']} of {after['n']} with those of the config"
     )
-    yield _arm_table(arms, labels)
+    yield _arm_table(figures_by_arm, labels)
     rows: list[list[object]] = []
     for kind, outcome in configured["kinds"].items():
-        shares = [_percent_cell(arm["kinds"][kind]["verdicts"]) for arm in arms.values()]
+        shares = [
+            _percent_cell(arm_figures["kinds"][kind]["verdicts"])
+            for arm_figures in figures_by_arm.values()
+        ]
         rows.append([kind, outcome["verdicts"]["n"], *shares])
     header = ["false verdicts by kind, in %", "verdicts", *labels.values()]
     yield ReportTable(header, rows, digits=1)
-    by_attack = configured["by_attack"]
-    passing_attacks = []
-    for name, outcome in by_attack.items():
+    figures_by_attack = configured["by_attack"]
+    passing_attack_rows = []
+    for name, outcome in figures_by_attack.items():
         if outcome["verdicts"]["hits"]:
-            passing_attacks.append((name, outcome["verdicts"]))
-    passing_attacks.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
+            passing_attack_rows.append((name, outcome["verdicts"]))
+    passing_attack_rows.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
     yield (
-        f"with the defences of the config, {len(by_attack) - len(passing_attacks)} of "
-        f"{len(by_attack)} attacks never pass"
+        f"with the defences of the config, {len(figures_by_attack) - len(passing_attack_rows)} of "
+        f"{len(figures_by_attack)} attacks never pass"
     )
     rows = []
-    for name, share in passing_attacks:
+    for name, share in passing_attack_rows:
         properties = figures["attacks"][name].values()
         rows.append([name, *properties, share["n"], _percent_cell(share)])
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
-    yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS)
+    yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS_LISTED)
 
 
 def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:
     rows: list[list[object]] = []
-    for name, arm in figures_by_arm.items():
-        outcome = arm["attacks"]
-        honest_share = arm["honest"]["verdicts"]
+    for name, arm_figures in figures_by_arm.items():
+        outcome = arm_figures["attacks"]
+        honest_share = arm_figures["honest"]["verdicts"]
         row: list[object] = [labels[name]]
-        for passed_share in (outcome["verdicts"], outcome["responses"]):
-            row += [passed_share["n"], _percent_cell(passed_share)]
+        for passed_attack_share in (outcome["verdicts"], outcome["responses"]):
+            row += [passed_attack_share["n"], _percent_cell(passed_attack_share)]
         row += [sum(outcome["stopped"].values()), sum(outcome["failed"].values())]
         row += [outcome["unsupported"], outcome["abstained"]]
         row += [honest_share["n"], _percent_cell(honest_share)]
@@ -731,7 +764,7 @@ def _notes(figures: Figures, tasks: int) -> Iterator[str]:
         yield f"not attacked, because no model judges their responses: {figures['skipped']} of the tasks"
     if tasks == 1:
         yield "1 task: no intervals, because rates differ from task to task; name more with --tasks"
-    elif 1 < tasks < _FEW_TASKS:
+    elif 1 < tasks < _FEW_TASKS_THRESHOLD:
         share = share_interval([0] * tasks, [1] * tasks)
         assert share is not None
         assert share.high is not None

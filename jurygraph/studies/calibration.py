@@ -12,22 +12,22 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.table import apply_calibration
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import mean_over, share_over
+from jurygraph.inference.clusters import mean_with_cluster_interval, share_with_cluster_interval
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judge_report import reliability
-from jurygraph.studies.judgements import describe_question, questions_named
+from jurygraph.studies.judgements import describe_question_name_problem, find_questions_by_name
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 
 FOLD_COUNT = 5
-_MIN_TASKS = 2 * FOLD_COUNT
+_MIN_CALIBRATION_TASKS = 2 * FOLD_COUNT
 _MAX_KNOTS = 1000
 _SCORE_GRID = np.linspace(0.0, 1.0, 101)
 """Knots of a logistic map, and thresholds that are tried for a gate."""
 _ODDS_OFFSET = 0.01
 """Added to both sides of the odds, so that those of a score of 0 or 1 are finite."""
-_BROKEN_PROMISE_PROBABILITY = 0.05
+_MAX_BROKEN_PROMISE_PROBABILITY = 0.05
 """Probability that the rate of false positives is above what a threshold promises."""
 
 
@@ -47,12 +47,12 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
     Raises InputError for an unknown or ambiguous one, or few tasks.
     """
     questions = list(dict.fromkeys(study.judge.question for study in studies))
-    matching_questions = questions_named(question, questions)
+    matching_questions = find_questions_by_name(question, questions)
     if len(matching_questions) != 1:
         hint = did_you_mean(question, questions) or f"there are {', '.join(questions)}"
         problem = f"no question {quote(question)} has labels; {hint}"
         if matching_questions:
-            problem = describe_question(question, matching_questions, questions)
+            problem = describe_question_name_problem(question, matching_questions, questions)
         raise InputError(f"--calibrate: {problem}")
     (question,) = matching_questions
     chosen = [study for study in studies if study.judge.question == question]
@@ -65,14 +65,16 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
     for study in chosen:
         task_ids += [row.task for row in study.rows]
     names, tasks = np.unique(task_ids, return_inverse=True)
-    if len(names) < _MIN_TASKS:
+    if len(names) < _MIN_CALIBRATION_TASKS:
         problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLD_COUNT} folds"
-        raise InputError(f"--calibrate: {problem}; label responses of {_MIN_TASKS} tasks at least")
+        raise InputError(
+            f"--calibrate: {problem}; label responses of {_MIN_CALIBRATION_TASKS} tasks at least"
+        )
     scores: list[float] = []
     targets: list[float] = []
     for study in chosen:
         scores += [row.score for row in study.rows]
-        targets += [study.to_unit(row.target) for row in study.rows]
+        targets += [study.scale_target_to_unit(row.target) for row in study.rows]
     is_binary = all(study.is_binary for study in chosen)
     return LabelledScores(question, np.array(scores), np.array(targets), tasks, is_binary)
 
@@ -80,13 +82,13 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
 def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
     """Return the map from scores [n] to the mean of targets [n], both in [0, 1], that never falls."""
     knots_and_values = (
-        _isotonic(scores, targets) if method == "isotonic" else _platt(scores, targets)
+        _fit_isotonic(scores, targets) if method == "isotonic" else _fit_platt(scores, targets)
     )
     knots, values = (tuple(np.clip(array, 0.0, 1.0).tolist()) for array in knots_and_values)
     return ScoreCalibration(method=method, labels=len(scores), scores=knots, calibrated=values)
 
 
-def _isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
+def _fit_isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     """Return both ends of each block of pooled adjacent violators, and their values."""
     from scipy.optimize import isotonic_regression
 
@@ -95,29 +97,31 @@ def _isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     means = np.bincount(knot_index, targets) / counts
     regression = isotonic_regression(means, weights=counts)
     values = np.maximum.accumulate(regression.x)
-    is_start = np.diff(values, prepend=-1.0) > 0.0
-    is_end = np.diff(values, append=2.0) > 0.0
-    ends = np.flatnonzero(is_start | is_end)
+    is_block_start = np.diff(values, prepend=-1.0) > 0.0
+    is_block_end = np.diff(values, append=2.0) > 0.0
+    ends = np.flatnonzero(is_block_start | is_block_end)
     spaced_indices = np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int)
-    kept = ends[np.unique(spaced_indices)]
-    return knots[kept], values[kept]
+    kept_end_indices = ends[np.unique(spaced_indices)]
+    return knots[kept_end_indices], values[kept_end_indices]
 
 
-def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
+def _fit_platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     """Return the knots of 1 / (1 + exp(-(a · log odds + b))), a >= 0, fitted to targets smoothed as Platt's are."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
     met_count = targets.sum()
     unmet_count = len(targets) - met_count
-    smooth = targets * (met_count + 1.0) / (met_count + 2.0) + (1.0 - targets) / (unmet_count + 2.0)
-    odds = _log_odds(scores)
+    smoothed_targets = targets * (met_count + 1.0) / (met_count + 2.0) + (1.0 - targets) / (
+        unmet_count + 2.0
+    )
+    log_odds = _log_odds(scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        linear = parameters[0] * odds + parameters[1]
-        errors = expit(linear) - smooth
-        gradient = np.array([(errors * odds).mean(), errors.mean()])
-        losses = np.logaddexp(0.0, linear) - smooth * linear
+        logits = parameters[0] * log_odds + parameters[1]
+        errors = expit(logits) - smoothed_targets
+        gradient = np.array([(errors * log_odds).mean(), errors.mean()])
+        losses = np.logaddexp(0.0, logits) - smoothed_targets * logits
         return float(losses.mean()), gradient
 
     bounds = [(0.0, None), (None, None)]
@@ -131,7 +135,7 @@ def _log_odds(scores: Floats) -> Floats:
     return np.asarray(np.log((scores + _ODDS_OFFSET) / (1.0 - scores + _ODDS_OFFSET)))
 
 
-def cross_fit(
+def cross_fit_calibration(
     labelled_scores: LabelledScores, method: CalibrationMethod, seed: int
 ) -> tuple[Floats, Floats]:
     """Return each score calibrated by, and the mean target of, the tasks in other folds; [n] each."""
@@ -149,7 +153,7 @@ def cross_fit(
     return calibrated, constant
 
 
-def threshold_for(
+def find_gate_threshold(
     labelled_scores: LabelledScores, calibration: ScoreCalibration, rate: float
 ) -> dict[str, float] | None:
     """Return the lowest threshold of scores calibrated by a map that is shown to pass `rate` of what people reject.
@@ -170,12 +174,12 @@ def threshold_for(
     lowest = None
     for threshold in _SCORE_GRID[::-1].tolist():
         passes = calibrated >= threshold
-        share = share_over(passes[is_labelled_bad], tasks)
+        share = share_with_cluster_interval(passes[is_labelled_bad], tasks)
         if share is None or share.value == 1.0:
             break
         hits = share.value * share.effective
         bound = float(
-            beta.ppf(1.0 - _BROKEN_PROMISE_PROBABILITY, hits + 1.0, share.effective - hits)
+            beta.ppf(1.0 - _MAX_BROKEN_PROMISE_PROBABILITY, hits + 1.0, share.effective - hits)
         )
         if bound > rate:
             break
@@ -201,7 +205,7 @@ def report(
     scores as they are, calibrated, and of a constant; the `gain` is the first error less the second, over tasks. With
     `rate` there is a `gate`.
     """
-    calibrated, constant = cross_fit(labelled_scores, method, seed)
+    calibrated, constant = cross_fit_calibration(labelled_scores, method, seed)
     calibration = fit_calibration(labelled_scores.scores, labelled_scores.targets, method)
     values = {"as judged": labelled_scores.scores, "calibrated": calibrated, "constant": constant}
     has_shares = not np.isin(labelled_scores.scores, (0.0, 1.0)).all()
@@ -235,22 +239,22 @@ def report(
     ]
     if rate is not None:
         if labelled_scores.is_binary:
-            figures["gate"] = threshold_for(labelled_scores, calibration, rate)
+            figures["gate"] = find_gate_threshold(labelled_scores, calibration, rate)
         sections.append(_describe_gate(figures["gate"], rate))
-    has_gain = gain.low is not None and gain.low > 0.0
+    has_calibration_gain = gain.low is not None and gain.low > 0.0
     problem = f"{labelled_scores.question}: no gain is shown; keep the scores as they are, or label more responses"
-    return calibration, Report(figures, sections, [] if has_gain else [problem])
+    return calibration, Report(figures, sections, [] if has_calibration_gain else [problem])
 
 
 def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
-    interval = mean_over(values, tasks)
+    interval = mean_with_cluster_interval(values, tasks)
     assert interval is not None, "there are tasks"
     return IntervalCell(interval.value, interval.low, interval.high)
 
 
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
-        needed_task_count = int(np.ceil(np.log(_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
+        needed_task_count = int(np.ceil(np.log(_MAX_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
         requirement = (
             f"that takes labels of true or false, {needed_task_count} tasks with a rejected response, "
             "and a judge who tells"

@@ -12,24 +12,24 @@ from typing import Any, NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import share_over
+from jurygraph.inference.clusters import share_with_cluster_interval
 from jurygraph.messages import shell_quote
-from jurygraph.runs.reports.units import unit_of
+from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
-from jurygraph.studies.judge import join_labels, read_labels
+from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 from jurygraph.studies.judgements import read_judgements
-from jurygraph.studies.presentations import Presentations, ReadRuns, read_sources
+from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
-from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
+from jurygraph.studies.stability import measure_signal, measure_stability, variance_table_digits
 
 ATTACKS_SECTION = "attacks"
 PEOPLE_SECTION = "agreement with people"
-_DIGITS = 3
+_TABLE_DIGITS = 3
 _NEW_RUNS_COMMAND = "jurygraph study stability TASKS --config F --out FOLDER"
 _NEW_GRAPHS_COMMAND = "jurygraph annotate TASKS --out F"
-_JURY_HINT = "name several judges in the config: models, judges"
-_MEASURES = {
+_SEVERAL_JUDGES_HINT = "name several judges in the config: models, judges"
+_SYMBOL_AND_REASON_BY_MEASURE = {
     "semantic": ("σ²_Sem", "no response has two scored variants"),
     "repeat": ("σ²_Rep", "no input was scored twice"),
     "growth": ("Growth (A.3)", "there is one number of stakeholders alone, or no noise"),
@@ -45,7 +45,10 @@ _MEASURES = {
 }
 """The symbols of measures by their names, and why one has no value."""
 _VARIANCE_MEASURES = {"semantic", "repeat", "wording_alone"}
-_FINDING_TEXTS = {"semantic": "other words for the same move", "repeat": "asking again moves"}
+_FINDING_TEXT_BY_MEASURE = {
+    "semantic": "other words for the same move",
+    "repeat": "asking again moves",
+}
 
 
 class CertifiedFigure(NamedTuple):
@@ -66,12 +69,12 @@ class CertifiedFigure(NamedTuple):
 
     @property
     def digits(self) -> int:
-        return variance_digits([self.value], _DIGITS)
+        return variance_table_digits([self.value], _TABLE_DIGITS)
 
 
 CertifiedFigures = Iterator[CertifiedFigure]
-MeasureRun = Callable[[Run, ProgressCallback], CertifiedFigures]
-ReadPresentations = Callable[[], Presentations]
+RunMeasure = Callable[[Run, ProgressCallback], CertifiedFigures]
+PresentationsReader = Callable[[], Presentations]
 
 
 def _certified_figure(
@@ -91,7 +94,7 @@ def _certified_figure(
 
 
 def certify(
-    runs: Sequence[Path], read: ReadRuns, labels: str | None = None, attacks: Path | None = None
+    runs: Sequence[Path], read: RunsReader, labels: str | None = None, attacks: Path | None = None
 ) -> Report:
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
@@ -107,16 +110,20 @@ def certify(
     if attacks is not None:
         required_sections.add(ATTACKS_SECTION)
     quoted_runs = " ".join(map(shell_quote, runs))
-    read_presentations = cache(partial(read_sources, runs, read))
+    read_presentations = cache(partial(read_presentations_of_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
     stability = f"jurygraph study stability {quoted_runs}"
-    by_run = partial(_by_run, runs, read)
+    figures_by_run = partial(_figures_by_run, runs, read)
     measure_against_people = partial(_people_figures, runs, read, quoted_runs, labels)
     label_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
         (PEOPLE_SECTION, label_command, measure_against_people),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
-        ("false credit", "", partial(by_run, _credit_figures, "false credit", _NEW_GRAPHS_COMMAND)),
+        (
+            "false credit",
+            "",
+            partial(figures_by_run, _credit_figures, "false credit", _NEW_GRAPHS_COMMAND),
+        ),
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
@@ -127,9 +134,13 @@ def certify(
         (
             "coverage",
             "",
-            partial(by_run, _coverage_figures, "coverage", "jurygraph score TASKS --out F"),
+            partial(figures_by_run, _coverage_figures, "coverage", "jurygraph score TASKS --out F"),
         ),
-        ("votes of a jury", "", partial(by_run, _jury_vote_figures, "votes of a jury", _JURY_HINT)),
+        (
+            "votes of a jury",
+            "",
+            partial(figures_by_run, _jury_vote_figures, "votes of a jury", _SEVERAL_JUDGES_HINT),
+        ),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = []
@@ -153,7 +164,7 @@ def certify(
     return Report(
         {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
         sections,
-        symbols=symbols.CERTIFICATE,
+        symbols=symbols.CERTIFICATE_SYMBOLS,
     )
 
 
@@ -179,8 +190,8 @@ def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
-def _by_run(
-    runs: Sequence[Path], read: ReadRuns, measure: MeasureRun, subject: str, command: str
+def _figures_by_run(
+    runs: Sequence[Path], read: RunsReader, measure: RunMeasure, subject: str, command: str
 ) -> CertifiedFigures:
     """Yield the figures of each run; for a run without any, why there is none, and the command that would give one."""
     for folder in runs:
@@ -195,26 +206,34 @@ def _wording_figures(
     measure_noise: Callable[[], Mapping[str, Any]], measures: Collection[str], command: str
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
-    rows = _last_rows(measure_noise())
+    rows = _last_row_by_protocol_and_size(measure_noise())
     largest_sizes: dict[str, int] = {}
     for protocol, size in rows:
         largest_sizes[protocol] = max(largest_sizes.get(protocol, 0), size or 0)
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
-        for measure, (symbol, why) in _MEASURES.items():
+        for measure, (symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
             if measure in row and measure in measures:
                 estimate = row[measure]
                 n = estimate.clusters if estimate else 0
                 finding = ""
-                if measure in _FINDING_TEXTS and estimate and size == largest_sizes[protocol]:
+                if (
+                    measure in _FINDING_TEXT_BY_MEASURE
+                    and estimate
+                    and size == largest_sizes[protocol]
+                ):
                     sd = f"{estimate.value**0.5:.2g}"
-                    finding = f"{_FINDING_TEXTS[measure]} {label} by {sd} (standard deviation)"
+                    finding = (
+                        f"{_FINDING_TEXT_BY_MEASURE[measure]} {label} by {sd} (standard deviation)"
+                    )
                 yield _certified_figure(
                     f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS_COMMAND, finding
                 )
 
 
-def _last_rows(report: Mapping[str, Any]) -> dict[tuple[str, int | None], Mapping[str, Any]]:
+def _last_row_by_protocol_and_size(
+    report: Mapping[str, Any],
+) -> dict[tuple[str, int | None], Mapping[str, Any]]:
     """Return the rows of a protocol by stakeholders: with several judges or bands of quality, the last is of all."""
     rows = {}
     for row in [*report["noise"], *report["ratios"]]:
@@ -226,7 +245,9 @@ def _ratio_figures(
     measure_noise: Callable[[], Mapping[str, Any]], command: str
 ) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
-    yield from _wording_figures(measure_noise, _MEASURES.keys() - _VARIANCE_MEASURES, command)
+    yield from _wording_figures(
+        measure_noise, _SYMBOL_AND_REASON_BY_MEASURE.keys() - _VARIANCE_MEASURES, command
+    )
     drift = measure_noise()["drift"]
     for row in drift:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
@@ -236,7 +257,7 @@ def _ratio_figures(
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
 
-def _sign_figures(read_presentations: ReadPresentations, quoted_runs: str) -> CertifiedFigures:
+def _sign_figures(read_presentations: PresentationsReader, quoted_runs: str) -> CertifiedFigures:
     report = measure_signal(read_presentations()).figures
     command = f"jurygraph study signal {quoted_runs}"
     groups = len(report["groups"])
@@ -277,13 +298,15 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
 
 
 def _people_figures(
-    runs: Sequence[Path], read: ReadRuns, quoted_runs: str, labels: str | None
+    runs: Sequence[Path], read: RunsReader, quoted_runs: str, labels: str | None
 ) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
-    report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
+    report = judge_report.report(
+        join_labels_with_judgements(judged, read_labels(labels, judged))
+    ).figures
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
@@ -298,11 +321,11 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     judged_shares = []
     units = []
     for group in run.group_records():
-        unit = unit_of(run, group.key)
+        unit = unit_name_of_task(run, group.key)
         for trace, _ in run.group(group):
             judged_shares.append(trace.reward.coverage)
             units.append(unit)
-    share = share_over(judged_shares, units)
+    share = share_with_cluster_interval(judged_shares, units)
     name = f"judged share of the weight, {run.folder.name}"
     finding = f"{{}} of the weight was judged in {run.folder.name}"
     command = f"jurygraph show {shell_quote(run.folder)}"
@@ -313,7 +336,7 @@ def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"
-        yield CertifiedFigure(name, _JURY_HINT, why="one judge alone gave scores")
+        yield CertifiedFigure(name, _SEVERAL_JUDGES_HINT, why="one judge alone gave scores")
         return
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:

@@ -24,36 +24,36 @@ from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
     CONFIDENCE_LEVEL,
-    ONE_SIDED,
+    ONE_SIDED_LEVEL,
     Estimate,
+    bonferroni_interval,
     detectable_difference,
-    interval_among,
+    is_mean_difference_significant,
     lower_bound,
-    means_differ,
     members_by_cluster,
-    needed_clusters,
-    no_worse_p,
+    needed_cluster_count,
+    no_worse_p_value,
     ratio_interval,
 )
-from jurygraph.inference.sign_flips import ROUNDING_ERROR, flippable_sums, holm, sign_flip_p
+from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE, holm, nonzero_sums, sign_flip_p
 from jurygraph.messages import format_count, join_names
-from jurygraph.runs.reports.gate import Threshold
+from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
-    SINGULAR_UNITS,
-    TASK_UNITS,
-    describe_units,
+    SINGULAR_UNIT_LABELS,
+    TASK_UNITS_LABEL,
     group_of,
-    name_unit,
+    unit_name,
+    units_label,
 )
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Header, changes, format_value
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.store.header import RunHeader, changes, format_value
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
-from jurygraph.views.agents import name_agent
+from jurygraph.views.agents import agent_label
 
-STATISTICS: Mapping[str, str] = {
+STATISTIC_DESCRIPTIONS: Mapping[str, str] = {
     "paired": "responses in both runs",
     "only_a": "responses in A only",
     "only_b": "responses in B only",
@@ -81,29 +81,29 @@ STATISTICS: Mapping[str, str] = {
 it is counted as failed, never as 0.
 """
 
-NO_WORSE_GATE = "no_worse_than"
-GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
-_SETTINGS_WITHOUT_EFFECT = (
+NO_WORSE_GATE_NAME = "no_worse_than"
+CI_GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
+_SETTINGS_WITHOUT_EFFECT_ON_REWARDS = (
     "config.calls.cache",
     "config.calls.record",
     "config.calls.key",
     "config.calls.concurrency",
 )
-_MAX_ROWS = 20
-_MAX_SETTINGS = 10
-_RUNS_DIFFER = "the runs differ in "
-_MAX_COMMENT = 60_000
+_MAX_ROWS_LISTED = 20
+_MAX_SETTINGS_LISTED = 10
+_RUNS_DIFFER_TEXT = "the runs differ in "
+_MAX_COMMENT_CHARACTERS = 60_000
 """Characters; GitHub takes 65,536."""
-_FEW_TASKS = 20
-_MAX_OUTER = 256
+_FEW_TASKS_THRESHOLD = 20
+_MAX_RESPONSES_FOR_PAIR_MATRIX = 256
 """Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
-_DECIMALS = 12  # sums in another order differ in their last bits
+_ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
 
-VerdictSlot = tuple[str, tuple[str, ...]]
+ComparedVerdictKey = tuple[str, tuple[str, ...]]
 """Key of a verdict among those on a response: its question with its judge, and the other responses shown."""
 
 
-class JudgedSlot(NamedTuple):
+class MeanVerdict(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
@@ -120,7 +120,7 @@ class ComparedResponse(NamedTuple):
     task: str
     agent: str | None
     reward: float
-    verdicts: Mapping[VerdictSlot, JudgedSlot]
+    verdicts: Mapping[ComparedVerdictKey, MeanVerdict]
     group: str | None = None
 
 
@@ -145,22 +145,24 @@ def compared_responses(
     task = intern(group.record.key)
     task_group = group_of(run, task)
     questions = run.source.survey_without_texts(group.survey).questions
-    has_turns = any(question.scope == "turn" for question in questions)
+    has_turn_questions = any(question.scope == "turn" for question in questions)
     for trace in group.traces:
         reward = math.nan if trace.value is None else trace.value
         current_verdicts = by_response[trace.response_id]
-        if has_turns:
+        if has_turn_questions:
             decision = run.decision(group.decision)
             current_verdicts = list(
                 fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
             )
-        judged = judged_slots(current_verdicts)
+        judged = mean_verdicts_by_key(current_verdicts)
         yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
-def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[VerdictSlot, JudgedSlot]:
+def mean_verdicts_by_key(
+    verdicts: Iterable[RecordedVerdict],
+) -> dict[ComparedVerdictKey, MeanVerdict]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
-    samples: dict[VerdictSlot, list[RecordedVerdict]] = defaultdict(list)
+    samples: dict[ComparedVerdictKey, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None:
             question = verdict.question
@@ -169,10 +171,10 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[VerdictSlot, Judge
             responses = () if verdict.responses == (verdict.about,) else verdict.responses
             samples[intern(question), responses].append(verdict)
     judged = {}
-    for slot, members in samples.items():
+    for verdict_key, members in samples.items():
         score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
         votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
-        judged[slot] = JudgedSlot(score, votes)
+        judged[verdict_key] = MeanVerdict(score, votes)
     return judged
 
 
@@ -181,89 +183,101 @@ def compare(
     b: Iterable[ComparedResponse],
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
-    differing: Iterable[str] = (),
-    most_flips: int = sys.maxsize,
+    differing_settings: Iterable[str] = (),
+    max_flips_listed: int = sys.maxsize,
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
-    The figures are those of `STATISTICS`, what their `units` are (`tasks`, or `groups of tasks`, which `tasks` counts
-    then), the results of the `margins`, rows for `agents` and `questions`, the first `most_flips` verdicts that
-    flipped, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and Holm's adjusted
-    p-values are next to the raw ones.
+    The figures are those of `STATISTIC_DESCRIPTIONS`, what their `units` are (`tasks`, or `groups of tasks`, which
+    `tasks` counts then), the results of the `margins`, rows for `agents` and `questions`, the first `max_flips_listed`
+    verdicts that flipped, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and
+    Holm's adjusted p-values are next to the raw ones.
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
-    lose `largest_loss` at most, or as much as one did. `differing` are notes on the settings that differ.
+    lose `largest_loss` at most, or as much as one did. `differing_settings` are notes on the settings that differ.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
-    by_a = _by_id(a, "A")
-    by_b = _by_id(b, "B")
-    pairs = _pair_responses(by_a, by_b)
-    rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
+    responses_in_a_by_id = _responses_by_id(a, "A")
+    responses_in_b_by_id = _responses_by_id(b, "B")
+    pairs = _pair_responses(responses_in_a_by_id, responses_in_b_by_id)
+    rewards = np.array(
+        [(response_in_a.reward, response_in_b.reward) for response_in_a, response_in_b in pairs]
+    ).T
     has_failed = np.isnan(rewards)
     has_both = ~has_failed.any(axis=0)
-    tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
-    names = [_unit_name(in_a, in_b) for in_a, in_b in pairs]
+    tasks = np.unique([response_in_a.task for response_in_a, _ in pairs], return_inverse=True)[1]
+    names = [
+        _task_or_group_name(response_in_a, response_in_b) for response_in_a, response_in_b in pairs
+    ]
     units = np.unique(names, return_inverse=True)[1]
     paired_rewards = rewards[:, has_both]
     a_rewards, b_rewards = paired_rewards
     overall_figures, estimate = _difference_figures(a_rewards, b_rewards, units[has_both])
-    detectable_size = None if estimate is None else detectable_difference(estimate)
-    sums, sizes = _by_unit(_subtract(b_rewards, a_rewards), units[has_both])
-    worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    questions, flipped_verdicts = _compare_verdicts(pairs, units, most_flips)
-    judged_both = sum(row["n"] for row in questions)
+    smallest_detectable_difference = None if estimate is None else detectable_difference(estimate)
+    sums, sizes = _sums_and_counts_by_unit(
+        _reward_differences(b_rewards, a_rewards), units[has_both]
+    )
+    largest_observed_loss = float(np.max(-sums / sizes, initial=largest_loss))
+    questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
+    verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
     figures: Figures = {
-        "units": describe_units(names),
+        "units": units_label(names),
         "paired": len(pairs),
-        "only_a": len(by_a) - len(pairs),
-        "only_b": len(by_b) - len(pairs),
+        "only_a": len(responses_in_a_by_id) - len(pairs),
+        "only_b": len(responses_in_b_by_id) - len(pairs),
         "failed_a": int((has_failed[0] & ~has_failed[1]).sum()),
         "failed_b": int((has_failed[1] & ~has_failed[0]).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
         **overall_figures,
-        "detectable_difference": detectable_size,
-        "kendall_within": _kendall_within(paired_rewards, tasks[has_both]),
-        "judged_both": judged_both,
-        "flips": flips if judged_both else None,
-        "flip_rate": flips / judged_both if judged_both else None,
-        "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
+        "detectable_difference": smallest_detectable_difference,
+        "kendall_within": _mean_tau_b_within_tasks(paired_rewards, tasks[has_both]),
+        "judged_both": verdicts_in_both_count,
+        "flips": flips if verdicts_in_both_count else None,
+        "flip_rate": flips / verdicts_in_both_count if verdicts_in_both_count else None,
+        "margins": [_test_margin(margin, estimate, largest_observed_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
         "changes": _largest_changes(pairs),
     }
-    notes = [*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
+    notes = [
+        *differing_settings,
+        *_failure_notes(rewards),
+        *_unit_notes(estimate, figures["units"]),
+    ]
     if max(len(figures["agents"]), len(questions)) > 1:
         notes.append(
             "intervals by agent and by question allow for the rows compared: those of a table hold together with 95 %"
         )
-    notes += _agent_notes(by_a, by_b)
-    if questions and not judged_both:
+    notes += _agent_notes(responses_in_a_by_id, responses_in_b_by_id)
+    if questions and not verdicts_in_both_count:
         why = "their questions, or the names of their judges, are others"
         hint = "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         notes.append(f"the runs have no verdict in common to compare: {why}; {hint}")
     return Report(figures, list(_sections(figures)), notes)
 
 
-def _by_id(responses: Iterable[ComparedResponse], name: str) -> dict[str, ComparedResponse]:
-    by_id: dict[str, ComparedResponse] = {}
+def _responses_by_id(
+    responses: Iterable[ComparedResponse], name: str
+) -> dict[str, ComparedResponse]:
+    response_by_id: dict[str, ComparedResponse] = {}
     for response in responses:
-        if response.id in by_id:
+        if response.id in response_by_id:
             raise InputError(
                 f"response {response.id!r} occurs twice in run {name}; compare whole runs"
             )
-        by_id[response.id] = response
-    if not by_id:
+        response_by_id[response.id] = response
+    if not response_by_id:
         raise InputError(f"run {name} contains no response; score it first")
-    return by_id
+    return response_by_id
 
 
-def _unit_name(in_a: ComparedResponse, in_b: ComparedResponse) -> str:
+def _task_or_group_name(response_in_a: ComparedResponse, response_in_b: ComparedResponse) -> str:
     # The texts of a task may be erased in one of the runs, and its group with them.
-    group = in_b.group if in_a.group is None else in_a.group
-    return name_unit(in_a.task, group)
+    group = response_in_b.group if response_in_a.group is None else response_in_a.group
+    return unit_name(response_in_a.task, group)
 
 
 ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
@@ -278,10 +292,11 @@ def _pair_responses(
     if not pairs:
         problem = f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
         hint += "; of agents in one run, `jurygraph study ranking` says which is better"
-    for in_a, in_b in pairs:
-        if in_a.task != in_b.task:
+    for response_in_a, response_in_b in pairs:
+        if response_in_a.task != response_in_b.task:
             problem = (
-                f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
+                f"response {response_in_a.id!r} belongs to task {response_in_a.task!r} in A and "
+                f"to {response_in_b.task!r} in B"
             )
     if problem is not None:
         raise InputError(f"{problem}; {hint}")
@@ -291,13 +306,13 @@ def _pair_responses(
 # Rewards
 
 
-def _subtract(b: Floats, a: Floats) -> Floats:
+def _reward_differences(b: Floats, a: Floats) -> Floats:
     """Return B - A; a rounding error counts as no difference."""
     deltas = b - a
-    return np.where(np.abs(deltas) < ROUNDING_ERROR, 0.0, deltas)
+    return np.where(np.abs(deltas) < ROUNDING_TOLERANCE, 0.0, deltas)
 
 
-def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
+def _sums_and_counts_by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
     """Return the sum and the number of the values of each unit that has some."""
     sizes = np.bincount(units)
     sums = np.bincount(units, values).astype(np.float64)
@@ -307,13 +322,13 @@ def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
 
 def _difference_figures(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
     """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
-    sums, sizes = _by_unit(_subtract(b, a), units)
+    sums, sizes = _sums_and_counts_by_unit(_reward_differences(b, a), units)
     estimate = ratio_interval(sums, sizes)
     mean, low, high = (None, None, None) if estimate is None else estimate[:3]
     figures = {
         "n": len(a),
         "tasks": len(sums),
-        "changed_tasks": len(flippable_sums(sums)) if len(sums) else None,
+        "changed_tasks": len(nonzero_sums(sums)) if len(sums) else None,
         "mean_a": fmean(a) if len(a) else None,
         "mean_b": fmean(b) if len(b) else None,
         "mean_delta": mean,
@@ -324,35 +339,35 @@ def _difference_figures(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Est
     return figures, estimate
 
 
-def _adjust_for_tests(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
+def _adjust_for_multiple_tests(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
     """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
     p_values = [figures["mean_delta_p"] for figures, _ in rows]
     tests = max(1, len(p_values) - p_values.count(None))
     adjusted_rows = []
     for (figures, estimate), p in zip(rows, holm(p_values), strict=True):
-        low, high = (None, None) if estimate is None else interval_among(estimate, tests)
+        low, high = (None, None) if estimate is None else bonferroni_interval(estimate, tests)
         adjusted_rows.append(
             {**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p}
         )
     return adjusted_rows
 
 
-def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
+def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
     """Return the mean of tau-b over the tasks in which neither side is constant.
 
     Over all responses it would also reward a ranking of easy tasks above hard ones.
     """
-    rounded_rewards = rewards.round(_DECIMALS)
+    rounded_rewards = rewards.round(_ROUNDING_DECIMALS)
     taus = []
     for members in members_by_cluster(tasks):
         a, b = rounded_rewards[:, members]
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
             taus.append(_kendall(a, b))
-    return round(fmean(taus), _DECIMALS) if taus else None
+    return round(fmean(taus), _ROUNDING_DECIMALS) if taus else None
 
 
 def _kendall(a: Floats, b: Floats) -> float:
-    if len(a) <= _MAX_OUTER:
+    if len(a) <= _MAX_RESPONSES_FOR_PAIR_MATRIX:
         return tau_b(a, b)
     from scipy import stats  # lazily: it takes a second
 
@@ -365,10 +380,10 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
     Where another agent wrote the response in B, the row names both.
     """
     columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
-    for index, (in_a, in_b) in enumerate(pairs):
-        name = in_a.agent
-        if name != in_b.agent:
-            name = f"{name_agent(name)} in A, {name_agent(in_b.agent)} in B"
+    for index, (response_in_a, response_in_b) in enumerate(pairs):
+        name = response_in_a.agent
+        if name != response_in_b.agent:
+            name = f"{agent_label(name)} in A, {agent_label(response_in_b.agent)} in B"
         columns_by_agent[name].append(index)
     has_failed = np.isnan(rewards[0] + rewards[1])
     differences = []
@@ -378,25 +393,30 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
         figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
         differences.append((row, estimate))
-    return _adjust_for_tests(differences)
+    return _adjust_for_multiple_tests(differences)
 
 
 def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
     changed_rows: list[Figures] = []
-    for in_a, in_b in pairs:
-        delta = in_b.reward - in_a.reward
-        if abs(delta) >= ROUNDING_ERROR:
-            row = {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
+    for response_in_a, response_in_b in pairs:
+        delta = response_in_b.reward - response_in_a.reward
+        if abs(delta) >= ROUNDING_TOLERANCE:
+            row = {
+                "response_id": response_in_a.id,
+                "a": response_in_a.reward,
+                "b": response_in_b.reward,
+                "delta": delta,
+            }
             changed_rows.append(row)
-    return sorted(changed_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
+    return sorted(changed_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
 
 
 # Verdicts
 
 
 def _compare_verdicts(
-    pairs: ComparedPairs, units: Ints, most_flips: int
+    pairs: ComparedPairs, units: Ints, max_flips_listed: int
 ) -> tuple[list[Figures], list[Figures]]:
     """Return a row for each question that has a verdict in either run, and the first verdicts that flipped."""
     # By question: score in A, score in B and unit of each verdict; objects would take ten times the memory.
@@ -418,7 +438,7 @@ def _compare_verdicts(
                 is_met = after.votes > 0
                 count = counts[question]
                 count["to_met" if is_met else "to_unmet"] += 1
-                if count["to_met"] + count["to_unmet"] > most_flips:
+                if count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
                 flip: Figures = {"question": question, "response_id": a.id}
                 flip["responses"] = responses or (a.id,)
@@ -428,20 +448,20 @@ def _compare_verdicts(
     names = sorted(values.keys() | counts.keys())
     for name in names:
         table = np.array(values[name]).reshape(-1, 3)
-        before_scores, after_scores, judged_units = table.T
+        before_scores, after_scores, units_with_verdicts = table.T
         figures, estimate = _difference_figures(
-            before_scores, after_scores, judged_units.astype(np.intp)
+            before_scores, after_scores, units_with_verdicts.astype(np.intp)
         )
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
-        deltas = np.abs(after_scores - before_scores).round(_DECIMALS)
+        deltas = np.abs(after_scores - before_scores).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append((figures, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
     rows = []
-    for name, row in zip(names, _adjust_for_tests(differences), strict=True):
+    for name, row in zip(names, _adjust_for_multiple_tests(differences), strict=True):
         rows.append({"question": name, **row})
-    return rows, flips[:most_flips]
+    return rows, flips[:max_flips_listed]
 
 
 # Conditions
@@ -454,32 +474,34 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     which the condition would hold, None if none would. A single unit shows nothing.
     """
     margin_figures = {
-        "name": NO_WORSE_GATE,
+        "name": NO_WORSE_GATE_NAME,
         "margin": margin,
         "holds": False,
         "largest_loss": largest_loss,
     }
     if estimate is None or estimate.clusters < 2:
         return margin_figures | {"p": None, "lowest": None, "needed_tasks": None}
-    p = no_worse_p(estimate, margin, largest_loss)
+    p = no_worse_p_value(estimate, margin, largest_loss)
     return margin_figures | {
-        "holds": p < ONE_SIDED,
+        "holds": p < ONE_SIDED_LEVEL,
         "p": p,
         "lowest": lower_bound(estimate, largest_loss),
-        "needed_tasks": needed_clusters(estimate, margin, largest_loss),
+        "needed_tasks": needed_cluster_count(estimate, margin, largest_loss),
     }
 
 
-def evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
+def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is missing for the margins that do not hold."""
     tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_margin_condition(margin)}, but {tasks} {units}"
+        missing = f"threshold missed: {_margin_condition_text(margin)}, but {tasks} {units}"
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
-            unseen_text = f"as a rare {SINGULAR_UNITS[units]} may lose {margin['largest_loss']:g}"
+            unseen_text = (
+                f"as a rare {SINGULAR_UNIT_LABELS[units]} may lose {margin['largest_loss']:g}"
+            )
             lowest = format_number(margin["lowest"])
             possible_text = f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
             needed_text = (
@@ -488,11 +510,11 @@ def evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
             yield f"{missing} leave {possible_text}, {unseen_text}; {needed_text} {units} like these would do"
 
 
-def _margin_condition(margin: Figures) -> str:
-    return str(Threshold(margin["name"], "=", margin["margin"]))
+def _margin_condition_text(margin: Figures) -> str:
+    return str(CiThreshold(margin["name"], "=", margin["margin"]))
 
 
-class ConditionOutcome(NamedTuple):
+class GateConditionOutcome(NamedTuple):
     """A condition of a gate, whether it is met, and what was found instead of its bound."""
 
     condition: str
@@ -501,22 +523,24 @@ class ConditionOutcome(NamedTuple):
 
 
 def condition_outcomes(
-    thresholds: Iterable[Threshold], figures: Mapping[str, Any]
-) -> list[ConditionOutcome]:
+    thresholds: Iterable[CiThreshold], figures: Mapping[str, Any]
+) -> list[GateConditionOutcome]:
     """Return the outcome of every threshold, then of every margin that was tested."""
     outcomes = []
     for threshold in thresholds:
         value = figures[threshold.name]
         found = "none" if value is None else format_cell(value)
-        outcomes.append(ConditionOutcome(str(threshold), threshold.is_met(value), found))
+        outcomes.append(GateConditionOutcome(str(threshold), threshold.is_met(value), found))
     for margin in figures["margins"]:
         found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(ConditionOutcome(_margin_condition(margin), margin["holds"], found))
+        outcomes.append(
+            GateConditionOutcome(_margin_condition_text(margin), margin["holds"], found)
+        )
     return outcomes
 
 
-def render_comment(
-    report: Report, outcomes: Sequence[ConditionOutcome], messages: Sequence[str], command: str
+def render_pull_request_comment(
+    report: Report, outcomes: Sequence[GateConditionOutcome], messages: Sequence[str], command: str
 ) -> str:
     """Return a comparison as Markdown for a comment on a change: what it comes to, flips, gate, and what differs.
 
@@ -526,11 +550,11 @@ def render_comment(
     figures = report.figures
     first, *others = report.sections
     flips = _flipped_verdicts_table(dict(figures))
-    missed_count = sum(not outcome.is_met for outcome in outcomes)
+    unmet_condition_count = sum(not outcome.is_met for outcome in outcomes)
     verdict = (
         "The gate is met."
-        if not missed_count
-        else f"The gate is missed: {missed_count} of {len(outcomes)} conditions."
+        if not unmet_condition_count
+        else f"The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
     )
     blocks = [f"**{first}.**{f' {verdict}' if outcomes else ''}\n"]
     if figures["paired"] != figures["n"]:
@@ -541,11 +565,11 @@ def render_comment(
         rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
     gate = ReportTable(["gate", "", "found"], rows, left=2)
     blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
-    settings = [note for note in report.notes if note.startswith(_RUNS_DIFFER)]
+    settings = [note for note in report.notes if note.startswith(_RUNS_DIFFER_TEXT)]
     blocks.append(Report({}, notes=settings).to_markdown() if settings else "")
     rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
-    if sum(map(len, blocks)) + len(fold) > _MAX_COMMENT:
+    if sum(map(len, blocks)) + len(fold) > _MAX_COMMENT_CHARACTERS:
         fold = "The other figures are too long for a comment; `--json` prints them.\n"
     return "\n".join(filter(None, (*blocks, fold)))
 
@@ -553,7 +577,7 @@ def render_comment(
 # Notes
 
 
-def setting_notes(a: Header, b: Header) -> Iterator[str]:
+def setting_notes(a: RunHeader, b: RunHeader) -> Iterator[str]:
     """Yield which settings, files and versions differ between two runs."""
     parts = {
         "tasks",
@@ -569,30 +593,37 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
     after = b.model_dump(mode="json", include=parts)
     differing_settings = []
     for key, in_a, in_b in changes(before, after):
-        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED_TEXT not in (in_a, in_b):
+        if not key.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) and ERASED_PLACEHOLDER not in (
+            in_a,
+            in_b,
+        ):
             name = key.removeprefix("config.")
             differing_settings.append(
                 f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B"
             )
-    for setting in differing_settings[:_MAX_SETTINGS]:
-        yield f"{_RUNS_DIFFER}{setting}"
-    if len(differing_settings) > _MAX_SETTINGS:
-        yield f"{_RUNS_DIFFER}{len(differing_settings) - _MAX_SETTINGS} more settings"
+    for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
+        yield f"{_RUNS_DIFFER_TEXT}{setting}"
+    if len(differing_settings) > _MAX_SETTINGS_LISTED:
+        yield f"{_RUNS_DIFFER_TEXT}{len(differing_settings) - _MAX_SETTINGS_LISTED} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
     a, b = rewards
-    for name, failing_rewards, other, judging_rewards in (("A", a, "B", b), ("B", b, "A", a)):
-        has_reward = ~np.isnan(judging_rewards)
-        is_lost = np.isnan(failing_rewards[has_reward])
-        judged = judging_rewards[has_reward]
-        lost_rewards = judged[is_lost]
-        kept = judged[~is_lost]
-        if means_differ(lost_rewards, kept):
+    for name, rewards_with_failures, other, rewards_of_other_run in (
+        ("A", a, "B", b),
+        ("B", b, "A", a),
+    ):
+        has_reward = ~np.isnan(rewards_of_other_run)
+        has_failed_in_first = np.isnan(rewards_with_failures[has_reward])
+        judged = rewards_of_other_run[has_reward]
+        rewards_where_first_failed = judged[has_failed_in_first]
+        kept = judged[~has_failed_in_first]
+        if is_mean_difference_significant(rewards_where_first_failed, kept):
             yield (
-                f"means and tests mislead: the {len(lost_rewards)} responses that failed in {name} alone have a mean "
-                f"of {lost_rewards.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
+                f"means and tests mislead: the {len(rewards_where_first_failed)} responses that failed "
+                f"in {name} alone have a mean "
+                f"of {rewards_where_first_failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
             )
 
 
@@ -602,10 +633,10 @@ def _agent_notes(
     """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
     agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
     for name, other in (("A", "B"), ("B", "A")):
-        lacking_agents = sorted(map(name_agent, agents[name] - agents[other]))
-        if lacking_agents and len(agents[name]) > 1:
+        agents_missing_in_other_run = sorted(map(agent_label, agents[name] - agents[other]))
+        if agents_missing_in_other_run and len(agents[name]) > 1:
             ranking = f"`jurygraph study ranking` on {name} says which of its agents is better"
-            yield f"only {name} has {join_names(lacking_agents)}: {ranking}"
+            yield f"only {name} has {join_names(agents_missing_in_other_run)}: {ranking}"
 
 
 def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
@@ -614,16 +645,16 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
     if estimate is None:
         yield f"{missing}: no response has a reward in both runs"
     elif estimate.clusters == 1:
-        unit = SINGULAR_UNITS[units]
+        unit = SINGULAR_UNIT_LABELS[units]
         yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
         share = 1.0 - (1.0 - CONFIDENCE_LEVEL) ** (1.0 / estimate.clusters)
-        alike = f"all {units} differ equally"
+        equal_difference_text = f"all {units} differ equally"
         if estimate.value == 0.0:
-            alike = f"no {SINGULAR_UNITS[units]} differs"
-        yield f"{missing}: {alike}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
-    elif estimate.clusters < _FEW_TASKS:
-        rest = f"with fewer than {_FEW_TASKS}, intervals rely on means of {units} that are nearly normal"
+            equal_difference_text = f"no {SINGULAR_UNIT_LABELS[units]} differs"
+        yield f"{missing}: {equal_difference_text}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
+    elif estimate.clusters < _FEW_TASKS_THRESHOLD:
+        rest = f"with fewer than {_FEW_TASKS_THRESHOLD}, intervals rely on means of {units} that are nearly normal"
         yield f"only {estimate.clusters} {units}: {rest}"
 
 
@@ -637,18 +668,18 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     if failed_count:
         yield f"{failed_count} of {figures['paired']} responses are left out: their reward failed in A or B"
     statistics = []
-    for name, text in STATISTICS.items():
+    for name, text in STATISTIC_DESCRIPTIONS.items():
         value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
-        statistics.append([name, text.replace(TASK_UNITS, units), value])
+        statistics.append([name, text.replace(TASK_UNITS_LABEL, units), value])
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
     margins = []
     for row in figures["margins"]:
         holds = "yes" if row["holds"] else "no"
-        margins.append([_margin_condition(row), holds, _format_p(row["p"])])
+        margins.append([_margin_condition_text(row), holds, _format_p(row["p"])])
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:
-        name = name_agent(row["agent"])
+        name = agent_label(row["agent"])
         agents.append([name, *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
@@ -668,7 +699,7 @@ def _flipped_verdicts_table(figures: Figures) -> ReportTable:
         scores = [flip["before"], flip["after"]]
         flips.append([flip["question"], response, others, *scores, decision])
     header = ["flipped", "response", "against", "A", "B", "decision"]
-    return ReportTable(header, flips, left=3, most=_MAX_ROWS)
+    return ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
 
 
 def _result_sentence(figures: Figures) -> str:
@@ -676,15 +707,15 @@ def _result_sentence(figures: Figures) -> str:
 
     It says how many rewards one run has alone: they are in no mean.
     """
-    only_one_texts = []
+    scored_in_one_run_texts = []
     for run, failed_count in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
         if failed_count:
-            only_one_texts.append(
+            scored_in_one_run_texts.append(
                 f"; {format_count(failed_count, 'response')} with a reward in {run} alone"
             )
     delta = figures["mean_delta"]
     if delta is None:
-        return f"no response has a reward in both A and B{''.join(only_one_texts)}"
+        return f"no response has a reward in both A and B{''.join(scored_in_one_run_texts)}"
     text = (
         f"B is {_describe_delta(delta)}"
         if figures["changed_tasks"]
@@ -698,7 +729,7 @@ def _result_sentence(figures: Figures) -> str:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
     changed_text = f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
-    return f"{text}; {changed_text}{''.join(only_one_texts)}"
+    return f"{text}; {changed_text}{''.join(scored_in_one_run_texts)}"
 
 
 def _describe_delta(delta: float) -> str:

@@ -16,9 +16,9 @@ from jurygraph.studies.alternative_annotator import (
 )
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
-GOOD_AGREEMENT = 0.6
+GOOD_AGREEMENT_THRESHOLD = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
-MIN_TENTATIVE_KRIPPENDORFF = 0.667
+MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS = 0.667
 """Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
 RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
@@ -30,7 +30,7 @@ MAX_SUBJECTS_LISTED = 5
 """Judges, dimensions or questions that a conclusion is about; the figures have all."""
 
 
-def compare_with_bound(cell: object, bound: float) -> int | None:
+def side_of_bound(cell: object, bound: float) -> int | None:
     """Return 1 or -1 if an interval lies above or below the bound, 0 on both sides, None if there is none."""
     estimate = as_interval(cell)
     if estimate is None or estimate.low is None or estimate.high is None:
@@ -58,10 +58,10 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
 
 
 def describe_agreement(
-    subject: str, symbol: str, cell: object, good: float, count: int, noun: str
+    subject: str, symbol: str, cell: object, good_threshold: float, count: int, noun: str
 ) -> str:
     """Return whether agreement is more than chance, and whether it is good."""
-    side = compare_with_bound(cell, 0.0)
+    side = side_of_bound(cell, 0.0)
     if side is None:
         return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {symbol} no interval."
     detail = f"{symbol} {_cell_text(cell)}, {count} {noun}"
@@ -71,16 +71,16 @@ def describe_agreement(
         need = describe_needed_count(cell, 0.0, count, noun)
         finding = f"{symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0"
         return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
-    grade = compare_with_bound(cell, good)
-    if grade == 1:
+    side_of_threshold = side_of_bound(cell, good_threshold)
+    if side_of_threshold == 1:
         return f"{subject} agrees with people well: {detail}."
     better_text = f"{subject} agrees with people more than guessing would"
-    if grade == -1:
-        return f"{better_text}, but not well, which takes {good:g}: {detail}."
-    need = describe_needed_count(cell, good, count, noun)
+    if side_of_threshold == -1:
+        return f"{better_text}, but not well, which takes {good_threshold:g}: {detail}."
+    need = describe_needed_count(cell, good_threshold, count, noun)
     return (
         f"{better_text}: {detail}. "
-        f"Whether it agrees well, {good:g} or more, cannot be told ({_cell_text(cell)}); {need}."
+        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}); {need}."
     )
 
 
@@ -97,10 +97,12 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
             f"{name} gives all {count} labelled responses one answer: it tells none apart."
         ]
     else:
-        sentences = [describe_agreement(name, symbol, agreement, GOOD_AGREEMENT, count, "labels")]
-    sentences += _describe_bias(judge)
-    sentences += _compare_with_constant(judge)
-    sentences.append(_test_against_people(judge["alternative_annotator"], agreement))
+        sentences = [
+            describe_agreement(name, symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels")
+        ]
+    sentences += _describe_score_bias(judge)
+    sentences += _describe_gain_over_constant(judge)
+    sentences.append(_describe_test_against_people(judge["alternative_annotator"], agreement))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -108,15 +110,15 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     return sentences
 
 
-def join_conclusions(judges: Sequence[Figures]) -> list[str]:
+def join_judge_conclusions(judges: Sequence[Figures]) -> list[str]:
     """Return a paragraph on each judge; what is true of all of several is last, and there once."""
     conclusions = [judge["conclusion"] for judge in judges]
     common: list[str] = []
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
     paragraphs = []
-    for conclusion in conclusions[:MAX_SUBJECTS_LISTED]:
-        paragraphs.append(" ".join(text for text in conclusion if text not in common))
+    for sentences in conclusions[:MAX_SUBJECTS_LISTED]:
+        paragraphs.append(" ".join(text for text in sentences if text not in common))
     return [*paragraphs, *common]
 
 
@@ -132,7 +134,7 @@ def conclude_differences(differences: Sequence[Figures]) -> list[str]:
     elif low is not None and high is not None:
         value, low, high = -value, -high, -low
     gap = IntervalCell(abs(value), low, high)
-    side = compare_with_bound(gap, 0.0)
+    side = side_of_bound(gap, 0.0)
     detail = f"its mean distance is less by {_cell_text(gap)}, {row['n']} labels"
     if side is None and value == 0.0:
         return [f"{nearer} and {other} are equally near to people on {row['n']} labels."]
@@ -144,29 +146,29 @@ def conclude_differences(differences: Sequence[Figures]) -> list[str]:
     return [f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}; {need}."]
 
 
-def _describe_bias(judge: Figures) -> Iterator[str]:
+def _describe_score_bias(judge: Figures) -> Iterator[str]:
     """Yield how far the scores of a judge are above or below people's on a scale of more than two values."""
-    side = compare_with_bound(judge["bias"], 0.0)
+    side = side_of_bound(judge["bias"], 0.0)
     if side and judge["scale"] != "binary":
         direction = "high" if side > 0 else "low"
-        yield f"On average it is too {direction} by {_show_size(judge['bias'])}."
+        yield f"On average it is too {direction} by {_format_interval_without_sign(judge['bias'])}."
 
 
-def _compare_with_constant(judge: Figures) -> Iterator[str]:
+def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
     constant = f"always saying {judge['constant']:g}"
     unit = "in accuracy" if judge["scale"] == "binary" else "in mean distance"
-    side = compare_with_bound(cell, 0.0)
+    side = side_of_bound(cell, 0.0)
     if side:
         relation = "nearer to" if side > 0 else "farther from"
-        yield f"It is {relation} them than {constant}, by {_show_size(cell)} {unit}."
+        yield f"It is {relation} them than {constant}, by {_format_interval_without_sign(cell)} {unit}."
     elif side == 0:
         need = describe_needed_count(cell, 0.0, judge["n"], "labels")
         lead = f"{_cell_text(cell)} {unit}"
         yield f"Whether it is nearer to them than {constant} cannot be told ({lead}); {need}."
 
 
-def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
+def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
     """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance."""
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
@@ -175,7 +177,7 @@ def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
     if test.winning_rate < STAND_IN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."
     sentence_ending = "who are not near to each other"
-    if compare_with_bound(agreement, 0.0) == 1:
+    if side_of_bound(agreement, 0.0) == 1:
         sentence_ending = "and may stand in for one"
     return f"It is as near to people as a person is, {sentence_ending}: {detail}."
 
@@ -199,7 +201,12 @@ def conclude_reviewers(
             subject += f" with {best['shots']} examples"
         sentences = [
             describe_agreement(
-                subject, "alpha", best["alpha"], MIN_TENTATIVE_KRIPPENDORFF, count, "reviewers"
+                subject,
+                "alpha",
+                best["alpha"],
+                MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
+                count,
+                "reviewers",
             )
         ]
         total = round(best["answered"] / best["coverage"])
@@ -212,15 +219,17 @@ def conclude_reviewers(
         for row in rows:
             pair = {row["first"], row["second"]}
             if pair == {"personalized", "aggregate"}:  # what the study is for
-                sentences.insert(0, _compare_judges(row, len(rows), count))
+                sentences.insert(0, _describe_nearer_judge(row, len(rows), count))
             elif pair == {row["judge"] for row in ranked_judges[:2]}:
-                sentences.append(_compare_judges(row, len(rows), count))
-        sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
+                sentences.append(_describe_nearer_judge(row, len(rows), count))
+        sentences.append(
+            _describe_test_against_people(best["alternative_annotator"], best["alpha"])
+        )
         conclusion.append(f"{dimension}: {' '.join(sentences)}")
     return conclusion
 
 
-_WHAT_JUDGES_ARE = {
+_JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",
     "zero-shot": "zero-shot (one judge for all, without examples)",
@@ -241,7 +250,7 @@ def _describe_like_predictions(row: Figures) -> str:
     return f"{sentence}."
 
 
-def _compare_judges(row: Figures, pairs: int, reviewers: int) -> str:
+def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
@@ -249,15 +258,18 @@ def _compare_judges(row: Figures, pairs: int, reviewers: int) -> str:
     if predict_alike(row):
         return _describe_like_predictions(row)
     difference = row["absolute"]
-    first, second = (_WHAT_JUDGES_ARE.get(row[name], row[name]) for name in ("first", "second"))
+    first, second = (
+        _JUDGE_KIND_DESCRIPTIONS.get(row[name], row[name]) for name in ("first", "second")
+    )
     estimate = as_interval(difference)
     if estimate is not None and (estimate.value or 0.0) > 0.0:
         first, second = second, first
     p = row["absolute_p"]
-    side = compare_with_bound(difference, 0.0)
+    side = side_of_bound(difference, 0.0)
     if side and p is not None and p < SIGNIFICANCE_LEVEL:
         return (
-            f"{first} is nearer than {second}: mean difference of errors {_show_size(difference)}."
+            f"{first} is nearer than {second}: mean difference of errors "
+            f"{_format_interval_without_sign(difference)}."
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
@@ -278,7 +290,7 @@ def conclude_reliability(
     pairs: Sequence[Figures],
 ) -> list[str]:
     """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
-    sentences = list(_judges_that_differ([pair for pair in pairs if pair["both"]]))
+    sentences = list(_describe_most_different_judges([pair for pair in pairs if pair["both"]]))
     if mean.low is None or mean.high is None:
         sentences.append(f"The mean reward {_cell_text(mean)} has no interval.")
     else:
@@ -287,11 +299,11 @@ def conclude_reliability(
             f"The mean reward is {_cell_text(mean)}, ± {half_width:.3f} over {count} {units}; "
             f"about {3 * count} more {units} would halve that."
         )
-    sampled_questions = [question for question in questions if question["within_response"]]
+    repeated_questions = [question for question in questions if question["within_response"]]
     sentences += [
-        _describe_repeats(question) for question in sampled_questions[:MAX_SUBJECTS_LISTED]
+        _describe_repeats(question) for question in repeated_questions[:MAX_SUBJECTS_LISTED]
     ]
-    if not sampled_questions:
+    if not repeated_questions:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
             "`samples: 3` beside `use` would tell."
@@ -299,7 +311,7 @@ def conclude_reliability(
     return sentences
 
 
-def _judges_that_differ(pairs: Sequence[Figures]) -> Iterator[str]:
+def _describe_most_different_judges(pairs: Sequence[Figures]) -> Iterator[str]:
     """Yield which of some pairs of judges, with answers of both, differs most, and who of the two found more met."""
     if not pairs:
         return
@@ -317,20 +329,20 @@ def _judges_that_differ(pairs: Sequence[Figures]) -> Iterator[str]:
 
 
 def _describe_repeats(question: Figures) -> str:
-    repeat_cell = question["within_response"]
-    side = compare_with_bound(repeat_cell, RELIABLE_CORRELATION)
-    detail = f"two samples correlate by {_cell_text(repeat_cell)}"
+    repeat_correlation = question["within_response"]
+    side = side_of_bound(repeat_correlation, RELIABLE_CORRELATION)
+    detail = f"two samples correlate by {_cell_text(repeat_correlation)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."
-    correlation = repeat_cell["value"]
+    correlation = repeat_correlation["value"]
     remedy = "no number of samples would make it reliable"
     if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
-        needed = math.ceil(
+        needed_repeat_count = math.ceil(
             RELIABLE_CORRELATION
             * (1.0 - correlation)
             / (correlation * (1.0 - RELIABLE_CORRELATION))
         )
-        remedy = f"a mean of about {needed} would have {RELIABLE_CORRELATION:g}"
+        remedy = f"a mean of about {needed_repeat_count} would have {RELIABLE_CORRELATION:g}"
     if side == -1:
         return f"One sample of {question['name']} is not reliable: {detail}; {remedy}."
     return (
@@ -349,7 +361,7 @@ def conclude_credit(figures: Figures) -> list[str]:
         ("preservation", "costs true credit"),
     ):
         cell = difference[name]
-        side = compare_with_bound(cell, 0.0)
+        side = side_of_bound(cell, 0.0)
         detail = f"{name} changes by {_cell_text(cell)}"
         if side is None:
             sentences.append(f"Whether the graph {effect} cannot be told: {name} has no interval.")
@@ -369,7 +381,7 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
     conclusion = []
     for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
         cell = ratio["semantic_to_repeat"]
-        side = compare_with_bound(cell, 1.0)
+        side = side_of_bound(cell, 1.0)
         subject = f"{protocol}: whether other words move the score more than asking again"
         if cell is None:
             conclusion.append(f"{subject} cannot be told: more exact repeats would tell.")
@@ -393,7 +405,7 @@ def _cell_text(cell: object) -> str:
     return "-" if estimate is None else format_interval(*estimate, 2)
 
 
-def _show_size(cell: object) -> str:
+def _format_interval_without_sign(cell: object) -> str:
     """Return an interval on one side of 0 without its sign."""
     estimate = as_interval(cell)
     assert estimate is not None

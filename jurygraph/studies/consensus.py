@@ -16,21 +16,21 @@ from jurygraph.aggregation.consensus import (
     ExpectedAmbiguity,
     ItemPosteriors,
     MajorityVote,
-    Refits,
+    RefitIntervals,
 )
-from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS, PUBLISHED_SEED, Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import (
     describe_value,
     did_you_mean,
     join_names,
-    note_similar_names,
+    notes_on_similar_names,
     quote,
     shorten,
 )
 from jurygraph.schema.rating import Label, Vote, find_class, format_label
-from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
+from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Figures,
@@ -45,21 +45,23 @@ from jurygraph.studies.report import (
 REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
 """Resamples for the agents' intervals by preset `paper`."""
-AFFORDABLE_WORK = 5_000_000
+MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 """Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
-_DIGITS = 3  # as in the tables of the paper
-_MAX_ROWS = 10
-_MAX_AGENTS = 25
+_TABLE_DIGITS = 3  # as in the tables of the paper
+_MAX_ROWS_LISTED = 10
+_MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
-_MAX_LISTED = 20
+_MAX_LISTED_NAMES = 20
 _MAX_CLASSES = 25
 """More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
-_SLIDER_HINT = (
+_CONTINUOUS_SCALE_HINT = (
     "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
     "high, or name all values with --classes if they are classes"
 )
-_TEXTS_HINT = "name the column of the labels, or all values with --classes if they are classes"
-_FEW_CLASSES = 10
+_LABEL_COLUMN_HINT = (
+    "name the column of the labels, or all values with --classes if they are classes"
+)
+_FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
 _METHOD_NAMES: Mapping[Method, str] = {
     "majority": "majority vote",
@@ -71,15 +73,15 @@ _FORECAST_HEADER = (
     "expected ambiguity",
     "expected ambiguous items",
 )
-_NO_ORDER = (
+_NO_CLASS_ORDER_HINT = (
     "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, and then "
     "credit, leniency and strictness"
 )
-_AGAIN = (
+_LABEL_AGAIN_HINT = (
     "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
     "--ambiguous FILE --reviewers A,B --out DIR`"
 )
-_RATES = ("accuracy", "leniency", "strictness")
+_ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
 
@@ -109,7 +111,7 @@ class VoteColumns:
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
     has_order: bool = True
-    respelt: Mapping[str, int] = field(default_factory=dict)
+    spelling_change_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class _LocatedVote(NamedTuple):
@@ -121,7 +123,7 @@ class _LocatedVote(NamedTuple):
     def where(self) -> str:
         return f"{self.file.path}, {self.location}"
 
-    def where_field(self, name: str) -> str:
+    def field_location(self, name: str) -> str:
         return f"{self.where}, field {self.file.columns.get(name, name)}"
 
 
@@ -129,7 +131,7 @@ def collect_votes(
     files: Iterable[VotesFile],
     dimension: str | None = None,
     classes: Sequence[str] = (),
-    gold: Mapping[str, PlacedLabel] = {},
+    gold: Mapping[str, LabelWithPlace] = {},
 ) -> VoteColumns:
     """Return the votes of all files on one scale.
 
@@ -148,30 +150,30 @@ def collect_votes(
     located_votes: list[_LocatedVote] = []
     for file in files:
         located_votes += [_LocatedVote(file, *row) for row in file.rows]
-    votes = _select_dimension(located_votes, dimension)
+    votes = _select_votes_of_dimension(located_votes, dimension)
     found = [vote.label for _, _, vote in votes if vote.label is not None]
     if not found:
-        raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
-    agent = _complete_column(votes, "agent")
+        raise InputError(f"{_vote_file_paths_text(votes)}: nothing but abstentions; write labels")
+    agent = _require_complete_column(votes, "agent")
     # Only agents get credit, for which classes need an order.
-    has_order = (
+    has_class_order = (
         bool(classes)
         or agent is not None
-        or not all(isinstance(_class_of(label), str) for label in found)
+        or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
-    scale = _parse_scale(classes) if classes else _scale_of_labels(votes, has_order)
+    scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
     labels: list[Label | None] = []
     respelt: Counter[str] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
         if label is not None:
-            spelling = label
-            label = _to_class(label, scale, located_vote.where_field("label"))
-            if isinstance(label, str) and spelling != label:
-                respelt[f"{quote(str(spelling))} as {label}"] += 1
+            spelling_in_file = label
+            label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
+            if isinstance(label, str) and spelling_in_file != label:
+                respelt[f"{quote(str(spelling_in_file))} as {label}"] += 1
         labels.append(label)
-    prompt = _complete_column(votes, "group")
-    _refuse_shared_keys(votes)
+    prompt = _require_complete_column(votes, "group")
+    _refuse_ambiguous_item_keys(votes)
     item = [vote.key for _, _, vote in votes]
     return VoteColumns(
         item=item,
@@ -181,18 +183,20 @@ def collect_votes(
         classes=scale,
         agent=agent,
         prompt=prompt,
-        gold=_check_gold(gold, set(item), scale),
-        has_order=has_order,
-        respelt=respelt,
+        gold=_check_gold_labels(gold, set(item), scale),
+        has_order=has_class_order,
+        spelling_change_counts=respelt,
     )
 
 
-def _select_dimension(votes: list[_LocatedVote], dimension: str | None) -> list[_LocatedVote]:
+def _select_votes_of_dimension(
+    votes: list[_LocatedVote], dimension: str | None
+) -> list[_LocatedVote]:
     present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
-    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
+    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED_NAMES])
     if dimension is None and len(present) > 1:
         raise InputError(
-            f"{_join_paths(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
+            f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
         )
     if dimension is not None and dimension not in present:
         hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
@@ -202,13 +206,13 @@ def _select_dimension(votes: list[_LocatedVote], dimension: str | None) -> list[
     return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
 
 
-def _join_paths(votes: Iterable[_LocatedVote]) -> str:
+def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:
     return ", ".join(dict.fromkeys(located_vote.file.path for located_vote in votes))
 
 
-def _class_of(label: Label) -> Label:
+def _label_to_class_value(label: Label) -> Label:
     """Return the class that a label names: a number, also if written as text, or a word."""
-    if isinstance(label, str) and not NUMERAL.fullmatch(label):
+    if isinstance(label, str) and not NUMERAL_PATTERN.fullmatch(label):
         return label
     number = float(label)
     if not math.isfinite(number):
@@ -216,16 +220,16 @@ def _class_of(label: Label) -> Label:
     return int(number) if number.is_integer() else number
 
 
-def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
+def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
-    parsed = _class_of(label)
+    parsed = _label_to_class_value(label)
     if isinstance(parsed, str):
         parsed = find_class(parsed, scale)
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
-    scale_text = ", ".join(names[:_MAX_LISTED])
-    if len(names) > _MAX_LISTED:
+    scale_text = ", ".join(names[:_MAX_LISTED_NAMES])
+    if len(names) > _MAX_LISTED_NAMES:
         scale_text += ", …"
     suggestion = did_you_mean(parsed, names) if isinstance(parsed, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
@@ -235,7 +239,7 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
 
 
 def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
-    scale = tuple(map(_class_of, classes))
+    scale = tuple(map(_label_to_class_value, classes))
     if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
         raise InputError(
             f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high"
@@ -243,42 +247,46 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _scale_of_labels(votes: Sequence[_LocatedVote], has_order: bool) -> tuple[Label, ...]:
+def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> tuple[Label, ...]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
-    if has_order:
-        _refuse_words(votes)
-    labels = [_class_of(vote.label) for _, _, vote in votes if vote.label is not None]
-    spellings: dict[str, Any] = {}
+    if has_class_order:
+        _refuse_word_labels(votes)
+    labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
+    spelling_by_class: dict[str, Any] = {}
     for label, _ in Counter(labels).most_common():
-        spellings.setdefault(str(label).casefold(), label)
-    classes = sorted(spellings.values())
+        spelling_by_class.setdefault(str(label).casefold(), label)
+    classes = sorted(spelling_by_class.values())
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
-        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
+        raise InputError(
+            f"{_vote_file_paths_text(votes)}: {problem}; name the whole scale with --classes"
+        )
     count = len(labels)
-    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
+    if len(classes) > _MAX_CLASSES or (
+        len(classes) > _FEW_CLASSES_THRESHOLD and 2 * len(classes) > count
+    ):
         problem = f"{count} labels have {len(classes)} different values, which are no classes"
-        hint = _SLIDER_HINT if has_order else _TEXTS_HINT
-        raise InputError(f"{_join_paths(votes)}: {problem}; {hint}")
+        hint = _CONTINUOUS_SCALE_HINT if has_class_order else _LABEL_COLUMN_HINT
+        raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
     return tuple(classes)
 
 
-def _refuse_words(votes: Sequence[_LocatedVote]) -> None:
+def _refuse_word_labels(votes: Sequence[_LocatedVote]) -> None:
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if texts:
         words = (
             located_vote
             for located_vote in texts
-            if isinstance(_class_of(str(located_vote.vote.label)), str)
+            if isinstance(_label_to_class_value(str(located_vote.vote.label)), str)
         )
         word = next(words, texts[0])
         found = describe_value(word.vote.label)
         problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
-        raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
+        raise InputError(f"{word.field_location('label')}: {problem}; {remedy}")
 
 
-def _complete_column(
+def _require_complete_column(
     votes: Sequence[_LocatedVote], name: Literal["agent", "group"]
 ) -> list[str] | None:
     """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
@@ -286,12 +294,12 @@ def _complete_column(
     if all(value is None for value in values):
         return None
     if None in values:
-        where = votes[values.index(None)].where_field(name)
+        where = votes[values.index(None)].field_location(name)
         raise InputError(f"{where}: is empty, and other rows have one; give every row one")
     return values
 
 
-def _refuse_shared_keys(votes: Iterable[_LocatedVote]) -> None:
+def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
     first: dict[str, _LocatedVote] = {}
     for located_vote in votes:
         other = first.setdefault(located_vote.vote.key, located_vote)
@@ -302,12 +310,12 @@ def _refuse_shared_keys(votes: Iterable[_LocatedVote]) -> None:
                     f"is not the {name} of item {quote(located_vote.vote.key)} in {other.where}"
                 )
                 raise InputError(
-                    f"{located_vote.where_field(name)}: {problem}; give each item one, and a name of its own"
+                    f"{located_vote.field_location(name)}: {problem}; give each item one, and a name of its own"
                 )
 
 
-def _check_gold(
-    gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]
+def _check_gold_labels(
+    gold: Mapping[str, LabelWithPlace], items: set[str], scale: Sequence[Label]
 ) -> dict[str, Label]:
     gold_labels = {}
     for key, (where, columns, label) in gold.items():
@@ -316,12 +324,12 @@ def _check_gold(
             raise InputError(
                 f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
             )
-        gold_labels[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
+        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
     return gold_labels
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConsensusSettings:
     """Settings for fitting and measuring a consensus.
 
     Attributes:
@@ -364,14 +372,14 @@ class FittedConsensus:
     """
 
     ballots: VoteColumns
-    settings: Settings
+    settings: ConsensusSettings
     model: Consensus
     majority: MajorityVote
     method: Method
     values: tuple[float, ...]
     warnings: tuple[str, ...]
 
-    def items_by_method(self, method: Method) -> ItemPosteriors:
+    def item_posteriors_by_method(self, method: Method) -> ItemPosteriors:
         if method == "majority":
             return self.majority
         return self.model.hard_labels() if method == "dawid-skene" else self.model
@@ -383,14 +391,14 @@ class FittedConsensus:
             return {}
         kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.is_paper else "t"
         seed = self.settings.seed or 0
-        item_posteriors = self.items_by_method(method)
+        item_posteriors = self.item_posteriors_by_method(method)
         scores = item_posteriors.agent_scores(
             ballots.agent, self.values, bootstrap, seed, ballots.prompt, kind
         )
         return {str(agent): score for agent, score in scores.items()}
 
     @property
-    def has_one_unit(self) -> bool:
+    def has_one_resampling_unit(self) -> bool:
         """Return whether there is one prompt, or without groups one item as the files name them: what is drawn."""
         return len(set(self.ballots.prompt or self.ballots.file_item)) == 1
 
@@ -407,7 +415,7 @@ class FittedConsensus:
             return "there is one agent, and a ranking needs two"
         if annotators == 1:
             return "there is one annotator, and 70 % of one is nobody"
-        if self.has_one_unit and not self.settings.is_paper:
+        if self.has_one_resampling_unit and not self.settings.is_paper:
             return "there is one item or group, and resamples of it are all alike"
         return None
 
@@ -419,10 +427,10 @@ class FittedConsensus:
             return "preset paper takes the resamples of Algorithm 1"
         if self.settings.resamples == 0:
             return "--bootstrap is 0"
-        is_costly = len(votes.item) * self.model.iterations > AFFORDABLE_WORK
+        is_costly = len(votes.item) * self.model.iterations > MAX_LABEL_STEPS_FOR_REFITS
         if self.settings.bootstrap is None and is_costly:
             return f"{REFIT_COUNT} refits would take long; --bootstrap {REFIT_COUNT} makes them"
-        if self.has_one_unit:
+        if self.has_one_resampling_unit:
             return "there is one item or group, and resamples of it are all alike"
         return consensus.not_identifiable(votes)
 
@@ -434,11 +442,11 @@ class FittedConsensus:
         return subsets + refits
 
 
-def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
+def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedConsensus:
     """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
     classes = ballots.classes
     if settings.values is not None and len(settings.values) != len(classes):
-        scale = ", ".join(map(format_label, classes[:_MAX_LISTED]))
+        scale = ", ".join(map(format_label, classes[:_MAX_LISTED_NAMES]))
         problem = f"gives {len(settings.values)} credits to {len(classes)} classes ({scale})"
         raise InputError(f"--values: {problem}; give each one")
     if settings.subsets == 1:
@@ -451,18 +459,24 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     changes: Any = settings.fit
     model = consensus.fit(*columns, preset, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
-    small_panel = consensus.too_small(model.votes)
-    use_majority = small_panel is not None and settings.preset is None and settings.method is None
-    method: Method = "majority" if use_majority else settings.method or "stableval"
-    warnings = [warning for warning in model.warnings if warning != small_panel]
-    if small_panel is not None:
+    small_panel_reason = consensus.too_small(model.votes)
+    should_use_majority = (
+        small_panel_reason is not None and settings.preset is None and settings.method is None
+    )
+    method: Method = "majority" if should_use_majority else settings.method or "stableval"
+    warnings = [warning for warning in model.warnings if warning != small_panel_reason]
+    if small_panel_reason is not None:
         remedy = (
             "agents and items are by majority vote, ties shared; --method stableval takes the model"
         )
-        warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
-    warnings += note_similar_names(ballots.annotator)
-    if ballots.respelt:
-        spellings = [f"{pair} ({count})" for pair, count in sorted(ballots.respelt.items())]
+        warnings.append(
+            f"{small_panel_reason}; {remedy}" if should_use_majority else small_panel_reason
+        )
+    warnings += notes_on_similar_names(ballots.annotator)
+    if ballots.spelling_change_counts:
+        spellings = [
+            f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
+        ]
         warnings.append(f"labels in another spelling are read as one: {join_names(spellings)}")
     values = settings.values
     if not values:
@@ -472,7 +486,7 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     )
 
 
-def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
+def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:
     return "first" if settings.is_paper else "shared"
 
 
@@ -493,29 +507,30 @@ def report(
     `advance` is called with 1 after each of the `estimates`.
     """
     stability = _measure_stability(fitted_consensus, advance)
-    refits = _refit(fitted_consensus, advance)
-    is_refitted = (
+    refits = _refit_if_affordable(fitted_consensus, advance)
+    has_refit_intervals = (
         refits is not None
         and fitted_consensus.method == "stableval"
         and fitted_consensus.ballots.agent is not None
     )
     settings = fitted_consensus.settings
-    draws = (
-        settings.resamples if settings.is_paper else BOOTSTRAP_RESAMPLES
-    )  # by t, nothing is drawn
+    # by t, nothing is drawn
+    draws = settings.resamples if settings.is_paper else BOOTSTRAP_RESAMPLES
     scores = (
         refits.agents
-        if refits and is_refitted
+        if refits and has_refit_intervals
         else fitted_consensus.scores(fitted_consensus.method, draws)
     )
-    comparison = _compare_methods(fitted_consensus)
+    agent_comparison_rows = _compare_methods(fitted_consensus)
     further_labels = _forecast(fitted_consensus)
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
-    has_ranking = fitted_consensus.ballots.agent is not None or settings.compare
+    has_agent_ranking = fitted_consensus.ballots.agent is not None or settings.compare
     reasons = {
-        "no stability of a ranking": fitted_consensus.no_stability_reason if has_ranking else None,
+        "no stability of a ranking": fitted_consensus.no_stability_reason
+        if has_agent_ranking
+        else None,
         "annotators have no intervals": fitted_consensus.no_refits_reason,
     }
     if fitted_consensus.method != "stableval":
@@ -525,15 +540,16 @@ def report(
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": {str(name): score for name, score in scores.items()},
-        "intervals": _interval_source(fitted_consensus, is_refitted),
+        "intervals": _describe_interval_source(fitted_consensus, has_refit_intervals),
         "annotators": _annotator_figures(model, refits, fitted_consensus.ballots.has_order),
         "stability": stability,
-        "comparison": comparison,
+        "comparison": agent_comparison_rows,
         "findings": _find_changes(
-            fitted_consensus.items_by_method(fitted_consensus.method), comparison
+            fitted_consensus.item_posteriors_by_method(fitted_consensus.method),
+            agent_comparison_rows,
         ),
         "further_labels": further_labels,
-        "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
+        "decided_by_one": [str(name) for name in majority.items_decided_by_one_vote()],
         "ties": {"rule": _tie_rule(settings), "items": list(map(str, tied_items))},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
@@ -547,7 +563,7 @@ def report(
         sections,
         [*fitted_consensus.warnings, *limits],
         list(_plots(figures)),
-        symbols=symbols.VOTES,
+        symbols=symbols.CONSENSUS_SYMBOLS,
     )
 
 
@@ -562,7 +578,7 @@ def _measure_stability(
     seed = settings.seed
     if seed is None:
         seed = PUBLISHED_SEED if settings.is_paper else 0
-    by_method = consensus.ranking_stability(
+    stability_by_method = consensus.ranking_stability(
         *columns,
         ballots.agent,
         subsets=settings.subsets,
@@ -576,7 +592,7 @@ def _measure_stability(
         gold=ballots.gold,
         report=advance,
     )
-    return {method: stability._asdict() for method, stability in by_method.items()}
+    return {method: stability._asdict() for method, stability in stability_by_method.items()}
 
 
 def _forecast(fitted_consensus: FittedConsensus) -> list[ExpectedAmbiguity]:
@@ -589,7 +605,9 @@ def _forecast(fitted_consensus: FittedConsensus) -> list[ExpectedAmbiguity]:
     )
 
 
-def _refit(fitted_consensus: FittedConsensus, advance: ProgressCallback) -> Refits | None:
+def _refit_if_affordable(
+    fitted_consensus: FittedConsensus, advance: ProgressCallback
+) -> RefitIntervals | None:
     """Return intervals from refits of the model, whatever method scores; None if there is a reason for none."""
     ballots = fitted_consensus.ballots
     settings = fitted_consensus.settings
@@ -613,14 +631,14 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
     names of the annotators who labelled them. `values` are empty if the classes have no order.
     """
-    item_posteriors = fitted_consensus.items_by_method(fitted_consensus.method)
+    item_posteriors = fitted_consensus.item_posteriors_by_method(fitted_consensus.method)
     votes = item_posteriors.votes
     ballots = fitted_consensus.ballots
     agents = set(ballots.agent or ())
     counts = {
-        "rows": len(votes.item_of_row),
+        "rows": len(votes.item_code_by_row),
         "repeated": votes.repeated_rows,
-        "abstained": votes.abstentions,
+        "abstained": votes.abstention_count,
         "items": len(votes.items),
         "unlabelled": int(np.count_nonzero(~votes.has_label)),
         "annotators": len(votes.annotators),
@@ -649,7 +667,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
 
 def _annotator_figures(
-    model: Consensus, refits: Refits | None, has_order: bool
+    model: Consensus, refits: RefitIntervals | None, has_order: bool
 ) -> dict[str, Figures]:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
@@ -658,8 +676,8 @@ def _annotator_figures(
     rows = {}
     for name, quality in model.annotators().items():
         row = quality._asdict()
-        intervals = refits.annotators[name] if refits else [None] * len(_RATES)
-        for rate, interval in zip(_RATES, intervals, strict=True):
+        intervals = refits.annotators[name] if refits else [None] * len(_ANNOTATOR_RATE_NAMES)
+        for rate, interval in zip(_ANNOTATOR_RATE_NAMES, intervals, strict=True):
             if rate != "accuracy" and not has_order:
                 del row[rate]
                 continue
@@ -669,8 +687,8 @@ def _annotator_figures(
     return rows
 
 
-def _interval_source(fitted_consensus: FittedConsensus, is_refitted: bool) -> str:
-    if is_refitted:
+def _describe_interval_source(fitted_consensus: FittedConsensus, has_refit_intervals: bool) -> str:
+    if has_refit_intervals:
         return "t, with refits"
     unit = "items" if fitted_consensus.ballots.prompt is None else "prompts"
     return f"resampled {unit}" if fitted_consensus.settings.is_paper else f"t over {unit}"
@@ -678,8 +696,8 @@ def _interval_source(fitted_consensus: FittedConsensus, is_refitted: bool) -> st
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> dict[str, Figures]:
     """Return each agent's score by each method, the change by the posterior, and its rank by each method."""
-    scores = {method: fitted_consensus.scores(method) for method in METHODS}
-    ranks = {method: rank_agents(by_agent) for method, by_agent in scores.items()}
+    scores = {method: fitted_consensus.scores(method) for method in CONSENSUS_METHODS}
+    ranks = {method: rank_agents(scores_by_agent) for method, scores_by_agent in scores.items()}
     rows = {}
     for name, agent in scores["stableval"].items():
         majority = scores["majority"][name].score
@@ -689,7 +707,7 @@ def _compare_methods(fitted_consensus: FittedConsensus) -> dict[str, Figures]:
             "stableval": agent.score,
             "change": agent.score - majority,
             "items": agent.items,
-            "ranks": {method: by_agent[name] for method, by_agent in ranks.items()},
+            "ranks": {method: scores_by_agent[name] for method, scores_by_agent in ranks.items()},
         }
     return rows
 
@@ -712,21 +730,21 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figu
     agents = list(comparison.values())
     scores = np.array([[row["majority"], row["stableval"]] for row in agents])
     # equal scores can differ in their last bits
-    has_spread = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
-    other_ranks = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
+    has_differing_scores = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
+    is_rank_changed = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
     ambiguity = item_posteriors.ambiguity()
-    is_high = ambiguity > consensus.HIGH_AMBIGUITY
+    is_highly_ambiguous = ambiguity > consensus.HIGH_AMBIGUITY
     return {
-        "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_spread else None,
+        "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_differing_scores else None,
         "largest_change": max((abs(row["change"]) for row in agents), default=None),
-        "rank_changes": sum(other_ranks),
+        "rank_changes": sum(is_rank_changed),
         "mean_ambiguity": float(ambiguity.mean()),
-        "ambiguous_items": int(is_high.sum()),
-        "ambiguous_share": float(is_high.mean()),
+        "ambiguous_items": int(is_highly_ambiguous.sum()),
+        "ambiguous_share": float(is_highly_ambiguous.mean()),
     }
 
 
-def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | ReportTable]:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
@@ -734,7 +752,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     if counts["gold"]:
         sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
-    yield from _scale_lines(figures)
+    yield from _class_scale_lines(figures)
     end = "converged" if figures["converged"] else "stopped"
     steps = f"{end} after {figures['iterations']} steps"
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
@@ -747,18 +765,20 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
     header = ("agent", f"score (95 %, {figures['intervals']})", "items")
-    yield ReportTable(header, rows, digits=_DIGITS)
+    yield ReportTable(header, rows, digits=_TABLE_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
     if figures["agents"]:
         findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
         yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
-    yield _annotator_table(figures["annotators"], _RATES[1:] if figures["values"] else ())
+    yield _annotator_table(
+        figures["annotators"], _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
+    )
     yield from _annotator_legend(figures)
     if figures["method"] != "majority":
         yield _ambiguity_table(figures)
-    yield from _doubt_sections(figures)
-    yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
+    yield from _doubtful_item_sections(figures)
+    yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_TABLE_DIGITS)
     if figures["further_labels"]:
         yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
@@ -766,7 +786,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     yield _agreement_table(figures)
 
 
-def _scale_lines(figures: Figures) -> Iterator[str]:
+def _class_scale_lines(figures: Figures) -> Iterator[str]:
     """Yield the classes, with the credit of each if they have an order."""
     names = list(map(format_label, figures["classes"]))
     if figures["values"]:
@@ -775,7 +795,7 @@ def _scale_lines(figures: Figures) -> Iterator[str]:
         yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
     else:
         yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
-        yield _NO_ORDER
+        yield _NO_CLASS_ORDER_HINT
 
 
 def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
@@ -795,11 +815,11 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     rows = []
     for name, agent in _sort_descending(comparison, "stableval"):
         change = f"{round(agent['change'], 3) + 0.0:+.3f}"
-        ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in METHODS)
+        ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in CONSENSUS_METHODS)
         rows.append({**agent, "name": name, "change": change, "ranks": ranks})
     columns = {"agent": "name", "MV": "majority", "DS": "dawid_skene", "PEC": "stableval"}
     columns |= {"Δ(PEC-MV)": "change", "items": "items", "ranks MV, DS, PEC": "ranks"}
-    return ReportTable.of(columns, rows, digits=_DIGITS)
+    return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
 def _annotator_table(annotators: Mapping[str, Figures], rates: Sequence[str]) -> ReportTable:
@@ -810,7 +830,7 @@ def _annotator_table(annotators: Mapping[str, Figures], rates: Sequence[str]) ->
         accuracy = IntervalCell(person["accuracy"], low, high)
         rows.append([name, accuracy, *map(person.__getitem__, rates), person["labels"]])
     header = ("annotator", "accuracy (95 %, refits)", *rates, "labels")
-    return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
+    return ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 
 def _annotator_legend(figures: Figures) -> Iterator[str]:
@@ -834,7 +854,7 @@ def _annotator_legend(figures: Figures) -> Iterator[str]:
 def list_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
     """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
     rows = []
-    item_posteriors = fitted_consensus.items_by_method(fitted_consensus.method)
+    item_posteriors = fitted_consensus.item_posteriors_by_method(fitted_consensus.method)
     for name, posterior in zip(
         item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
     ):
@@ -855,18 +875,20 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _doubt_sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _doubtful_item_sections(figures: Figures) -> Iterator[str | ReportTable]:
     """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
-    deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
-    deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
+    deciding_vote_text_by_item = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
+    deciding_vote_text_by_item |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
-    for name, decider in deciders.items():
+    for name, deciding_vote_text in deciding_vote_text_by_item.items():
         posterior = figures["items"][name]["posterior"]
-        rows.append([name, decider, name_likeliest_classes(figures["classes"], posterior)])
+        rows.append(
+            [name, deciding_vote_text, name_likeliest_classes(figures["classes"], posterior)]
+        )
     header = ("items in doubt", "majority decided by", "class")
-    yield ReportTable(header, rows, most=_MAX_ROWS)
+    yield ReportTable(header, rows, most=_MAX_ROWS_LISTED)
     if rows:
-        yield _AGAIN
+        yield _LABEL_AGAIN_HINT
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:
@@ -876,7 +898,7 @@ def _ambiguity_table(figures: Figures) -> ReportTable:
             labels = name_likeliest_classes(figures["classes"], item["posterior"])
             rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
-    return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
+    return ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 
 def _stability_table(figures: Figures) -> ReportTable:
@@ -892,7 +914,7 @@ def _stability_table(figures: Figures) -> ReportTable:
         "mean rank range": "rank_range",
         "mean score shift": "score_shift",
     }
-    return ReportTable.of(columns, rows, digits=_DIGITS)
+    return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
 def _agreement_table(figures: Figures) -> ReportTable:
@@ -914,7 +936,7 @@ def _agreement_table(figures: Figures) -> ReportTable:
 def _plots(figures: Figures) -> Iterator[Plot]:
     """Return the agents with their intervals."""
     ranked_agents = _rank_by_score(figures)
-    best = ranked_agents[:_MAX_AGENTS]
+    best = ranked_agents[:_MAX_AGENTS_PLOTTED]
     if best:
         scores = {name: _score_cell(agent) for name, agent in best}
         title = describe_range(f"The mean credit of agents, by {figures['method']},", scores)

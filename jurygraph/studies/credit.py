@@ -25,22 +25,22 @@ from jurygraph.decision.combiners import (
     Gear,
     HardLocal,
     HardTransitive,
+    are_criteria_judged,
     input_means,
     is_inferred_exactly,
-    judged_criteria,
     marginals,
     signed_weights,
 )
-from jurygraph.decision.recipe import RUBRIC_COMPONENT
+from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
-from jurygraph.inference.clusters import mean_over, ratio_interval
+from jurygraph.inference.clusters import mean_with_cluster_interval, ratio_interval
 from jurygraph.messages import shorten
-from jurygraph.runs.integrity.verification import group_table
-from jurygraph.runs.reports.units import describe_units, unit_of
+from jurygraph.runs.integrity.verification import build_group_table
+from jurygraph.runs.reports.units import unit_name_of_task, units_label
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric, digest_of
-from jurygraph.schema.config import ExactInference
+from jurygraph.schema.config import ExactInferenceMode
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_credit
 from jurygraph.studies.report import (
@@ -58,24 +58,24 @@ from jurygraph.studies.report import (
 EDGE_KINDS = ("weak", "strong", "activation")
 PREREQUISITES = ("weak", "strong")
 """Kinds that the authors' script counts (`DEFAULT_EDGE_TYPES`); the text of GEAR's appendix F counts all."""
-THRESHOLD = 0.5
+SUPPORT_THRESHOLD = 0.5
 """t of GEAR, section 4.3: the lowest local score that counts as supported."""
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPH_COUNT = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD_COMBINERS: Mapping[str, Combiner] = {
+_HARD_COMBINER_BY_NAME: Mapping[str, Combiner] = {
     rule.name: rule for rule in (HardLocal(), HardTransitive())
 }
-_FIGURE_NAMES = ("leakage", "preservation")
-_MAX_LOSSES = 10
-_MAX_REASON = 120
-_MIN_INTERVAL_TASKS = 20
+_CREDIT_FIGURE_NAMES = ("leakage", "preservation")
+_MAX_LOSSES_LISTED = 10
+_MAX_REASON_LENGTH = 120
+_MIN_TASKS_FOR_INTERVAL = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Cases:
+class EdgeCases:
     """E edges, of all examples: one entry for each edge and response.
 
     Attributes:
@@ -108,7 +108,7 @@ class Cases:
             )
 
     def mask(
-        self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
+        self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = SUPPORT_THRESHOLD
     ) -> Bools:
         """Return a mask of the leakage cases, or of the satisfied ones for `preservation`, of these kinds, [E]."""
         is_supported = self.p_parent >= threshold
@@ -129,10 +129,10 @@ class Cases:
 
 
 def leakage(
-    cases: Cases,
+    cases: EdgeCases,
     scores: ArrayLike,
     kinds: Collection[str] = EDGE_KINDS,
-    threshold: float = THRESHOLD,
+    threshold: float = SUPPORT_THRESHOLD,
 ) -> float | None:
     """Return the mean of (|w_child| / Σ_{w>0} w) · s_child over the leakage cases of all examples: Eq. 15 of GEAR.
 
@@ -143,10 +143,10 @@ def leakage(
 
 
 def preservation(
-    cases: Cases,
+    cases: EdgeCases,
     scores: ArrayLike,
     kinds: Collection[str] = EDGE_KINDS,
-    threshold: float = THRESHOLD,
+    threshold: float = SUPPORT_THRESHOLD,
 ) -> float | None:
     """Return the mean of s_child / p_child over the satisfied cases of all examples: Eq. 16 of GEAR.
 
@@ -157,7 +157,7 @@ def preservation(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RubricSheet:
+class TaskRubricScores:
     """One task: R responses, C criteria, E edges.
 
     Attributes:
@@ -186,7 +186,7 @@ class RubricSheet:
     base: tuple[float, ...]
     p: Floats
     is_judged: Bools
-    exact: ExactInference
+    exact: ExactInferenceMode
     weights: Floats
     applied_weights: Floats
     hard: Mapping[str, Floats]
@@ -201,14 +201,17 @@ class RubricSheet:
         A random graph may have more criteria with a parent than can be enumerated; it is inferred in one pass.
         """
         graph = graph or self.graph
-        is_exact = is_inferred_exactly(graph, self.exact) and graph.child_count <= gear.MAX_CHILDREN
+        is_exact = (
+            is_inferred_exactly(graph, self.exact)
+            and graph.child_count <= gear.MAX_ENUMERATED_CHILDREN
+        )
         return self.marginals(retention, graph, is_exact)
 
     def marginals(self, retention: ArrayLike, graph: gear.Graph, is_exact: bool) -> Floats:
         """Return q [R, C] by exact inference (GEAR Eq. 9), or in one pass (Eq. 12)."""
         return marginals(graph, self.p, retention, self.is_judged, self.weights > 0, is_exact)
 
-    def judged_edges(self) -> Bools:
+    def is_judged_edge(self) -> Bools:
         """Return a mask of the edges whose ends were both judged, [R, E]; others have no score to be supported."""
         return self.is_judged[:, self.parents] & self.is_judged[:, self.children]
 
@@ -225,17 +228,17 @@ class RubricSheet:
 
 
 @dataclass
-class ScoreSheets:
+class RunRubricScores:
     """The sheets of a run with its κ, and the number of tasks and responses left out of them, by reason."""
 
     kappa: float
     tasks: int
     responses: int = 0
-    sheets: list[RubricSheet] = field(default_factory=list)
+    sheets: list[TaskRubricScores] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: ProgressCallback) -> ScoreSheets:
+def read_sheets(run: Run, advance: ProgressCallback) -> RunRubricScores:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
@@ -245,11 +248,11 @@ def read_sheets(run: Run, advance: ProgressCallback) -> ScoreSheets:
 
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """
-    sheets = ScoreSheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
+    sheets = RunRubricScores(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
     for group in run.group_records():
         scored = sorted(run.group(group), key=lambda response: response.trace.response_id)
         sheets.responses += len(scored)
-        rubric_or_reason = _find_rubric(run, group.key)
+        rubric_or_reason = _rubric_or_skip_reason(run, group.key)
         if isinstance(rubric_or_reason, str):
             sheets.left_out[rubric_or_reason] += 1
         else:
@@ -265,22 +268,23 @@ def read_sheets(run: Run, advance: ProgressCallback) -> ScoreSheets:
     return sheets
 
 
-def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
+def _rubric_or_skip_reason(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     """Return the rubric's component and the rubric, or the reason why the task is left out."""
     task = run.task_with_planning_results(task_id)
     if task is None:
         return "tasks that were erased"
-    no_rubric = "tasks without a rubric that counts by its criteria"
-    rules = (Flat.name, Gear.name, *_HARD_COMBINERS)
+    no_rubric_reason = "tasks without a rubric that counts by its criteria"
+    rules = (Flat.name, Gear.name, *_HARD_COMBINER_BY_NAME)
     specs = run.decision_of(task_id).specs
     spec = next(
-        (spec for spec in specs if spec.name == RUBRIC_COMPONENT and spec.combiner in rules), None
+        (spec for spec in specs if spec.name == RUBRIC_COMPONENT_NAME and spec.combiner in rules),
+        None,
     )
     if spec is None or task.rubric is None:
-        return no_rubric
+        return no_rubric_reason
     criteria = {criterion.id for criterion in task.rubric.criteria}
     if set(spec.inputs) != criteria:
-        return no_rubric
+        return no_rubric_reason
     try:
         settings = run.config.rubric.model_dump(include={"kappa", "exact"})
         params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
@@ -294,7 +298,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
 
 
 def _add_sheet(
-    sheets: ScoreSheets,
+    sheets: RunRubricScores,
     run: Run,
     task_id: str,
     scored: list[ScoredResponse],
@@ -303,7 +307,7 @@ def _add_sheet(
 ) -> None:
     """Add the sheet of a task, with the responses that have a reward from its rubric."""
     traces = [response.trace for response in scored]
-    table = group_table(run, task_id, traces)
+    table = build_group_table(run, task_id, traces)
     rule = run.decision_of(task_id).rule
     met_from = run.config.rubric.met_from
     matrices = {}
@@ -312,28 +316,28 @@ def _add_sheet(
     p, is_applicable = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([trace.reward.value is not None for trace in traces])
-    has_gain = (is_applicable & (weights > 0.0)).any(axis=1)
+    has_positive_weight = (is_applicable & (weights > 0.0)).any(axis=1)
     left_out = sheets.left_out
     left_out["responses whose reward failed"] += int((~has_reward).sum())
-    without_gain = has_reward & ~has_gain
+    has_no_positive_weight = has_reward & ~has_positive_weight
     left_out["responses to which no criterion of positive weight applies"] += int(
-        without_gain.sum()
+        has_no_positive_weight.sum()
     )
-    kept = np.flatnonzero(has_reward & has_gain)
+    kept = np.flatnonzero(has_reward & has_positive_weight)
     if not len(kept):
         return
     params = Gear().freeze(spec.inputs, {"edges": rubric.edges})
     parents = params["parents"]
     children = params["children"]
     scores_by_rule = {}
-    for name, combiner in _HARD_COMBINERS.items():
+    for name, combiner in _HARD_COMBINER_BY_NAME.items():
         scores = combiner.combine(matrices, params).parts
         scores_by_rule[name] = np.stack(list(scores.values()), axis=1)[kept]
     # as `freeze` sorts them
     edges = sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
-    sheet = RubricSheet(
+    sheet = TaskRubricScores(
         task=task_id,
-        unit=unit_of(run, task_id),
+        unit=unit_name_of_task(run, task_id),
         responses=tuple(traces[row].response_id for row in kept),
         criteria=tuple(matrices),
         edges=tuple(edges),
@@ -342,7 +346,7 @@ def _add_sheet(
         graph=gear.compile(len(matrices), parents, children),
         base=tuple(params["retention"]),
         p=p[kept],
-        is_judged=judged_criteria(matrices)[kept],
+        is_judged=are_criteria_judged(matrices)[kept],
         exact=run.config.rubric.exact,
         weights=weights,
         applied_weights=np.where(is_applicable, weights, 0.0)[kept],
@@ -351,18 +355,18 @@ def _add_sheet(
     sheets.sheets.append(sheet)
 
 
-Scoring = Callable[[RubricSheet], Floats]
+ScoringRule = Callable[[TaskRubricScores], Floats]
 """A function that returns the scores [R, C] of a sheet under a rule."""
 
 
-class RuleScores(NamedTuple):
+class ScoresUnderRule(NamedTuple):
     """Scores under a rule: of the child of each case [E], and the rubric's reward of each example [n]."""
 
     children: Floats
     rewards: Floats
 
 
-def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Report:
+def report(sheets: RunRubricScores, random_graphs: int = RANDOM_GRAPH_COUNT) -> Report:
     """Return all figures.
 
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
@@ -379,11 +383,11 @@ def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Repo
     - `losses`: the criteria that lost credit.
     """
     rows = sheets.sheets
-    rules: dict[str, Scoring] = {
+    rules: dict[str, ScoringRule] = {
         "flat": lambda sheet: sheet.p,
         "hard-local": lambda sheet: sheet.hard["hard-local"],
         "hard-transitive": lambda sheet: sheet.hard["hard-transitive"],
-        "gear": _soft_rule(sheets.kappa),
+        "gear": _gear_scoring_rule(sheets.kappa),
     }
     cases = collect_cases(rows)
     scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
@@ -401,22 +405,27 @@ def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Repo
             differences[name] = row
     figures: Figures = {
         "kappa": sheets.kappa,
-        "threshold": THRESHOLD,
+        "threshold": SUPPORT_THRESHOLD,
         "census": _count_edges(sheets, cases),
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
-        "ablations": _ablations(sheets, cases, flat_scores.rewards, random_graphs),
+        "ablations": _ablation_figures(sheets, cases, flat_scores.rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
     sections = list(_sections(figures))
     plots = list(_plots(figures))
     return Report(
-        figures, sections, list(_notes(figures)), plots, conclude_credit(figures), symbols.CREDIT
+        figures,
+        sections,
+        list(_notes(figures)),
+        plots,
+        conclude_credit(figures),
+        symbols.CREDIT_SYMBOLS,
     )
 
 
-def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
+def _count_edges(sheets: RunRubricScores, cases: EdgeCases) -> Figures:
     graphs = 0
     exact_count = 0
     examples = 0
@@ -429,7 +438,7 @@ def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
             exact_count += is_inferred_exactly(sheet.graph, sheet.exact)
     return {
         "tasks": sheets.tasks,
-        "units": describe_units(sheet.unit for sheet in sheets.sheets),
+        "units": units_label(sheet.unit for sheet in sheets.sheets),
         "responses": sheets.responses,
         "rubrics": len(sheets.sheets),
         "graphs": graphs,
@@ -441,47 +450,49 @@ def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
     }
 
 
-def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
+def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
     """Return the edges of all examples, sheet by sheet and response by response, if both ends were judged."""
     parent_scores = []
     kinds = []
     units = []
     for sheet in sheets:
-        mask = sheet.judged_edges()
+        mask = sheet.is_judged_edge()
         edge_kinds = np.array([edge.kind for edge in sheet.edges], dtype=np.str_)
         parent_scores.append(sheet.p[:, sheet.parents][mask])
         kinds.append(np.broadcast_to(edge_kinds, mask.shape)[mask])
         units += [sheet.unit] * int(mask.sum())
-    return Cases(
+    return EdgeCases(
         p_parent=np.concatenate(parent_scores),
-        p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
-        share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
+        p_child=_values_of_children(sheets, [sheet.p for sheet in sheets]),
+        share=_values_of_children(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate(kinds),
         task=np.unique(units, return_inverse=True)[1],
     )
 
 
-def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring) -> RuleScores:
+def score_sheets(sheets: Sequence[TaskRubricScores], scoring: ScoringRule) -> ScoresUnderRule:
     """Return the scores under a rule, in the order of `collect_cases`."""
     scores = [scoring(sheet) for sheet in sheets]
     rewards = [sheet.rewards(q) for sheet, q in zip(sheets, scores, strict=True)]
-    return RuleScores(_child_values(sheets, scores), np.concatenate(rewards))
+    return ScoresUnderRule(_values_of_children(sheets, scores), np.concatenate(rewards))
 
 
-def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
+def _values_of_children(sheets: Sequence[TaskRubricScores], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
     child_values = []
     for sheet, matrix in zip(sheets, values, strict=True):
-        child_values.append(matrix[:, sheet.children][sheet.judged_edges()])
+        child_values.append(matrix[:, sheet.children][sheet.is_judged_edge()])
     return np.concatenate(child_values)
 
 
-def _soft_rule(kappa: float) -> Scoring:
+def _gear_scoring_rule(kappa: float) -> ScoringRule:
     """Return the rule s = q at this κ, inferred as in the run."""
     return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
-def _diagnose_rule(cases: Cases, scores: RuleScores, flat_scores: RuleScores) -> Figures:
+def _diagnose_rule(
+    cases: EdgeCases, scores: ScoresUnderRule, flat_scores: ScoresUnderRule
+) -> Figures:
     figures = diagnose(cases, EDGE_KINDS, scores.children)
     kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
     figures["kinds"] = {kind: diagnose(cases, (kind,), scores.children) for kind in kinds}
@@ -492,17 +503,18 @@ def _diagnose_rule(cases: Cases, scores: RuleScores, flat_scores: RuleScores) ->
 
 
 def diagnose(
-    cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None
+    cases: EdgeCases, kinds: Collection[str], scores: Floats, baseline_scores: Floats | None = None
 ) -> Figures:
-    """Return leakage and preservation over the edges of these kinds, or their differences from the scores `baseline`.
+    """Return leakage and preservation over the edges of these kinds, or their differences from the scores
+    `baseline_scores`.
 
     Scores are of the children of all cases under a rule, from 0 to each child's own score, [E].
     """
     figures = {}
     for figure, lowest, highest in (("leakage", 0.0, math.inf), ("preservation", 0.0, 1.0)):
         values = cases.values(figure, scores)
-        if baseline is not None:
-            values = values - cases.values(figure, baseline)
+        if baseline_scores is not None:
+            values = values - cases.values(figure, baseline_scores)
             lowest = -highest
         mask = cases.mask(figure, kinds)
         figures[figure] = estimate_mean(values[mask], cases.task[mask], lowest, highest)
@@ -517,22 +529,23 @@ def estimate_mean(
     [least, most] are the bounds of the true mean, at which the interval is cut off. `value` is None without a case, the
     ends also where the units cannot tell: fewer than two, or fewer than six with equal means.
     """
-    estimate = mean_over(values, units)
+    estimate = mean_with_cluster_interval(values, units)
     if estimate is None:
         return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
     value, low, high, _, tasks = estimate.within(least, most)
     return {"value": value, "low": low, "high": high, "cases": len(values), "tasks": tasks}
 
 
-def reduce_leakage(cases: Cases, scores: Floats, baseline: Floats) -> Figures | None:
-    """Return 1 - leakage under `scores` / leakage under `baseline` with its interval over units (GEAR, section 4.3).
+def reduce_leakage(cases: EdgeCases, scores: Floats, baseline_scores: Floats) -> Figures | None:
+    """Return 1 - leakage under `scores` / leakage under `baseline_scores` with its interval over units (GEAR, section
+    4.3).
 
     At most 1. None where the baseline leaks nothing; the ends are None where the units cannot tell.
     """
     mask = cases.mask("leakage")
     units = cases.task[mask]
     remaining_leakage = np.bincount(units, cases.values("leakage", scores)[mask])
-    whole_leakage = np.bincount(units, cases.values("leakage", baseline)[mask])
+    whole_leakage = np.bincount(units, cases.values("leakage", baseline_scores)[mask])
     share = ratio_interval(remaining_leakage, whole_leakage)
     if share is None:
         return None
@@ -541,7 +554,7 @@ def reduce_leakage(cases: Cases, scores: Floats, baseline: Floats) -> Figures | 
     return {"value": 1.0 - share.value, "low": low, "high": high}
 
 
-def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
+def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figures:
     """Return how far one pass (GEAR Eq. 12) is from exact inference (Eq. 9), at this κ: Table 6 and B.2.
 
     `pairs` are responses with the graph of their rubric, `criteria` their mean number, `marginal_error` the mean
@@ -549,17 +562,19 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     between the two rewards, None where either has one value only. `too_large` pairs are left out: more than twenty
     criteria of their graphs have a parent.
     """
-    small_sheets = [sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_CHILDREN]
+    enumerable_sheets = [
+        sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_ENUMERATED_CHILDREN
+    ]
     errors = []
     exact_rewards = []
     approximate_rewards = []
-    for sheet in small_sheets:
+    for sheet in enumerable_sheets:
         retention = sheet.retention(kappa)
         exact_marginals = sheet.marginals(retention, sheet.graph, is_exact=True)
-        approximate = sheet.marginals(retention, sheet.graph, is_exact=False)
-        errors += np.abs(exact_marginals - approximate).ravel().tolist()
+        one_pass_marginals = sheet.marginals(retention, sheet.graph, is_exact=False)
+        errors += np.abs(exact_marginals - one_pass_marginals).ravel().tolist()
         exact_rewards += sheet.rewards(exact_marginals).tolist()
-        approximate_rewards += sheet.rewards(approximate).tolist()
+        approximate_rewards += sheet.rewards(one_pass_marginals).tolist()
     pairs = len(exact_rewards)
     figures: Figures = {
         "pairs": pairs,
@@ -578,24 +593,26 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     return figures
 
 
-def _ablations(
-    sheets: ScoreSheets, cases: Cases, rewards_without_graph: Floats, random_graphs: int
+def _ablation_figures(
+    sheets: RunRubricScores, cases: EdgeCases, flat_rewards: Floats, random_graphs: int
 ) -> Figures:
     """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
 
-    def variant(rule: Scoring) -> Figures:
+    def variant(rule: ScoringRule) -> Figures:
         scores = score_sheets(sheets.sheets, rule)
         return {
             "leakage": leakage(cases, scores.children),
             "preservation": preservation(cases, scores.children),
             "reward": fmean(scores.rewards),
-            "change": fmean(scores.rewards - rewards_without_graph),
+            "change": fmean(scores.rewards - flat_rewards),
         }
 
-    by_seed = {seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graphs)}
+    figures_by_seed = {
+        seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graphs)
+    }
     mean = {}
-    for name in by_seed[0]:
-        values = [row[name] for row in by_seed.values()]
+    for name in figures_by_seed[0]:
+        values = [row[name] for row in figures_by_seed.values()]
         mean[name] = None if None in values else fmean(values)
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
     factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
@@ -604,11 +621,11 @@ def _ablations(
         lambda sheet: sheet.gated_scores([retention] * len(sheet.edges))
     )
     untyped_graph_figures["retention"] = retention
-    kappas = {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS}
+    figures_by_kappa = {f"{kappa:g}": variant(_gear_scoring_rule(kappa)) for kappa in KAPPAS}
     return {
-        "random": {"mean": mean, "by_seed": by_seed},
+        "random": {"mean": mean, "by_seed": figures_by_seed},
         "untyped": untyped_graph_figures,
-        "kappas": kappas,
+        "kappas": figures_by_kappa,
     }
 
 
@@ -620,10 +637,10 @@ class RewiredGraph(NamedTuple):
     source_edges: list[int]
 
 
-def random_rule(seed: int, kappa: float) -> Scoring:
+def random_rule(seed: int, kappa: float) -> ScoringRule:
     """Return the rule s = q over a randomly rewired graph, each edge with the kind and λ of another one."""
 
-    def scores(sheet: RubricSheet) -> Floats:
+    def scores(sheet: TaskRubricScores) -> Floats:
         if not sheet.edges:
             return sheet.p
         rewired_graph = rewire(sheet.graph, seed, sheet.task)
@@ -651,7 +668,7 @@ def rewire(graph: gear.Graph, seed: int, task: str) -> RewiredGraph:
     return RewiredGraph(parents, children, source_edges)
 
 
-def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
+def losses(sheets: Sequence[TaskRubricScores], kappa: float) -> list[Figures]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id.
 
     A loss is (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction avoided.
@@ -659,11 +676,11 @@ def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
     over these: the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ
     at this κ) and `reason` are those of its edge.
     """
-    rows = chain.from_iterable(_criterion_losses(sheet, kappa) for sheet in sheets)
+    rows = chain.from_iterable(_credit_losses_by_criterion(sheet, kappa) for sheet in sheets)
     return sorted(rows, key=lambda loss: (-loss["mean_loss"], loss["task"], loss["criterion"]))
 
 
-def _criterion_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
+def _credit_losses_by_criterion(sheet: TaskRubricScores, kappa: float) -> Iterator[Figures]:
     retention = sheet.retention(kappa)
     shares = sheet.shares()
     q = sheet.gated_scores(retention)
@@ -675,8 +692,8 @@ def _criterion_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
         rows = np.flatnonzero(sheet.is_judged[:, child])
         share = shares[rows, child]
         p = sheet.p[rows, child]
-        lost_credit = share * (p - q[rows, child])
-        if not (lost_credit > 0.0).any():
+        lost_credit_by_response = share * (p - q[rows, child])
+        if not (lost_credit_by_response > 0.0).any():
             continue
         reduction_by_edge = {}
         for index, end in enumerate(sheet.children):
@@ -688,7 +705,7 @@ def _criterion_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
             "task": sheet.task,
             "criterion": sheet.criteria[child],
             "responses": len(rows),
-            "mean_loss": fmean(lost_credit),
+            "mean_loss": fmean(lost_credit_by_response),
             "parent": edge.parent,
             "kind": edge.kind,
             "retention": retention[index],
@@ -697,28 +714,34 @@ def _criterion_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
 
 
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
-    census = figures["census"]
+    census_figures = figures["census"]
     methods = figures["methods"]
-    totals = f"{census['examples']} responses to {census['rubrics']} rubrics, {census['graphs']} of them with edges"
-    yield f"{totals}, {census['exact']} inferred exactly; κ = {figures['kappa']:g}"
-    yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over {census['units']}"
-    intervals = {f"{name} (95 %)": name for name in _FIGURE_NAMES}
+    totals = (
+        f"{census_figures['examples']} responses to {census_figures['rubrics']} rubrics, "
+        f"{census_figures['graphs']} of them with edges"
+    )
+    yield f"{totals}, {census_figures['exact']} inferred exactly; κ = {figures['kappa']:g}"
+    yield (
+        f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over "
+        f"{census_figures['units']}"
+    )
+    intervals = {f"{name} (95 %)": name for name in _CREDIT_FIGURE_NAMES}
     means = {"mean reward": "reward", "change from flat": "change"}
-    yield ReportTable.of({"rule": "name", **intervals, **means}, _add_names(methods))
+    yield ReportTable.of({"rule": "name", **intervals, **means}, _rows_with_names(methods))
     columns = {"gear less": "name", **intervals}
     columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
-    yield ReportTable.of(columns, _add_names(figures["differences"]))
+    yield ReportTable.of(columns, _rows_with_names(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        by_rule = []
+        rule_rows = []
         for method in methods.values():
             sums = {"prerequisites": method["prerequisites"], "all kinds": method}
-            by_rule.append({**method["kinds"], **sums})
+            rule_rows.append({**method["kinds"], **sums})
         rows = []
-        for kind in by_rule[0]:
-            estimates = [rule[kind][figure] for rule in by_rule]
+        for kind in rule_rows[0]:
+            estimates = [rule[kind][figure] for rule in rule_rows]
             values = [estimate["value"] for estimate in estimates]
             rows.append([kind, estimates[0]["cases"], estimates[0]["tasks"], *values])
-        header = (f"{figure} by kind of edge", cases, census["units"], *methods)
+        header = (f"{figure} by kind of edge", cases, census_figures["units"], *methods)
         yield ReportTable(header, rows)
     columns = {
         "exact against one pass": "name",
@@ -728,17 +751,21 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "rewards, MAE": "reward_error",
         "correlation": "correlation",
     }
-    yield ReportTable.of(columns, _add_names({f"κ = {figures['kappa']:g}": figures["inference"]}))
-    variants = _named_variants(figures["ablations"])
-    columns = (
-        {"variant of gear": "name"} | dict(zip(_FIGURE_NAMES, _FIGURE_NAMES, strict=True)) | means
+    yield ReportTable.of(
+        columns, _rows_with_names({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
-    yield ReportTable.of(columns, _add_names(variants))
+    variants = _figures_by_variant_name(figures["ablations"])
+    columns = (
+        {"variant of gear": "name"}
+        | dict(zip(_CREDIT_FIGURE_NAMES, _CREDIT_FIGURE_NAMES, strict=True))
+        | means
+    )
+    yield ReportTable.of(columns, _rows_with_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
-    losers = []
+    loss_rows = []
     for loss in figures["losses"]:
-        losers.append({**loss, "reason": shorten(loss["reason"], _MAX_REASON)})
+        loss_rows.append({**loss, "reason": shorten(loss["reason"], _MAX_REASON_LENGTH)})
     columns = {
         "largest losses: task": "task",
         "criterion": "criterion",
@@ -747,43 +774,43 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "reason": "reason",
         "mean loss": "mean_loss",
     }
-    yield ReportTable.of(columns, losers, left=5, most=_MAX_LOSSES)
+    yield ReportTable.of(columns, loss_rows, left=5, most=_MAX_LOSSES_LISTED)
 
 
-def _named_variants(ablations: Figures) -> dict[str, Figures]:
-    by_seed = ablations["random"]["by_seed"]
-    untyped_graph_figures = ablations["untyped"]
-    variants = {f"random graphs, {len(by_seed)} seeds": ablations["random"]["mean"]}
+def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:
+    figures_by_seed = ablation_figures["random"]["by_seed"]
+    untyped_graph_figures = ablation_figures["untyped"]
+    variants = {f"random graphs, {len(figures_by_seed)} seeds": ablation_figures["random"]["mean"]}
     variants[f"untyped, λ = {untyped_graph_figures['retention']:.4g}"] = untyped_graph_figures
-    for kappa, variant in ablations["kappas"].items():
+    for kappa, variant in ablation_figures["kappas"].items():
         variants[f"κ = {kappa}"] = variant
     return variants
 
 
-def _add_names(figures: Mapping[str, Figures]) -> list[Figures]:
+def _rows_with_names(figures: Mapping[str, Figures]) -> list[Figures]:
     return [{"name": name, **row} for name, row in figures.items()]
 
 
 def _notes(figures: Figures) -> Iterator[str]:
-    census = figures["census"]
-    yield from omission_notes(census["left_out"])
-    if census["unjudged"]:
-        edges = f"{census['unjudged']} of {census['edges']} edges"
+    census_figures = figures["census"]
+    yield from omission_notes(census_figures["left_out"])
+    if census_figures["unjudged"]:
+        edges = f"{census_figures['unjudged']} of {census_figures['edges']} edges"
         yield f"no cases: {edges} with an end that was not judged or does not apply"
-    too_large = figures["inference"]["too_large"]
-    if too_large:
-        limit = f"more than {gear.MAX_CHILDREN} criteria of its graph have a parent"
-        yield f"not in exact against one pass: {too_large} responses; {limit}"
+    too_large_count = figures["inference"]["too_large"]
+    if too_large_count:
+        limit = f"more than {gear.MAX_ENUMERATED_CHILDREN} criteria of its graph have a parent"
+        yield f"not in exact against one pass: {too_large_count} responses; {limit}"
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
-    by_figure = figures["methods"]["gear"]
+    gear_figures_by_name = figures["methods"]["gear"]
     leakage_task_count, preservation_task_count = [
-        by_figure[name]["tasks"] for name in _FIGURE_NAMES
+        gear_figures_by_name[name]["tasks"] for name in _CREDIT_FIGURE_NAMES
     ]
-    if min(leakage_task_count, preservation_task_count) < _MIN_INTERVAL_TASKS:
-        limit = f"with fewer than {_MIN_INTERVAL_TASKS}, intervals are approximate, and with one there is none"
+    if min(leakage_task_count, preservation_task_count) < _MIN_TASKS_FOR_INTERVAL:
+        limit = f"with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and with one there is none"
         yield (
-            f"{census['units']} with a case of leakage: {leakage_task_count}, of preservation: "
+            f"{census_figures['units']} with a case of leakage: {leakage_task_count}, of preservation: "
             f"{preservation_task_count}; {limit}"
         )
 
@@ -796,10 +823,12 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         for name in names:
             values = [variant[name] for variant in variants]
             series.append(PlotSeries(name, values, KAPPAS))
-        courses = [describe_series(line.label.capitalize(), "κ =", line) for line in series]
-        title = "; ".join(courses)
+        series_descriptions = [
+            describe_series(line.label.capitalize(), "κ =", line) for line in series
+        ]
+        title = "; ".join(series_descriptions)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
-    for name in _FIGURE_NAMES:
+    for name in _CREDIT_FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
         bar_series = PlotSeries.with_intervals(name, estimates)
         title = describe_range(name.capitalize(), estimates)

@@ -10,7 +10,7 @@ from jurygraph.aggregation import stakeholders
 from jurygraph.arrays import Floats
 from jurygraph.studies.report import Figures, ReportTable
 from jurygraph.studies.reward_noise import (
-    estimate_terms,
+    estimate_variance_terms,
     exchangeable_aggregation,
     mean_sign_correctness,
     sign_correctness,
@@ -21,26 +21,26 @@ from jurygraph.studies.stability import variance, weight_shift
 STAKEHOLDER_COUNTS = (2, 3, 5, 8)
 GROUP_SIZES = (2, 4, 8, 16)
 """Numbers of responses in a group, all even; the paper's is 8."""
-PUBLISHED_SHARES = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
+PUBLISHED_SIGN_SHARE_BY_SNR = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
 """P(correct sign) by SNR at G = 8 (B.4.3)."""
-PAPER_GROUP = 8
+PAPER_GROUP_SIZE = 8
 VARIANT_COUNT = 1000
 """Scores of one response in an evaluation, and groups for each SNR."""
 DRIFT_SD = 0.03
 ESTIMATION_SD = 0.08
-SHARED_SD = 0.05
+SHARED_ERROR_SD = 0.05
 """Standard deviations of η_i, δ_i and ε, for utilities from 0 to 1."""
 GAP_SD = 0.1
-DISPERSION_SD = 0.25
+UTILITY_DISPERSION_SD = 0.25
 """Standard deviations of the true gaps Δ_j* of a group, and of u_i* over stakeholders, whatever their number."""
-DRIFT_REGIMES: dict[str, Callable[[int], float]] = {
+DRIFT_VARIANCE_BY_REGIME: dict[str, Callable[[int], float]] = {
     "constant": lambda n: DRIFT_SD**2,
     "as 1/n": lambda n: DRIFT_SD**2 * 2 / n,
 }
 """σ²_η by the number of stakeholders, equal for two: DecompR's two cases of B.4.2."""
 ENSEMBLE_SIZE = 5
 """Number of stakeholders of the ensemble's task."""
-CALL_COUNTS = (1, 5, 25)
+ENSEMBLE_CALL_COUNTS = (1, 5, 25)
 """Numbers M of independent calls of an ensemble."""
 WEIGHT_TILT = 0.1
 """How far the mean weights of the ensemble's judge are from the intended ones, at the first and the last person."""
@@ -55,7 +55,7 @@ _TERM_TITLES = {
 }
 
 
-def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
+def make_judge_with_known_noise(n: int) -> tuple[Floats, Floats, Floats]:
     """Return w* (Eq. 10 with d_i from 1 to 5 and τ = 5), u* from 0.2 to 0.9, and Cov(η): exchangeable, zero-sum."""
     weights = stakeholders.weights(np.linspace(1.0, 5.0, n))
     utilities = np.linspace(0.2, 0.9, n)
@@ -63,29 +63,31 @@ def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
     return weights, utilities, covariance
 
 
-def true_figures(n: int) -> dict[str, float]:
-    """Return Theorem 1's terms of `known_judge`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by their names."""
-    weights, utilities, covariance = known_judge(n)
+def true_variance_figures(n: int) -> dict[str, float]:
+    """Return Theorem 1's terms of `make_judge_with_known_noise`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by
+    their names."""
+    weights, utilities, covariance = make_judge_with_known_noise(n)
     terms = variance_terms(
-        weights, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_SD**2
+        weights, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_ERROR_SD**2
     )
-    exchangeable = exchangeable_aggregation(utilities, DRIFT_SD**2)
+    exchangeable_term = exchangeable_aggregation(utilities, DRIFT_SD**2)
     shift = terms.aggregation + terms.cross
     return {
         **terms._asdict(),
         "semantic": terms.total,
-        "exchangeable": exchangeable,
+        "exchangeable": exchangeable_term,
         "shift": shift,
     }
 
 
-def measure_judge(n: int, seed: int) -> dict[str, float]:
-    """Return what the studies measure on variants that `known_judge` scored, by the names of `true_figures`."""
+def measure_known_judge(n: int, seed: int) -> dict[str, float]:
+    """Return what the studies measure on variants that `make_judge_with_known_noise` scored, by the names of
+    `true_variance_figures`."""
     rng = np.random.default_rng([seed, n])
-    target, true_utilities, _ = known_judge(n)
+    target, true_utilities, _ = make_judge_with_known_noise(n)
     weights, utilities, scores = _draw_judgements(rng, target, true_utilities)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
-    terms = estimate_terms(weights, utilities, scores)
+    terms = estimate_variance_terms(weights, utilities, scores)
     shifts = weight_shift(weights, weights.mean(axis=0), utilities)
     return {
         **terms._asdict(),
@@ -103,14 +105,14 @@ def measure_signs(snr: float, group: int, seed: int) -> float:
     rng = np.random.default_rng([seed, group, round(10 * snr)])
     signal = math.sqrt(snr) * np.resize([1.0, -1.0], group)
     rewards = signal + rng.normal(size=(VARIANT_COUNT, group))
-    has_advantage = rewards[:, 0] > rewards.mean(axis=1)
-    return float(np.mean(has_advantage))
+    is_advantage_positive = rewards[:, 0] > rewards.mean(axis=1)
+    return float(np.mean(is_advantage_positive))
 
 
-def dispersed_utilities(n: int) -> Floats:
-    """Return u* of n stakeholders with a standard deviation of `DISPERSION_SD`, around a half, [n]."""
+def make_dispersed_utilities(n: int) -> Floats:
+    """Return u* of n stakeholders with a standard deviation of `UTILITY_DISPERSION_SD`, around a half, [n]."""
     spread = np.linspace(-1.0, 1.0, n)
-    return np.asarray(0.5 + DISPERSION_SD * spread / np.std(spread))
+    return np.asarray(0.5 + UTILITY_DISPERSION_SD * spread / np.std(spread))
 
 
 def snr_of_stakeholders(n: int, drift_variance: float) -> float:
@@ -118,27 +120,27 @@ def snr_of_stakeholders(n: int, drift_variance: float) -> float:
 
     With a constant σ²_η it is O(1/n).
     """
-    return GAP_SD**2 / exchangeable_aggregation(dispersed_utilities(n), drift_variance)
+    return GAP_SD**2 / exchangeable_aggregation(make_dispersed_utilities(n), drift_variance)
 
 
 def measure_snr(n: int, drift_variance: float, seed: int) -> float:
     """Return the SNR of rewards whose noise is zero-sum drift of n weights alone, as a study measures it."""
     rng = np.random.default_rng([seed, n, round(1e6 * drift_variance)])
     drift = _draw_drift(rng, n, math.sqrt(drift_variance))
-    noise = np.sum(drift * dispersed_utilities(n), axis=1)
+    noise = np.sum(drift * make_dispersed_utilities(n), axis=1)
     # without the factor, the inverse of an estimated variance would be too large on average
-    freedom = VARIANT_COUNT - 1
-    return GAP_SD**2 / variance(noise) * (freedom - 2) / freedom
+    degrees_of_freedom = VARIANT_COUNT - 1
+    return GAP_SD**2 / variance(noise) * (degrees_of_freedom - 2) / degrees_of_freedom
 
 
 def _draw_judgements(
-    rng: np.random.Generator, mean_weights: Floats, true_utilities: Floats
+    rng: np.random.Generator, true_mean_weights: Floats, true_utilities: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Draw a judge's weights and utilities, each [VARIANTS, n], and the scores that it forms from them, [VARIANTS]."""
-    n = len(mean_weights)
-    weights = mean_weights + _draw_drift(rng, n, DRIFT_SD)
+    n = len(true_mean_weights)
+    weights = true_mean_weights + _draw_drift(rng, n, DRIFT_SD)
     utilities = true_utilities + ESTIMATION_SD * rng.normal(size=(VARIANT_COUNT, n))
-    scores = np.sum(weights * utilities, axis=1) + SHARED_SD * rng.normal(size=VARIANT_COUNT)
+    scores = np.sum(weights * utilities, axis=1) + SHARED_ERROR_SD * rng.normal(size=VARIANT_COUNT)
     return weights, utilities, scores
 
 
@@ -150,29 +152,33 @@ def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     return np.asarray(deviation * math.sqrt(n / (n - 1)) * centered)
 
 
-def weight_tilts(n: int) -> Floats:
+def mean_weight_errors(n: int) -> Floats:
     """Return E[ŵ] - w* of the ensemble's judge, which sums to 0, [n]."""
     return np.linspace(WEIGHT_TILT, -WEIGHT_TILT, n)
 
 
 def ensemble_figures(n: int, calls: int) -> dict[str, float]:
     """Return Var[R̄_M] = Var[R̂] / M, and the bias Σ (E[ŵ_i] - w_i*) u_i* that no number of calls takes away (B.3)."""
-    weights, utilities, covariance = known_judge(n)
-    tilt = weight_tilts(n)
+    weights, utilities, covariance = make_judge_with_known_noise(n)
+    mean_weight_tilts = mean_weight_errors(n)
     terms = variance_terms(
-        weights + tilt, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_SD**2
+        weights + mean_weight_tilts,
+        utilities,
+        covariance,
+        np.full(n, ESTIMATION_SD**2),
+        SHARED_ERROR_SD**2,
     )
-    return {"variance": terms.total / calls, "bias": float(tilt @ utilities)}
+    return {"variance": terms.total / calls, "bias": float(mean_weight_tilts @ utilities)}
 
 
 def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
     """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANT_COUNT` ensembles."""
     rng = np.random.default_rng([seed, n, calls])
-    target, true_utilities, _ = known_judge(n)
-    tilted_target = target + weight_tilts(n)
+    target, true_utilities, _ = make_judge_with_known_noise(n)
+    tilted_mean_weights = target + mean_weight_errors(n)
     means = np.zeros(VARIANT_COUNT)
     for _ in range(calls):
-        _, _, scores = _draw_judgements(rng, tilted_target, true_utilities)
+        _, _, scores = _draw_judgements(rng, tilted_mean_weights, true_utilities)
         means += scores / calls
     return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
 
@@ -189,12 +195,13 @@ def measure_all_signs(snr: float, group: int, seed: int) -> float:
 
 
 def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
-    """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
+    """Return the rows of `terms`, `signs`, `growth_rows`, `ensemble_rows`: the `formula`, and what each seed
+    `simulated`."""
     terms = []
     for n in STAKEHOLDER_COUNTS:
-        by_seed = [measure_judge(n, seed) for seed in seeds]
-        for name, value in true_figures(n).items():
-            simulated_values = [figures[name] for figures in by_seed]
+        figures_by_seed = [measure_known_judge(n, seed) for seed in seeds]
+        for name, value in true_variance_figures(n).items():
+            simulated_values = [figures[name] for figures in figures_by_seed]
             term = {
                 "name": name,
                 "stakeholders": n,
@@ -203,66 +210,64 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
             }
             terms.append(term)
     signs = []
-    for snr, group in product(PUBLISHED_SHARES, GROUP_SIZES):
+    for snr, group in product(PUBLISHED_SIGN_SHARE_BY_SNR, GROUP_SIZES):
         shares = [measure_signs(snr, group, seed) for seed in seeds]
         formula = sign_correctness(snr, group)
         signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
-    for snr in PUBLISHED_SHARES:
-        shares = [measure_all_signs(snr, PAPER_GROUP, seed) for seed in seeds]
-        formula = mean_sign_correctness(snr, PAPER_GROUP)
+    for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
+        shares = [measure_all_signs(snr, PAPER_GROUP_SIZE, seed) for seed in seeds]
+        formula = mean_sign_correctness(snr, PAPER_GROUP_SIZE)
         signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
-    scaling = []
-    for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDER_COUNTS):
+    growth_rows = []
+    for (name, drift), n in product(DRIFT_VARIANCE_BY_REGIME.items(), STAKEHOLDER_COUNTS):
         simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
         formula = snr_of_stakeholders(n, drift(n))
-        scaling.append(
+        growth_rows.append(
             {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated_values}
         )
-    ensembles = []
-    for calls in CALL_COUNTS:
-        by_seed = [measure_ensemble(ENSEMBLE_SIZE, calls, seed) for seed in seeds]
+    ensemble_rows = []
+    for calls in ENSEMBLE_CALL_COUNTS:
+        figures_by_seed = [measure_ensemble(ENSEMBLE_SIZE, calls, seed) for seed in seeds]
         for name, value in ensemble_figures(ENSEMBLE_SIZE, calls).items():
-            simulated_values = [figures[name] for figures in by_seed]
-            ensembles.append(
+            simulated_values = [figures[name] for figures in figures_by_seed]
+            ensemble_rows.append(
                 {"name": name, "calls": calls, "formula": value, "simulated": simulated_values}
             )
-    return {"terms": terms, "signs": signs, "scaling": scaling, "ensembles": ensembles}
+    return {"terms": terms, "signs": signs, "scaling": growth_rows, "ensembles": ensemble_rows}
 
 
 def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
     """Yield the tables of `simulate_decompr_theory`: formulas and simulated means, and the paper's numbers."""
     if not decompr:
         return
-    deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_SD:g}"
+    deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_ERROR_SD:g}"
     yield f"DecompR: {deviations}; {VARIANT_COUNT} variants for each seed"
     header = ["Theorem 1, Proposition 1"]
     for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
-    rows = [
-        [title, *_cells_of_column(decompr["terms"], name)] for name, title in _TERM_TITLES.items()
-    ]
+    rows = [[title, *_column_cells(decompr["terms"], name)] for name, title in _TERM_TITLES.items()]
     yield ReportTable(header, rows, digits=5)
     header = ["Proposition 2: SNR"]
     for group in GROUP_SIZES:
         header += [f"G={group}", "simulated"]
     header += ["all, G=8", "simulated", "paper, G=8"]
     rows = []
-    for snr, paper in PUBLISHED_SHARES.items():
-        rows.append([f"{snr:g}", *_cells_of_column(decompr["signs"], snr), f"{paper:.2f}"])
+    for snr, paper in PUBLISHED_SIGN_SHARE_BY_SNR.items():
+        rows.append([f"{snr:g}", *_column_cells(decompr["signs"], snr), f"{paper:.2f}"])
     yield ReportTable(header, rows, digits=3)
     header = ["Eq. 35: SNR if σ²_η is"]
     for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
-    rows = [[name, *_cells_of_column(decompr["scaling"], name)] for name in DRIFT_REGIMES]
+    rows = [[name, *_column_cells(decompr["scaling"], name)] for name in DRIFT_VARIANCE_BY_REGIME]
     yield ReportTable(header, rows, digits=2)
     header = [f"B.3: mean of M calls, n={ENSEMBLE_SIZE}"]
-    for calls in CALL_COUNTS:
+    for calls in ENSEMBLE_CALL_COUNTS:
         header += [f"M={calls}", "simulated"]
-    rows = [[name, *_cells_of_column(decompr["ensembles"], name)] for name in ("variance", "bias")]
+    rows = [[name, *_column_cells(decompr["ensembles"], name)] for name in ("variance", "bias")]
     yield ReportTable(header, rows, digits=5)
 
 
-def _cells_of_column(rows: Sequence[Figures], name: object) -> list[object]:
+def _column_cells(rows: Sequence[Figures], name: object) -> list[object]:
     cells: list[object] = []
     for row in rows:
         if row["name"] == name:

@@ -14,7 +14,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import difference_interval
 from jurygraph.messages import shell_quote
-from jurygraph.runs.reports.units import describe_units, unit_of
+from jurygraph.runs.reports.units import unit_name_of_task, units_label
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.studies import symbols
@@ -35,18 +35,20 @@ PAPER_COMPONENTS = ("accuracy", "format", "steps")
 CONFLICT_PERCENTILE = 80.0
 """Responses with D_pair above this percentile of their run are conflicts."""
 
-_MAX_STEPS = 30
+_MAX_STEPS_LISTED = 30
 _SERIES_TITLES = {
     "reward": "mean reward",
     "disagreement": "mean D_pair",
     "conflict_rate": "conflict rate",
 }
 _ROUNDING_ERROR = 1e-9
-_DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1
+_ROUNDING_DECIMALS = (
+    12  # equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Samples:
+class ComponentSamples:
     """R responses of one run, in the order of their ids.
 
     Attributes:
@@ -72,7 +74,7 @@ def read_component_samples(
     components: Sequence[str] = (),
     step_label: str | None = None,
     every: int | None = None,
-) -> Samples:
+) -> ComponentSamples:
     """Return the samples of a run; `advance` is called with 1 for each task.
 
     Without `components`, these are the paper's accuracy, format and steps if all three count in the run with a positive
@@ -88,7 +90,7 @@ def read_component_samples(
     samples: list[tuple[Trace, list[float], float]] = []
     units: dict[str, str] = {}
     for index, group in enumerate(run.group_records()):
-        units[group.key] = unit_of(run, group.key)
+        units[group.key] = unit_name_of_task(run, group.key)
         for trace, _ in run.group(group):
             values_by_name = trace.reward.components
             missing = next((name for name in chosen if values_by_name.get(name) is None), None)
@@ -101,7 +103,7 @@ def read_component_samples(
             else:
                 step = index // (every or 1) + 1.0
                 if step_label is not None:
-                    step = _labelled_step(trace, step_label)
+                    step = _training_step_from_label(trace, step_label)
                 values = [_component_in_unit_interval(trace, name) for name in chosen]
                 samples.append((trace, values, step))
         advance(1)
@@ -112,7 +114,7 @@ def read_component_samples(
         raise InputError(f"{run.folder}: {problem}; at least 2 are needed")
     samples.sort(key=lambda sample: sample[0].response_id)
     has_steps = step_label is not None or every is not None
-    return Samples(
+    return ComponentSamples(
         run=str(run.folder),
         components=chosen,
         units=tuple(units[trace.task_id] for trace, _, _ in samples),
@@ -128,7 +130,7 @@ def _choose_components(run: Run, requested_names: Sequence[str]) -> tuple[str, .
     for decision in run.decisions():
         specs += decision.specs
     names = list(dict.fromkeys(spec.name for spec in specs))
-    positive_names = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
+    positive_component_names = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
     for name in requested_names:
         if name not in names:
             raise InputError(
@@ -138,8 +140,8 @@ def _choose_components(run: Run, requested_names: Sequence[str]) -> tuple[str, .
     if not chosen:
         chosen = (
             PAPER_COMPONENTS
-            if set(PAPER_COMPONENTS) <= positive_names.keys()
-            else tuple(positive_names)
+            if set(PAPER_COMPONENTS) <= positive_component_names.keys()
+            else tuple(positive_component_names)
         )
     if len(chosen) < 2:
         problem = "no component counts with a positive weight"
@@ -155,7 +157,7 @@ def _choose_components(run: Run, requested_names: Sequence[str]) -> tuple[str, .
     return chosen
 
 
-def _labelled_step(trace: Trace, label: str) -> float:
+def _training_step_from_label(trace: Trace, label: str) -> float:
     value = trace.labels[label]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         problem = f"label {label!r} of response {trace.response_id!r} is {value!r}"
@@ -176,7 +178,7 @@ def _component_in_unit_interval(trace: Trace, name: str) -> float:
     return min(1.0, max(0.0, value))
 
 
-def report(runs: Sequence[Samples]) -> Report:
+def report(runs: Sequence[ComponentSamples]) -> Report:
     """Measure the disagreement of the components of each run (MACRM, section 4.5).
 
     - τ is the 80th percentile of all D_pair of a run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
@@ -189,7 +191,7 @@ def report(runs: Sequence[Samples]) -> Report:
     `disagreement`, `conflicts`, the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the
     run is not cut into steps), and `left_out`, by reason.
     """
-    run_figures = [_measure_samples(samples) for samples in runs]
+    run_figures = [_measure_component_disagreement(samples) for samples in runs]
     columns = {
         "run": "run",
         "responses": "samples",
@@ -206,10 +208,13 @@ def report(runs: Sequence[Samples]) -> Report:
         sections.append(f"{row['run']}: {components}, of {sizes}")
         sections += _run_tables(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
-        halves = row["split"]
-        if halves["tied_low"]:
-            ties = f"{halves['tied_high']} High-div and {halves['tied_low']} Low-div responses tie at D_pair"
-            notes.append(f"{row['run']}: {ties} {halves['cut']:.4g}; ties are split by id")
+        split_figures = row["split"]
+        if split_figures["tied_low"]:
+            ties = (
+                f"{split_figures['tied_high']} High-div and {split_figures['tied_low']} Low-div "
+                "responses tie at D_pair"
+            )
+            notes.append(f"{row['run']}: {ties} {split_figures['cut']:.4g}; ties are split by id")
     if len({row["components"] for row in run_figures}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
     return Report(
@@ -217,21 +222,21 @@ def report(runs: Sequence[Samples]) -> Report:
         sections,
         notes,
         list(_plots(run_figures)),
-        symbols=symbols.DISAGREEMENT,
+        symbols=symbols.DISAGREEMENT_SYMBOLS,
     )
 
 
-def _measure_samples(samples: Samples) -> Figures:
+def _measure_component_disagreement(samples: ComponentSamples) -> Figures:
     exact_values = np.atleast_1d(pairwise(samples.values))
-    disagreement = np.round(exact_values, _DECIMALS)
-    percentile = np.percentile(disagreement, CONFLICT_PERCENTILE, method="linear")
-    threshold = round(float(percentile), _DECIMALS)
+    disagreement = np.round(exact_values, _ROUNDING_DECIMALS)
+    conflict_percentile_value = np.percentile(disagreement, CONFLICT_PERCENTILE, method="linear")
+    threshold = round(float(conflict_percentile_value), _ROUNDING_DECIMALS)
     conflict = disagreement > threshold
     units = samples.units
     return {
         "run": samples.run,
         "components": samples.components,
-        "units": describe_units(units),
+        "units": units_label(units),
         "tasks": len(set(units)),
         "samples": len(units),
         "threshold": threshold,
@@ -245,19 +250,19 @@ def _measure_samples(samples: Samples) -> Figures:
 
 
 def _run_tables(figures: Figures) -> Iterator[ReportTable]:
-    halves = figures["split"]
+    split_figures = figures["split"]
     columns = {
         "mean": "name",
-        f"High-div ({halves['high']})": "high",
-        f"Low-div ({halves['low']})": "low",
+        f"High-div ({split_figures['high']})": "high",
+        f"Low-div ({split_figures['low']})": "low",
         "difference (95 %)": "difference",
     }
-    yield ReportTable.of(columns, halves["rows"])
+    yield ReportTable.of(columns, split_figures["rows"])
     columns = {"step": "step", "responses": "samples"}
     for name, title in _SERIES_TITLES.items():
         columns[title] = name
     steps = [{**step, "step": f"{step['step']:g}"} for step in figures["steps"]]
-    yield ReportTable.of(columns, steps, most=_MAX_STEPS)
+    yield ReportTable.of(columns, steps, most=_MAX_STEPS_LISTED)
 
 
 def _plots(run_figures: Sequence[Figures]) -> Iterator[Plot]:
@@ -276,7 +281,7 @@ def _plots(run_figures: Sequence[Figures]) -> Iterator[Plot]:
         yield Plot(sentence, "line", series, x_label="step")
 
 
-def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> list[Figures]:
+def _step_means(samples: ComponentSamples, disagreement: Floats, conflict: Bools) -> list[Figures]:
     if samples.steps is None:
         return []
     steps, step_index, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
@@ -303,7 +308,7 @@ def pairwise(components: ArrayLike) -> np.float64 | Floats:
     return np.minimum(fusion.disagreement(as_unit_interval("components", components)), 1.0)
 
 
-def split(samples: Samples, disagreement: Floats) -> Figures:
+def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
     """Compare the fifth of the samples with the greatest D_pair, `disagreement` [R], with the rest.
 
     `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
@@ -322,7 +327,7 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
     cut_value = disagreement[order[high_count - 1]]
-    is_tied = disagreement == cut_value
+    is_tied_with_threshold = disagreement == cut_value
     units = np.unique(samples.units, return_inverse=True)[1]
     columns = {"reward": samples.rewards}
     columns |= zip(samples.components, samples.values.T, strict=True)
@@ -333,8 +338,8 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
         "high": high_count,
         "low": size - high_count,
         "cut": float(cut_value),
-        "tied_high": int((chosen & is_tied).sum()),
-        "tied_low": int((~chosen & is_tied).sum()),
+        "tied_high": int((chosen & is_tied_with_threshold).sum()),
+        "tied_low": int((~chosen & is_tied_with_threshold).sum()),
         "rows": rows,
     }
 

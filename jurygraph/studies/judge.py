@@ -16,10 +16,10 @@ from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import (
-    NO_LABEL,
-    TARGET_HINT,
+    NO_LABEL_DESCRIPTION,
+    TARGET_VALUE_HINT,
     FileRows,
-    parse_target,
+    parse_target_cell,
     read_judged_labels,
 )
 from jurygraph.sources.task_tables import is_table
@@ -27,16 +27,16 @@ from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judge,
     Judgement,
-    PlacedLabels,
+    LabelsWithPlaces,
     RunJudgements,
     pair_name,
     refuse_unknown_responses,
-    resolve_questions,
+    resolve_label_questions,
     responses_of,
 )
-from jurygraph.studies.pairs import is_flip
+from jurygraph.studies.pairs import has_order_flip
 
-_LABEL_COLUMN = "label."
+_LABEL_COLUMN_PREFIX = "label."
 _UNNAMED_JUDGE = "unnamed"
 
 
@@ -111,7 +111,7 @@ class JudgeStudy:
     def has_pairs(self) -> bool:
         return any(len(responses_of(row.response)) > 1 for row in self.rows[:1])
 
-    def to_unit(self, target: float) -> float:
+    def scale_target_to_unit(self, target: float) -> float:
         """Return the place of a target between both ends of the scale, in [0, 1]."""
         low, high = self.scale
         return (target - low) / (high - low)
@@ -130,26 +130,26 @@ def read_labels(
     Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
     a response, or if one is neither a number nor true or false.
     """
-    if not source.startswith(_LABEL_COLUMN) or is_table(source):  # `label.csv` is a file
+    if not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):  # `label.csv` is a file
         return read_judged_labels(source, columns, options)
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
-    name = source.removeprefix(_LABEL_COLUMN)
+    name = source.removeprefix(_LABEL_COLUMN_PREFIX)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
-    empty_responses: set[str] = set()
+    responses_without_label: set[str] = set()
     for run in runs:
         for response, labels in run.labels.items():
             target = labels.get(name)
             where = f"{run.run}: label {quote(name)} of response {quote(response)} is {quote(str(target))}"
             if target is None:
                 continue
-            value = parse_target(target) if isinstance(target, str) else target
+            value = parse_target_cell(target) if isinstance(target, str) else target
             if value is None:  # an empty cell of a table, or a word such as n/a
-                empty_responses.add(response)
+                responses_without_label.add(response)
                 continue
             if not isinstance(value, bool | int | float):
-                raise InputError(f"{where}; {TARGET_HINT}")
+                raise InputError(f"{where}; {TARGET_VALUE_HINT}")
             label = JudgedLabel(
                 id=response, target=value if isinstance(value, bool) else float(value)
             )
@@ -158,15 +158,17 @@ def read_labels(
                     f"{where}, and another run has {by_response[response][1].target}; give one as a file"
                 )
     if not by_response:
-        raise _no_label_error(name, runs, is_empty=bool(empty_responses))
-    columns_read = {"id": "id", "target": source}
-    count = len(empty_responses - by_response.keys())
-    return FileRows(runs[0].run, tuple(by_response.values()), columns_read, empty=count)
+        raise _make_no_label_error(name, runs, is_label_empty=bool(responses_without_label))
+    column_by_field = {"id": "id", "target": source}
+    count = len(responses_without_label - by_response.keys())
+    return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
 
 
-def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) -> InputError:
+def _make_no_label_error(
+    name: str, runs: Sequence[RunJudgements], is_label_empty: bool
+) -> InputError:
     run_names = ", ".join(run.run for run in runs)
-    if is_empty:
+    if is_label_empty:
         return InputError(
             f"{run_names}: label {quote(name)} is empty in every response; fill in one at least"
         )
@@ -178,18 +180,20 @@ def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) ->
     return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 
-def describe_empty(labels: FileRows[JudgedLabel]) -> list[str]:
+def unlabelled_row_notes(labels: FileRows[JudgedLabel]) -> list[str]:
     """Return what to say of the rows that were left out because they have no label; nothing if none was."""
     total = labels.empty + len(labels.rows)
-    empty_text = f"{labels.empty} of {total} rows have no label ({NO_LABEL}) and are left out"
+    empty_text = (
+        f"{labels.empty} of {total} rows have no label ({NO_LABEL_DESCRIPTION}) and are left out"
+    )
     return [empty_text] if labels.empty else []
 
 
-def join_labels(
+def join_labels_with_judgements(
     runs: Sequence[RunJudgements],
     labels: FileRows[JudgedLabel],
     split: str | None = None,
-    has_consensus: bool = False,
+    has_consensus_labels: bool = False,
     question: str | None = None,
 ) -> list[JudgeStudy]:
     """Return each judge of the runs with the labels, in the order of the runs and their questions.
@@ -200,13 +204,13 @@ def join_labels(
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is left out and
-    counted. Those of a pair become what most say, else a tie. With `has_consensus` they become the likeliest class
-    under their consensus (STABLEVAL, Algorithm 1).
+    counted. Those of a pair become what most say, else a tie. With `has_consensus_labels` they become the likeliest
+    class under their consensus (STABLEVAL, Algorithm 1).
 
     Raises `InputError` for an unknown response, an unknown or ambiguous question, no label of `split`, no judge with a
     label, a target off the judge's scale, or too few labels for a consensus.
     """
-    chosen: PlacedLabels = [
+    chosen: LabelsWithPlaces = [
         (position, label)
         for position, label in labels.rows
         if split is None or label.split == split
@@ -216,22 +220,22 @@ def join_labels(
             f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
         )
     refuse_unknown_responses(runs, labels, chosen)
-    chosen = resolve_questions(runs, labels, chosen, question)
+    chosen = resolve_label_questions(runs, labels, chosen, question)
     studies = []
     for run in runs:
         for judge, judgements in run.by_judge.items():
-            is_of_pairs = len(responses_of(next(iter(judgements)))) == 2
+            is_pair_judgement = len(responses_of(next(iter(judgements)))) == 2
             matching_labels = [
                 (position, label)
                 for position, label in chosen
                 if (label.question or judge.question) == judge.question
                 and not (judge.is_reward and label.question is None)
-                and (label.other is not None) == is_of_pairs
+                and (label.other is not None) == is_pair_judgement
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
             if matching_labels:
                 studies.append(
-                    _join(run, judge, judgements, labels, matching_labels, has_consensus)
+                    _join(run, judge, judgements, labels, matching_labels, has_consensus_labels)
                 )
     if not studies:
         hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
@@ -239,8 +243,10 @@ def join_labels(
     return studies
 
 
-def _has_other_scale(
-    judgements: Mapping[str, Judgement], matching_labels: PlacedLabels, scale: tuple[float, float]
+def _has_label_scale_mismatch(
+    judgements: Mapping[str, Judgement],
+    matching_labels: LabelsWithPlaces,
+    scale: tuple[float, float],
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
 
@@ -255,9 +261,9 @@ def _has_other_scale(
     )
 
 
-def _is_of_two_values(
+def _is_binary_decision(
     judgements: Mapping[str, Judgement],
-    matching_labels: PlacedLabels,
+    matching_labels: LabelsWithPlaces,
     scale: tuple[float, float],
     has_shares: bool,
 ) -> bool:
@@ -280,20 +286,22 @@ def _join(
     judge: Judge,
     judgements: Mapping[str, Judgement],
     labels: FileRows[JudgedLabel],
-    matching_labels: PlacedLabels,
-    has_consensus: bool,
+    matching_labels: LabelsWithPlaces,
+    has_consensus_labels: bool,
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
         or UNIT_SCALE
     )
-    is_of_pairs = matching_labels[0][1].other is not None
+    is_pair_judgement = matching_labels[0][1].other is not None
     shares = [label.target for _, label in matching_labels if 0.0 < label.target < 1.0]
-    is_binary = not is_of_pairs and _is_of_two_values(
+    is_binary = not is_pair_judgement and _is_binary_decision(
         judgements, matching_labels, scale, bool(shares)
     )
     low, high = UNIT_SCALE if is_binary else scale
-    is_ranked = not is_of_pairs and _has_other_scale(judgements, matching_labels, (low, high))
+    is_ranked = not is_pair_judgement and _has_label_scale_mismatch(
+        judgements, matching_labels, (low, high)
+    )
     if is_ranked:
         is_binary = False
         values = [float(label.target) for _, label in matching_labels]
@@ -306,27 +314,33 @@ def _join(
             raise InputError(
                 f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}"
             )
-        name, target = _place_label(label, judgements)
+        name, target = _match_label_to_judgement(label, judgements)
         targets.setdefault(name, []).append(target)
         votes_cast.append((name, label.reviewer or _UNNAMED_JUDGE, target))
     person_labels = _labels_by_person(votes_cast, judgements, is_binary)
-    likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
+    likeliest_label_by_item, ceiling = (
+        _fit_consensus(votes_cast) if has_consensus_labels else ({}, None)
+    )
     left_out: Counter[str] = Counter()
     rows = []
     unsupported_rows = []
     for response, values in targets.items():
-        target = likeliest.get(response, _majority_value(values) if is_of_pairs else fmean(values))
+        target = likeliest_label_by_item.get(
+            response, _majority_pair_value(values) if is_pair_judgement else fmean(values)
+        )
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
             continue
         target = float(target > MET_THRESHOLD) if is_binary else target
         if judgement is None or judgement.score is None:
-            left_out[_reason_of(response, judgement, run)] += 1
+            left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
-                counted = judgement.counted
-                worst = low + counted * (high - low)
-                unsupported_rows.append(JudgedRow(response, judgement.task, target, worst, counted))
+                counted_score = judgement.counted
+                counted_value = low + counted_score * (high - low)
+                unsupported_rows.append(
+                    JudgedRow(response, judgement.task, target, counted_value, counted_score)
+                )
         else:
             prediction = _predicted_value(judgement, is_binary)
             rows.append(
@@ -344,7 +358,7 @@ def _join(
         for name, values in targets.items()
         if len(values) > 1 and name in judgements
     ]
-    lengths = {name: _length_of(name, run.lengths) for name in targets}
+    lengths = {name: _response_length(name, run.lengths) for name in targets}
     return JudgeStudy(
         judge,
         is_binary,
@@ -355,7 +369,7 @@ def _join(
         votes=votes,
         scale=(low, high),
         flips=[
-            (judged.task, is_flip(judged.choices))
+            (judged.task, has_order_flip(judged.choices))
             for judged in judgements.values()
             if judged.choices
         ],
@@ -368,28 +382,28 @@ def _join(
     )
 
 
-def _reason_of(response: str, judgement: Judgement | None, run: RunJudgements) -> str:
+def _why_left_out(response: str, judgement: Judgement | None, run: RunJudgements) -> str:
     """Return why a labelled response, or pair, has no row.
 
     A response of the run that a judge never got, such as the last one of an escalation, is no gap in its judgements.
     """
     if judgement is not None:
         return judgement.status
-    is_in_run = all(name in run.lengths for name in responses_of(response))
-    return "not asked" if is_in_run else "missing"
+    has_all_responses = all(name in run.lengths for name in responses_of(response))
+    return "not asked" if has_all_responses else "missing"
 
 
 def _labels_by_person(
     votes: Sequence[tuple[str, str, float]], judgements: Mapping[str, Judgement], is_binary: bool
 ) -> list[PersonLabel]:
     """Return what each named person said of the judged responses; several labels of a person are their mean."""
-    by_person: dict[tuple[str, str], list[float]] = {}
+    labels_by_response_and_person: dict[tuple[str, str], list[float]] = {}
     for response, person, label in votes:
         judgement = judgements.get(response)
         if person != _UNNAMED_JUDGE and judgement is not None and judgement.score is not None:
-            by_person.setdefault((response, person), []).append(label)
+            labels_by_response_and_person.setdefault((response, person), []).append(label)
     rows = []
-    for (response, person), labels in by_person.items():
+    for (response, person), labels in labels_by_response_and_person.items():
         judgement = judgements[response]
         label = fmean(labels)
         if is_binary and label != MET_THRESHOLD:
@@ -399,7 +413,9 @@ def _labels_by_person(
     return rows
 
 
-def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tuple[str, float]:
+def _match_label_to_judgement(
+    label: JudgedLabel, judgements: Mapping[str, Judgement]
+) -> tuple[str, float]:
     """Return the name of what a label is of, as the judge has it, and its target from that side."""
     target = float(label.target)
     if label.other is None:
@@ -412,21 +428,21 @@ def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tup
     )
 
 
-def _majority_value(values: Sequence[float]) -> float:
+def _majority_pair_value(values: Sequence[float]) -> float:
     """Return what most people say of a pair, else a tie."""
     ((value, votes),) = Counter(values).most_common(1)
     return value if 2 * votes > len(values) else 0.5
 
 
-def _length_of(name: str, lengths: Mapping[str, int | None]) -> int | None:
+def _response_length(name: str, lengths: Mapping[str, int | None]) -> int | None:
     """Return the characters of a response; of a pair, how many more the first has."""
-    characters = []
+    character_counts = []
     for response in responses_of(name):
         length = lengths.get(response)
         if length is None:
             return None
-        characters.append(length)
-    return characters[0] - sum(characters[1:])
+        character_counts.append(length)
+    return character_counts[0] - sum(character_counts[1:])
 
 
 def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], float]:
@@ -446,12 +462,12 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
             "scale, is then the label"
         )
     classes = fitted_consensus.votes.classes
-    likeliest = {
+    likeliest_label_by_item = {
         str(item): float(classes[row.argmax()])
         for item, row in zip(fitted_consensus.items, fitted_consensus.posterior, strict=True)
     }
     right_share = fitted_consensus.confusion.diagonal(axis1=1, axis2=2) @ fitted_consensus.prior
-    return likeliest, float(right_share.mean())
+    return likeliest_label_by_item, float(right_share.mean())
 
 
 def _predicted_value(judgement: Judgement, is_binary: bool) -> float:

@@ -19,14 +19,14 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     jackknife_interval,
     jackknife_parts,
-    mean_over,
+    mean_with_cluster_interval,
     members_by_cluster,
     share_interval,
-    share_over,
+    share_with_cluster_interval,
 )
 from jurygraph.inference.corrected import (
     LabelledSample,
-    labels_needed,
+    needed_label_count,
     ppi_mean,
     ppi_weight,
     rogan_gladen,
@@ -37,12 +37,12 @@ from jurygraph.studies.alternative_annotator import (
     EPSILON,
     AlternativeAnnotator,
     PersonLabels,
-    compare_with_people,
+    compare_judge_with_people,
 )
 from jurygraph.studies.conclusions import (
     conclude_differences,
     conclude_judge,
-    join_conclusions,
+    join_judge_conclusions,
 )
 from jurygraph.studies.judge import JudgedRow, JudgeStudy
 from jurygraph.studies.judgements import responses_of
@@ -56,28 +56,32 @@ from jurygraph.studies.report import (
     as_interval,
 )
 
-COUNT_FIELDS = ("n", "missing", "failed", "abstained", "unsupported")
-RATE_FIGURES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
-_ORDER_FIGURES = ("flips", "strict")
-_VALUE_FIGURES = ("accuracy", "kappa", "bias", "base_rates")
+COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
+RATE_FIGURE_NAMES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+_ORDER_FIGURE_NAMES = ("flips", "strict")
+_VALUE_FIGURE_NAMES = ("accuracy", "kappa", "bias", "base_rates")
 """What needs labels and predictions in the same units; the rest needs only their order."""
 GATE_NAMES = (
-    *COUNT_FIELDS,
+    *COUNT_FIELD_NAMES,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATE_FIGURES, *_ORDER_FIGURES) for end in ("", "_low", "_high")),
+    *(
+        f"{name}{end}"
+        for name in (*RATE_FIGURE_NAMES, *_ORDER_FIGURE_NAMES)
+        for end in ("", "_low", "_high")
+    ),
 )
 """Statistics that a CI threshold can name."""
 _BIN_COUNT = 10
-_MAX_LEVELS = 101
+_MAX_KAPPA_LEVELS = 101
 """Most different values of a scale for which kappa is computed."""
-_FEW_TASKS = 20
-_MAX_PAIRS = 30
-_MAX_DISAGREEMENTS = 20
+_FEW_TASKS_THRESHOLD = 20
+_MAX_PAIRS_LISTED = 30
+_MAX_DISAGREEMENTS_LISTED = 20
 
 
-_MAX_CLASSES = 8
+_MAX_CONFUSION_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
-_MAX_PARTS = 40
+_MAX_PARTS_LISTED = 40
 
 
 def report(
@@ -95,13 +99,13 @@ def report(
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
-    judges = [_measure(study, need, epsilon) for study in studies]
+    judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
     figures = {
         "judges": judges,
-        "constant": [_constant_figures(study) for study in studies],
-        "length": [_length_figures(study) for study in studies],
-        "ceiling": [_ceiling_figures(study) for study in studies],
+        "constant": [_constant_judge_figures(study) for study in studies],
+        "length": [_length_as_judge_figures(study) for study in studies],
+        "ceiling": [_human_ceiling_figures(study) for study in studies],
         "differences": differences,
         "disagreements": _list_disagreements(studies),
     }
@@ -110,8 +114,8 @@ def report(
         list(_sections(figures, need)),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
-        [*join_conclusions(judges), *conclude_differences(differences)],
-        symbols.JUDGES,
+        [*join_judge_conclusions(judges), *conclude_differences(differences)],
+        symbols.JUDGE_STUDY_SYMBOLS,
     )
 
 
@@ -119,15 +123,17 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`; None but for `n` if nothing counts."""
     values = {
         name: judge[name] if judge["n"] or name == "n" else None
-        for name in (*COUNT_FIELDS, "brier", "ece")
+        for name in (*COUNT_FIELD_NAMES, "brier", "ece")
     }
-    for name in (*RATE_FIGURES, *_ORDER_FIGURES):
+    for name in (*RATE_FIGURE_NAMES, *_ORDER_FIGURE_NAMES):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return values
 
 
-def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) -> Figures:
+def _measure_judge_agreement(
+    study: JudgeStudy, need: float | None, epsilon: float = EPSILON
+) -> Figures:
     left_out = study.left_out
     judge = study.judge
     identity = {
@@ -136,7 +142,9 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
         "question": judge.question,
         "evaluator": judge.evaluator,
     }
-    counts = {"n": len(study.rows)} | {name: left_out.get(name, 0) for name in COUNT_FIELDS[1:]}
+    counts = {"n": len(study.rows)} | {
+        name: left_out.get(name, 0) for name in COUNT_FIELD_NAMES[1:]
+    }
     figures: Figures = identity | {"model": judge.model, "reviewer": judge.reviewer} | counts
     figures["shares"] = study.shares
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
@@ -145,23 +153,23 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
         figures["scale"] = "ranks"
         figures["label_range"] = list(study.scale)
     figures["tasks"] = len({row.task for row in study.rows})
-    flips = [is_flipped for _, is_flipped in study.flips]
-    figures["flips"] = _share_cell(flips, [task for task, _ in study.flips])
-    in_both = [row for row in study.rows if row.choices]
-    hits = [set(row.choices) == {row.target} for row in in_both]
-    figures["strict"] = _share_cell(hits, [row.task for row in in_both])
-    figures |= _agreement_of(study)
+    flip_flags = [is_flipped for _, is_flipped in study.flips]
+    figures["flips"] = _share_with_interval(flip_flags, [task for task, _ in study.flips])
+    rows_with_both_orders = [row for row in study.rows if row.choices]
+    hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
+    figures["strict"] = _share_with_interval(hits, [row.task for row in rows_with_both_orders])
+    figures |= _agreement_of_study(study)
     figures |= _calibration_figures(study)
-    figures |= _mean_label(study, need)
+    figures |= _estimated_mean_label(study, need)
     figures |= _confusion_figures(study.rows)
     figures["parts"] = [] if study.is_ranked else list(_part_figures(study))
-    figures["alternative_annotator"] = _test_against_people(study, epsilon)
+    figures["alternative_annotator"] = _test_alternative_annotator(study, epsilon)
     figures["constant"] = _commonest_label(study.rows)
     figures["above_constant"] = None
     if study.is_ranked:
         figures["confusion"] = None
     else:
-        figures["above_constant"] = _above_constant(study.rows, figures["constant"])
+        figures["above_constant"] = _gain_over_constant_judge(study.rows, figures["constant"])
     figures["conclusion"] = conclude_judge(figures, need)
     return figures
 
@@ -175,14 +183,16 @@ def _confusion_figures(rows: Sequence[JudgedRow]) -> Figures:
     levels = sorted(answers | {row.target for row in rows})
     pairs = Counter((row.target, row.prediction) for row in rows)
     counts = [[pairs[target, answer] for answer in levels] for target in levels]
-    confusion = {"levels": levels, "counts": counts} if len(levels) <= _MAX_CLASSES else None
+    confusion = (
+        {"levels": levels, "counts": counts} if len(levels) <= _MAX_CONFUSION_CLASSES else None
+    )
     return {"answers": len(answers), "confusion": confusion}
 
 
 def _part_figures(study: JudgeStudy) -> Iterator[Figures]:
     """Yield the accuracy by agent, by domain and by length in thirds, wherever there are several."""
-    names = {trait: _trait_of_rows(study, by_name) for trait, by_name in study.traits.items()}
-    names["length"] = _length_of_rows(study)
+    names = {trait: _trait_by_row(study, by_name) for trait, by_name in study.traits.items()}
+    names["length"] = _length_third_by_row(study)
     for trait, parts in names.items():
         groups: dict[str, list[JudgedRow]] = {name: [] for name in parts.values()}
         for row in study.rows:
@@ -194,10 +204,15 @@ def _part_figures(study: JudgeStudy) -> Iterator[Figures]:
             hits = [row.prediction == row.target for row in rows]
             tasks = [row.task for row in rows]
             counts = {"n": len(rows), "tasks": len(set(tasks))}
-            yield {"by": trait, "name": name, **counts, "accuracy": _share_cell(hits, tasks)}
+            yield {
+                "by": trait,
+                "name": name,
+                **counts,
+                "accuracy": _share_with_interval(hits, tasks),
+            }
 
 
-def _trait_of_rows(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
+def _trait_by_row(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
     """Return what each row is of, in order of the names; a pair is of both its responses."""
     traits = {}
     for row in study.rows:
@@ -207,7 +222,7 @@ def _trait_of_rows(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, s
     return dict(sorted(traits.items(), key=lambda item: item[1]))
 
 
-def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
+def _length_third_by_row(study: JudgeStudy) -> dict[str, str]:
     """Return the third of the lengths that each row belongs to, the shortest first."""
     lengths = {}
     for row in study.rows:
@@ -217,18 +232,18 @@ def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
         return {}
     first, second = np.quantile(list(lengths.values()), [1 / 3, 2 / 3], method="lower").tolist()
     unit = "characters more than the other" if study.has_pairs else "characters"
-    length_thirds = {}
+    third_by_response = {}
     for response in sorted(lengths, key=lengths.__getitem__):
         name = f"over {second} {unit}"
         if lengths[response] <= first:
             name = f"to {first} {unit}"
         elif lengths[response] <= second:
             name = f"to {second} {unit}"
-        length_thirds[response] = name
-    return length_thirds
+        third_by_response[response] = name
+    return third_by_response
 
 
-def _test_against_people(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:
+def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:
     if study.is_ranked:
         why = "labels and judge are on different scales, on which no label is near to another"
         return AlternativeAnnotator(epsilon, why=why)
@@ -243,7 +258,7 @@ def _test_against_people(study: JudgeStudy, epsilon: float) -> AlternativeAnnota
         names=tuple(map(str, names)),
         are_classes=study.is_binary or study.has_pairs,
     )
-    return compare_with_people(people, epsilon)
+    return compare_judge_with_people(people, epsilon)
 
 
 def _commonest_label(rows: Sequence[JudgedRow]) -> float:
@@ -252,22 +267,22 @@ def _commonest_label(rows: Sequence[JudgedRow]) -> float:
     return min(counts, key=lambda target: (-counts[target], target), default=0.0)
 
 
-def _above_constant(rows: Sequence[JudgedRow], constant: float) -> IntervalCell | None:
+def _gain_over_constant_judge(rows: Sequence[JudgedRow], constant: float) -> IntervalCell | None:
     """Return how much nearer to people the judge is than the constant, on the same responses."""
     gains = [abs(constant - row.target) - row.distance for row in rows]
-    return as_interval(mean_over(gains, [row.task for row in rows]))
+    return as_interval(mean_with_cluster_interval(gains, [row.task for row in rows]))
 
 
-def _agreement_of(study: JudgeStudy) -> Figures:
+def _agreement_of_study(study: JudgeStudy) -> Figures:
     """Return the agreement of a study's rows; of those on different scales only that of their order."""
     figures = _agreement_figures(study.rows, study.is_binary)
-    return figures | dict.fromkeys(_VALUE_FIGURES) if study.is_ranked else figures
+    return figures | dict.fromkeys(_VALUE_FIGURE_NAMES) if study.is_ranked else figures
 
 
 def _agreement_figures(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
     if not rows:
-        return dict.fromkeys((*RATE_FIGURES, "base_rates"))
+        return dict.fromkeys((*RATE_FIGURE_NAMES, "base_rates"))
     targets = np.array([row.target for row in rows])
     predictions = np.array([row.prediction for row in rows])
     ranks = np.array([row.score for row in rows]) if is_binary else predictions
@@ -278,17 +293,17 @@ def _agreement_figures(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     weights: Weights = "equal" if is_binary else "quadratic"
     kappa = (
         kappa_interval(targets, predictions, weights, tasks=tasks)
-        if levels <= _MAX_LEVELS
+        if levels <= _MAX_KAPPA_LEVELS
         else None
     )
-    bias = mean_over(predictions - targets, tasks)
+    bias = mean_with_cluster_interval(predictions - targets, tasks)
     if bias is not None and is_binary:
         bias = bias.within(-1.0, 1.0)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
-        "accuracy": _share_cell(hits, tasks),
-        "tpr": _share_cell(hits[is_positive], tasks[is_positive]) if is_binary else None,
-        "tnr": _share_cell(hits[~is_positive], tasks[~is_positive]) if is_binary else None,
+        "accuracy": _share_with_interval(hits, tasks),
+        "tpr": _share_with_interval(hits[is_positive], tasks[is_positive]) if is_binary else None,
+        "tnr": _share_with_interval(hits[~is_positive], tasks[~is_positive]) if is_binary else None,
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
@@ -296,25 +311,25 @@ def _agreement_figures(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     }
 
 
-def _share_cell(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
-    return as_interval(share_over(hits, tasks))
+def _share_with_interval(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
+    return as_interval(share_with_cluster_interval(hits, tasks))
 
 
 def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
     """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    def correlate(kept: Bools) -> float:
+    def rank_correlation_of_rows(kept: Bools) -> float:
         first, second = stats.rankdata([targets[kept], ranks[kept]], axis=1)
         if not np.ptp(first) or not np.ptp(second):
             return math.nan
         return float(np.corrcoef(first, second)[0, 1])
 
-    value = correlate(np.ones(len(tasks), dtype=bool))
+    value = rank_correlation_of_rows(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
         return None
     parts = list(jackknife_parts(tasks))
-    jackknife_values = np.array([correlate(kept) for kept in parts if kept.any()])
+    jackknife_values = np.array([rank_correlation_of_rows(kept) for kept in parts if kept.any()])
     # without the only task nothing is left
     if len(jackknife_values) < len(parts) or np.isnan(jackknife_values).any():
         return IntervalCell(value, None, None)
@@ -328,8 +343,9 @@ def _pairwise_accuracy(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalC
     for members in members_by_cluster(tasks):
         target = targets[members]
         rank = ranks[members]
-        is_better = target[:, None] > target  # each pair once, from the side of the better one
-        order_signs = np.sign(rank[:, None] - rank)[is_better]
+        # each pair once, from the side of the better one
+        is_first_better = target[:, None] > target
+        order_signs = np.sign(rank[:, None] - rank)[is_first_better]
         hits.append(((order_signs + 1.0) / 2.0).sum())
         sizes.append(len(order_signs))
     return as_interval(share_interval(hits, sizes))
@@ -344,7 +360,7 @@ def _calibration_figures(study: JudgeStudy) -> Figures:
     if not study.rows or study.has_pairs:
         return figures
     scores = np.array([row.score for row in study.rows])
-    targets = np.array([study.to_unit(row.target) for row in study.rows])
+    targets = np.array([study.scale_target_to_unit(row.target) for row in study.rows])
     if study.is_binary:
         figures["brier"] = float(((scores - targets) ** 2).mean())
     if not np.isin(scores, (0.0, 1.0)).all():
@@ -359,7 +375,7 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
     table: list[Figures] = []
     for number in np.unique(bin_numbers).tolist():
         is_in_bin = bin_numbers == number
-        cell = _share_cell(targets[is_in_bin], tasks[is_in_bin])
+        cell = _share_with_interval(targets[is_in_bin], tasks[is_in_bin])
         assert cell is not None
         expected = float(scores[is_in_bin].mean())
         found = {"met": cell.value, "low": cell.low, "high": cell.high}
@@ -382,7 +398,7 @@ def _reliability_diagram(judge: Figures) -> Plot:
     return Plot(title, "line", [series, equal_line], "mean score", "people, 95 % interval")
 
 
-def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
+def _estimated_mean_label(study: JudgeStudy, need: float | None) -> Figures:
     """Return the mean that the judge gives all responses, and what the labels make of it."""
     if not study.rows or study.is_ranked:
         return dict.fromkeys(
@@ -401,19 +417,19 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
         "corrected": as_interval(ppi_mean(sample, study.scale)),
         "weight": ppi_weight(sample),
         "rogan_gladen": as_interval(rogan_gladen(sample)) if study.is_binary else None,
-        "labels_needed": None if need is None else labels_needed(sample, need, study.scale),
+        "labels_needed": None if need is None else needed_label_count(sample, need, study.scale),
     }
 
 
-def _constant_figures(study: JudgeStudy) -> Figures:
+def _constant_judge_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a judge that always gives the commonest label; of equally common ones the lower."""
     common = _commonest_label(study.rows)
     rows = [row._replace(prediction=common, score=common) for row in study.rows]
-    agreement = _agreement_of(replace(study, rows=rows))
+    agreement = _agreement_of_study(replace(study, rows=rows))
     return {"question": study.judge.question, "value": common} | agreement
 
 
-def _length_figures(study: JudgeStudy) -> Figures:
+def _length_as_judge_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of length as a judge: longer is better, and longer than the median is met."""
     lengths = study.lengths
     rows = [row for row in study.rows if row.response in lengths]
@@ -430,11 +446,11 @@ def _length_figures(study: JudgeStudy) -> Figures:
     figures = _agreement_figures(judged, study.is_binary)
     if not study.is_binary and not study.has_pairs:
         # A number of characters is no score on the scale: only the order counts.
-        figures |= dict.fromkeys(_VALUE_FIGURES)
+        figures |= dict.fromkeys(_VALUE_FIGURE_NAMES)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 
-def _ceiling_figures(study: JudgeStudy) -> Figures | None:
+def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
     """Return how often a person is right by the consensus, or the share of pairs of people with the same label."""
     if study.ceiling is not None:
         return {"question": study.judge.question, "value": study.ceiling, "low": None, "high": None}
@@ -444,7 +460,7 @@ def _ceiling_figures(study: JudgeStudy) -> Figures | None:
         for first, second in combinations(values, 2):
             hits.append(first == second)
             tasks.append(task)
-    share = _share_cell(hits, tasks)
+    share = _share_with_interval(hits, tasks)
     return None if share is None else {"question": study.judge.question} | share._asdict()
 
 
@@ -455,7 +471,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     tasks, adjusted for the number of pairs (Holm).
     """
     studies = [study for study in studies if not study.is_ranked]
-    names = _full_names([(study.judge.run, study.judge.name) for study in studies])
+    names = _judge_display_names([(study.judge.run, study.judge.name) for study in studies])
     sides = []
     for name, study in zip(names, studies, strict=True):
         sides.append((name, {row.response: row for row in study.rows}))
@@ -472,7 +488,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 "first": first,
                 "second": second,
                 "n": len(pairs),
-                "difference": as_interval(mean_over(gaps, tasks)),
+                "difference": as_interval(mean_with_cluster_interval(gaps, tasks)),
                 "p": sign_flip_p(np.bincount(tasks, gaps)),
             }
         )
@@ -481,7 +497,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     return rows
 
 
-def _full_names(judges: Sequence[tuple[str, str]]) -> list[str]:
+def _judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of judges, each given with its run before it, without the runs if there is only one."""
     if len({run for run, _ in judges}) < 2:
         return [name for _, name in judges]
@@ -524,12 +540,12 @@ def _disagreement_figures(study: JudgeStudy, row: JudgedRow, status: str) -> Fig
 
 def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
     judges = figures["judges"]
-    names = _full_names([(judge["run"], judge["judge"]) for judge in judges])
-    has_unsupported = any(judge["unsupported"] for judge in judges)
-    counts = ("tasks", *(COUNT_FIELDS if has_unsupported else COUNT_FIELDS[:-1]))
+    names = _judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
+    has_unsupported_findings = any(judge["unsupported"] for judge in judges)
+    counts = ("tasks", *(COUNT_FIELD_NAMES if has_unsupported_findings else COUNT_FIELD_NAMES[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))
     rows: list[Figures] = []
-    printed_rows: list[Figures] = []
+    judge_rows_with_baselines: list[Figures] = []
     for name, judge, constant, length in zip(
         names, judges, figures["constant"], figures["length"], strict=True
     ):
@@ -538,9 +554,9 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             {**constant, **blank_cells, "name": f"  always {constant['value']:g}"},
             {**length, **blank_cells, "name": "  length"},
         ]
-        if others != printed_rows:  # judges of the same responses share these lines
+        if others != judge_rows_with_baselines:  # judges of the same responses share these lines
             rows += others
-            printed_rows = others
+            judge_rows_with_baselines = others
     columns = {"judge": "name"} | dict(zip(counts, counts, strict=True))
     columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr", "κ": "kappa"}
     yield ReportTable.of(columns, rows, digits=3)
@@ -553,27 +569,31 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     parts = [{"judge": judge["judge"], **part} for judge in judges for part in judge["parts"]]
     columns = {"accuracy by": "by", "": "name", "of the judge": "judge", "n": "n", "tasks": "tasks"}
     columns["accuracy (95 %)"] = "accuracy"
-    yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS)
+    yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
     columns = {"mean of all responses": "judge", "by the judge": "uncorrected"}
     columns |= {"PPI++ (95 %)": "corrected", "λ": "weight", "Rogan-Gladen (95 %)": "rogan_gladen"}
     if need is not None:
         columns[f"labels for ±{need:g}"] = "need"
     means = [
-        {**judge, "need": _describe_need(judge)} for judge in judges if judge["scale"] != "ranks"
+        {**judge, "need": _describe_needed_label_count(judge)}
+        for judge in judges
+        if judge["scale"] != "ranks"
     ]
     yield ReportTable.of(columns, means)
-    ceilings = [[row["question"], row] for row in figures["ceiling"] if row is not None]
-    yield ReportTable(("people agree on", "share (95 %)"), ceilings)
+    human_ceiling_rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
+    yield ReportTable(("people agree on", "share (95 %)"), human_ceiling_rows)
     columns = {"pairs in both orders": "judge", "as people in both (95 %)": "strict"}
     columns["flip with the order (95 %)"] = "flips"
     yield ReportTable.of(columns, [judge for judge in judges if judge["flips"] is not None])
     columns = {"judge": "first", "other": "second", "n": "n"}
     columns |= {"farther from people by (95 %)": "difference", "p (Holm)": "p"}
-    yield ReportTable.of(columns, figures["differences"], left=2, most=_MAX_PAIRS)
+    yield ReportTable.of(columns, figures["differences"], left=2, most=_MAX_PAIRS_LISTED)
     columns = {"disagreement": "show", "judge": "judge", "people": "people"}
     if any(row["status"] == "unsupported" for row in figures["disagreements"]):
         columns["the judge's finding"] = "status"
-    yield ReportTable.of(columns, figures["disagreements"], digits=2, most=_MAX_DISAGREEMENTS)
+    yield ReportTable.of(
+        columns, figures["disagreements"], digits=2, most=_MAX_DISAGREEMENTS_LISTED
+    )
 
 
 def _confusion_tables(judges: Sequence[Figures]) -> Iterator[ReportTable]:
@@ -593,20 +613,20 @@ def _confusion_tables(judges: Sequence[Figures]) -> Iterator[ReportTable]:
     for levels, rows in tables.items():
         answers = [f"judge says {level:g}" for level in levels]
         header = ("confusions", "people say", "n", "share", *answers)
-        yield ReportTable(header, rows, left=2, digits=3, most=_MAX_PAIRS)
+        yield ReportTable(header, rows, left=2, digits=3, most=_MAX_PAIRS_LISTED)
 
 
-def _describe_need(judge: Figures) -> object:
+def _describe_needed_label_count(judge: Figures) -> object:
     """Return the number of labels that are needed; None where these labels cannot tell."""
-    has_interval = judge["corrected"] is not None and judge["corrected"].low is not None
-    if judge["labels_needed"] is None and has_interval:
+    has_corrected_interval = judge["corrected"] is not None and judge["corrected"].low is not None
+    if judge["labels_needed"] is None and has_corrected_interval:
         return f"not even all {judge['items']}"
     return judge["labels_needed"]
 
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
-        reasons = {name: judge[name] for name in COUNT_FIELDS[1:]} | judge["left_out"]
+        reasons = {name: judge[name] for name in COUNT_FIELD_NAMES[1:]} | judge["left_out"]
         omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
         if omitted_texts:
             labelled_count = judge["n"] + sum(reasons.values())
@@ -621,6 +641,6 @@ def _notes(judges: Sequence[Figures]) -> Iterator[str]:
                 "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
             )
             yield f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, {meaning}"
-    fewest = min((judge["tasks"] for judge in judges), default=_FEW_TASKS)
-    if fewest < _FEW_TASKS:
-        yield f"tasks with labels: {fewest}; with fewer than {_FEW_TASKS}, intervals are rough"
+    fewest = min((judge["tasks"] for judge in judges), default=_FEW_TASKS_THRESHOLD)
+    if fewest < _FEW_TASKS_THRESHOLD:
+        yield f"tasks with labels: {fewest}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"

@@ -13,19 +13,19 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
-from jurygraph.runs.reports.units import unit_of
+from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
-from jurygraph.studies.pairs import choice_of, scores_by_order
+from jurygraph.studies.pairs import majority_choice, scores_by_order
 
 UNIT_SCALE = (0.0, 1.0)
 
 JUDGED_STATUS = "judged"
 UNSUPPORTED_STATUS = "unsupported"
-REWARD_QUESTION = "reward"
+REWARD_QUESTION_NAME = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
 
@@ -106,9 +106,11 @@ def read_judgements(
             for question in run.survey_without_texts_of(group.key).questions
         }
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
-        cluster = unit_of(run, group.key)
+        cluster = unit_name_of_task(run, group.key)
         stored_responses = list(run.group(group))
-        _add_traits(traits, _domain_of(run, group.key), [trace for trace, _ in stored_responses])
+        _record_response_traits(
+            traits, _task_domain(run, group.key), [trace for trace, _ in stored_responses]
+        )
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }
@@ -118,7 +120,7 @@ def read_judgements(
             rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if scopes[judge.question] != "pair":
-                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize(
+                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize_verdicts(
                         cluster, verdicts
                     )
                     continue
@@ -127,21 +129,21 @@ def read_judgements(
                         pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
                         pairs.setdefault((judge, pair), []).append(verdict)
         for (judge, pair), verdicts in pairs.items():
-            by_judge.setdefault(judge, {})[pair] = _summarize_pair(cluster, pair, verdicts)
+            by_judge.setdefault(judge, {})[pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
         advance(1)
-    _share_unasked(by_judge)
+    _copy_unasked_judgements_to_models(by_judge)
     if rewards:
-        by_judge[Judge(str(run.folder), REWARD_QUESTION, evaluator="")] = rewards
+        by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
     return RunJudgements(str(run.folder), by_judge, lengths, labels, traits)
 
 
-def _domain_of(run: Run, task_id: str) -> str | None:
+def _task_domain(run: Run, task_id: str) -> str | None:
     content = run.task_content(task_id)
     domain = None if content is None else content["task"].get("metadata", {}).get("domain")
     return None if domain is None else str(domain)
 
 
-def _add_traits(
+def _record_response_traits(
     traits: dict[str, dict[str, str]], domain: str | None, traces: Sequence[Trace]
 ) -> None:
     for trace in traces:
@@ -187,39 +189,45 @@ def _verdicts_by_judge(
     return by_judge
 
 
-def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
+def _copy_unasked_judgements_to_models(
+    judgements_by_judge: dict[Judge, dict[str, Judgement]],
+) -> None:
     """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
-    for judge in [judge for judge in by_judge if judge.model is None]:
+    for judge in [judge for judge in judgements_by_judge if judge.model is None]:
         models = [
             other
-            for other in by_judge
+            for other in judgements_by_judge
             if other.model is not None and other._replace(model=None) == judge
         ]
         if models:
-            unasked_verdicts = by_judge.pop(judge)
+            unasked_verdicts = judgements_by_judge.pop(judge)
             for other in models:
-                by_judge[other] = unasked_verdicts | by_judge[other]
+                judgements_by_judge[other] = unasked_verdicts | judgements_by_judge[other]
 
 
-def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+def _summarize_verdicts(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
     if not judged:
         status = status_of(verdicts[0])
         counted_score = verdicts[0].score if status == UNSUPPORTED_STATUS else None
         return Judgement(task, status, counted=counted_score)
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
-    met_decisions = [verdict.counts_as_met for verdict in judged]
+    met_flags = [verdict.counts_as_met for verdict in judged]
     scale = judged[0].scale
-    natives = [
+    native_values = [
         float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
     ]
-    native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
+    native = (
+        fmean(native_values) if scale is not None and len(native_values) == len(judged) else None
+    )
     return Judgement(
-        task, JUDGED_STATUS, score, float(fmean(met_decisions) >= MET_THRESHOLD), native, scale
+        task, JUDGED_STATUS, score, float(fmean(met_flags) >= MET_THRESHOLD), native, scale
     )
 
 
-def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+def _summarize_pair_verdicts(
+    task: str, pair: str, verdicts: Sequence[RecordedVerdict]
+) -> Judgement:
     """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
     first = responses_of(pair)[0]
     judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
@@ -229,8 +237,8 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
             task, next(status for status in map(status_of, verdicts) if status != JUDGED_STATUS)
         )
     orders = scores_by_order(first, judged)
-    choice = choice_of(chain(*orders))
-    choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
+    choice = majority_choice(chain(*orders))
+    choices = tuple(map(majority_choice, orders)) if len(orders) > 1 else ()
     return Judgement(
         task, JUDGED_STATUS, fmean(map(fmean, orders)), choice, choice, UNIT_SCALE, choices
     )
@@ -245,11 +253,11 @@ def status_of(verdict: RecordedVerdict) -> str:
     return UNSUPPORTED_STATUS if verdict.is_worst_case else JUDGED_STATUS
 
 
-PlacedLabels = Sequence[tuple[str, JudgedLabel]]
+LabelsWithPlaces = Sequence[tuple[str, JudgedLabel]]
 
 
 def refuse_unknown_responses(
-    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: PlacedLabels
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPlaces
 ) -> None:
     responses = {response for run in runs for response in run.lengths}
     for position, label in chosen:
@@ -262,12 +270,12 @@ def refuse_unknown_responses(
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
 
 
-def resolve_questions(
+def resolve_label_questions(
     runs: Sequence[RunJudgements],
     labels: FileRows[JudgedLabel],
-    chosen: PlacedLabels,
+    chosen: LabelsWithPlaces,
     question: str | None,
-) -> PlacedLabels:
+) -> LabelsWithPlaces:
     """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
 
     Raises `InputError` for a name that is no question's, or several'.
@@ -280,25 +288,28 @@ def resolve_questions(
         if name is not None:
             matching_questions: dict[str, None] = {}
             for judge, judgements in judges:
-                is_for_reviewer = label.reviewer is None or judge.reviewer in (None, label.reviewer)
-                if is_for_reviewer and label.id in judgements:
+                is_label_for_judge = label.reviewer is None or judge.reviewer in (
+                    None,
+                    label.reviewer,
+                )
+                if is_label_for_judge and label.id in judgements:
                     matching_questions[judge.question] = None
-            question_matches = questions_named(name, matching_questions) or questions_named(
-                name, question_ids
-            )
+            question_matches = find_questions_by_name(
+                name, matching_questions
+            ) or find_questions_by_name(name, question_ids)
             if len(question_matches) != 1:
                 where = "--question"
                 if label.question is not None:
                     where = f"{labels.path}, {position}, field {labels.columns['question']}"
                 raise InputError(
-                    f"{where}: {describe_question(name, question_matches, question_ids)}"
+                    f"{where}: {describe_question_name_problem(name, question_matches, question_ids)}"
                 )
             label = label.model_copy(update={"question": question_matches[0]})
         resolved_labels.append((position, label))
     return resolved_labels
 
 
-def questions_named(name: str, questions: Collection[str]) -> list[str]:
+def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
     """Return the question of the name, else those of which it is the last part, with or without a member.
 
     Where none has such a part, those about a member of that name, such as a criterion.
@@ -314,10 +325,12 @@ def questions_named(name: str, questions: Collection[str]) -> list[str]:
     return question_matches or [question for question in questions if question.endswith(f"@{name}")]
 
 
-def describe_question(name: str, question_matches: Sequence[str], questions: Sequence[str]) -> str:
+def describe_question_name_problem(
+    name: str, matching_question_ids: Sequence[str], questions: Sequence[str]
+) -> str:
     """Return the problem of a name that is no question's, or several'."""
-    if question_matches:
-        return f"{quote(name)} is the end of several questions; write one of {', '.join(question_matches)}"
+    if matching_question_ids:
+        return f"{quote(name)} is the end of several questions; write one of {', '.join(matching_question_ids)}"
     ends = [question.rpartition(mark)[2] for question in questions for mark in "/@"]
     hint = did_you_mean(name, [*questions, *ends]) or f"there are {join_names(questions)}"
     return f"there is no question {quote(name)}; {hint}"

@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import (
+    CALIBRATED_SERIES_NAMES,
     CALIBRATION_STEPS,
     CUSUM_REFERENCES,
-    LEARNING_FROM_FIRST_STEPS,
-    SCORES_BEFORE_TESTS,
+    MIN_SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
     TrainingStep,
@@ -33,11 +33,11 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
-_FIGURE_NAMES = ("mean", "sd", "min", "max", "last")
-_MAX_CHANGES = 3
+_SERIES_FIGURE_NAMES = ("mean", "sd", "min", "max", "last")
+_MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
-_MIN_PAIRS = 50
-_HARMLESS_AUTOCORRELATION = 0.1
+_MIN_PAIRS_FOR_AUTOCORRELATION = 50
+_MAX_HARMLESS_AUTOCORRELATION = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
 on."""
 
@@ -52,32 +52,36 @@ def report(analyzer: Analyzer) -> Report:
     rows = []
     for index, series in enumerate(analyzer.series):
         column = np.array([values[index] for values in analyzer.values])
-        rows.append(_summarize(series.name, column))
+        rows.append(_summarize_series(series.name, column))
     limits: dict[str, float] = {}
     if rows:
         limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
     figures = {
-        "steps": analyzer.steps,
+        "steps": analyzer.step_count,
         "arl": analyzer.arl,
         "limits": limits,
         "alerts": analyzer.alerts,
         "series": rows,
     }
     adverse_count = sum(alert.adverse for alert in analyzer.alerts)
-    counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse_count} adverse"
+    counts = f"{analyzer.step_count} steps; {len(analyzer.alerts)} alerts, {adverse_count} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
-    table = ReportTable(("series", "steps", *_FIGURE_NAMES), [list(row.values()) for row in rows])
+    table = ReportTable(
+        ("series", "steps", *_SERIES_FIGURE_NAMES), [list(row.values()) for row in rows]
+    )
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}"]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
 
 
-def _summarize(name: str, column: Floats) -> dict[str, Any]:
+def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
     values = column[~np.isnan(column)]
-    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(_FIGURE_NAMES)
+    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(
+        _SERIES_FIGURE_NAMES
+    )
     if len(values):
         sd = values.std(ddof=1) if len(values) > 1 else 0.0
         figures = (values.mean(), sd, values.min(), values.max(), values[-1])
-        row |= zip(_FIGURE_NAMES, map(float, figures), strict=True)
+        row |= zip(_SERIES_FIGURE_NAMES, map(float, figures), strict=True)
     return row
 
 
@@ -89,23 +93,25 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     """
     if not analyzer.series:
         return
-    steps_before_tests = CALIBRATION_STEPS + SCORES_BEFORE_TESTS
-    late_series = [
-        series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS
+    untested_step_count = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
+    series_learning_first = [
+        series.name for series in analyzer.series if series.name in CALIBRATED_SERIES_NAMES
     ]
-    if analyzer.steps <= steps_before_tests:
+    if analyzer.step_count <= untested_step_count:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
-        yield f"{' and '.join(late_series)}: tested from step {steps_before_tests + 1} on; {baseline_text}"
+        yield f"{' and '.join(series_learning_first)}: tested from step {untested_step_count + 1} on; {baseline_text}"
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
     pair_counts = np.abs(products).sum(axis=0)
-    agreements = products.sum(axis=0)
-    for series, pairs, agreeing in zip(analyzer.series, pair_counts, agreements, strict=True):
+    sign_agreement_sums = products.sum(axis=0)
+    for series, pairs, sign_agreement_sum in zip(
+        analyzer.series, pair_counts, sign_agreement_sums, strict=True
+    ):
         count = max(pairs, 1.0)
-        agreement = agreeing / count
+        agreement = sign_agreement_sum / count
         bounds = np.array([agreement, agreement - 3.0 / count**0.5])
         correlation, lowest = np.sin(np.pi / 2.0 * bounds)
-        if pairs >= _MIN_PAIRS and lowest > _HARMLESS_AUTOCORRELATION:
+        if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
             problem = (
                 f"depends on the step before (autocorrelation {correlation:.2f}), "
                 "so false alarms are more frequent"
@@ -122,21 +128,21 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
         values = [None if isnan(value) else value for value in column]
         line = PlotSeries(series.name, values, range(1, len(values) + 1))
         alerts = [alert for alert in analyzer.alerts if alert.series == series.name]
-        shaded_parts = []
+        shaded_ranges = []
         for alert in alerts:
             label = "hack" if alert.kind == "hack" else ""
-            shaded_parts.append(PlotShading(alert.since, alert.step, label, alert.adverse))
+            shaded_ranges.append(PlotShading(alert.since, alert.step, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
         changes = [_describe_change(alert) for alert in alerts if alert.kind == "change"]
         if changes:
-            title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES])}"
-        plots.append(Plot(title, "line", [line], "step", series.name, shaded=shaded_parts))
+            title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
+        plots.append(Plot(title, "line", [line], "step", series.name, shaded=shaded_ranges))
     return plots
 
 
 def _describe_change(alert: Alert) -> str:
-    rises_or_falls = "rises" if alert.direction == "up" else "falls"
-    return f"{rises_or_falls} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
+    verb_text = "rises" if alert.direction == "up" else "falls"
+    return f"{verb_text} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
 def read_groups(
@@ -148,16 +154,16 @@ def read_groups(
     The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
     writer is not blocked.
     """
-    last_read = 0
+    last_read_sequence_number = 0
     is_complete = False
     while not is_complete:
         with closing(Run.open(folder)) as run:
             is_complete = run.is_closed or wait is None
-            last = run.last_base_record
+            last = run.last_base_record_number
             ledger = run.source.ledger
-            replaced_records = run.replaced_groups()
+            replaced_records = run.replaced_group_numbers()
             kind = "group" if run.header.is_open_ended else "task"
-            records = ledger.records(kind, last_read)
+            records = ledger.records(kind, last_read_sequence_number)
             if run.is_set_of_runs:
                 if wait is not None:
                     raise InputError(f"{folder}: is a folder of runs; follow one of them")
@@ -166,28 +172,34 @@ def read_groups(
                 group = record if record.kind == "group" else ledger.find("group", record.key)
                 if group is None and not is_complete:
                     break  # later tasks may be scored already
-                is_later = last is not None and group is not None and group.seq > last
-                if group is not None and not is_later and group.seq not in replaced_records:
+                is_written_after_last = last is not None and group is not None and group.seq > last
+                if (
+                    group is not None
+                    and not is_written_after_last
+                    and group.seq not in replaced_records
+                ):
                     yield run.group(group)
-                last_read = record.seq
+                last_read_sequence_number = record.seq
         if not is_complete and wait is not None:
             wait()
 
 
-def penalty_components(folder: Path) -> frozenset[str]:
+def read_penalty_component_names(folder: Path) -> frozenset[str]:
     """Return the components of a run with a negative weight in its config."""
     with closing(Run.open(folder)) as run:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
-def steps_by_count(stream: Iterable[ScoredGroup], every: int) -> Iterator[list[ScoredGroup]]:
+def split_steps_by_task_count(
+    stream: Iterable[ScoredGroup], every: int
+) -> Iterator[list[ScoredGroup]]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     groups = iter(stream)
     while len(step := list(islice(groups, every))) == every:
         yield step
 
 
-def steps_by_label(stream: Iterable[ScoredGroup], label: str) -> Iterator[list[ScoredGroup]]:
+def split_steps_by_label(stream: Iterable[ScoredGroup], label: str) -> Iterator[list[ScoredGroup]]:
     """Yield steps of consecutive tasks whose responses have the same value of a label.
 
     Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
@@ -225,10 +237,10 @@ def _label(trace: Trace, label: str) -> JsonValue:
     return trace.labels[label]
 
 
-def analyzer_steps(steps_of_groups: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
+def to_training_steps(groups_by_step: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
-    for tasks in steps_of_groups:
+    for tasks in groups_by_step:
         rows = list(chain.from_iterable(tasks))
         rewards = [trace.reward for trace, _ in rows]
         if names is None:

@@ -12,23 +12,23 @@ from jurygraph.schema import RecordedVerdict
 _TIE_SCORE = 0.5
 
 
-def choice_of(scores: Iterable[float]) -> float:
+def majority_choice(scores: Iterable[float]) -> float:
     """Return 1 if more scores in [0, 1] are for a response than against it, 0 if fewer are, else 0.5."""
     votes = sum((score > _TIE_SCORE) - (score < _TIE_SCORE) for score in scores)
     return (1.0 + (votes > 0) - (votes < 0)) / 2.0
 
 
-def is_flip(choices: Sequence[float]) -> bool:
+def has_order_flip(choices: Sequence[float]) -> bool:
     """Return whether the orders with these choices prefer different responses."""
     return set(choices) == {0.0, 1.0}
 
 
 def scores_by_order(response: str, verdicts: Iterable[RecordedVerdict]) -> list[list[float]]:
     """Return the scores of verdicts on a pair from the side of a response, for each order that was judged."""
-    by_order: dict[str, list[float]] = {}
+    order_scores: dict[str, list[float]] = {}
     for verdict in verdicts:
         if verdict.score is not None:
             first_response = verdict.responses[0]
             score = verdict.score if first_response == response else 1.0 - verdict.score
-            by_order.setdefault(first_response, []).append(score)
-    return list(by_order.values())
+            order_scores.setdefault(first_response, []).append(score)
+    return list(order_scores.values())

@@ -16,11 +16,11 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel, alpha_estimate
+from jurygraph.inference.agreement import MeasurementLevel, alpha_estimate
 from jurygraph.inference.clusters import t_quantile
 from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies import symbols
-from jurygraph.studies.agreement import ScoredPart
+from jurygraph.studies.agreement import DimensionRatings
 from jurygraph.studies.report import (
     Figures,
     Plot,
@@ -31,13 +31,13 @@ from jurygraph.studies.report import (
 )
 from jurygraph.studies.reviewers import predict
 
-_MIN_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
-_FEW_REVIEWERS = 20
-_MAX_ITEMS = 30_720
+_MIN_ITEMS_NEEDED = 30  # with fewer the interval is too narrow, and with it the answer
+_FEW_REVIEWERS_THRESHOLD = 20
+_MAX_ITEMS_PLANNED = 30_720
 _MAX_RATINGS_PER_ITEM = 5
-_MAX_CLUSTERS = 4096
-_DRAW_COUNT = 40
-_SIMULATED_TESTS = 1000
+_MAX_REVIEWERS_PLANNED = 4096
+_RESAMPLE_COUNT = 40
+_SIMULATED_TEST_COUNT = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
 
 
@@ -58,16 +58,16 @@ class PowerStudy:
     difference: float | None = None
     judges: tuple[str, str] = ("own-history", "item-mean")
     power: float = 0.8
-    level: AlphaLevel = "ordinal"
+    level: MeasurementLevel = "ordinal"
     seed: int = 0
 
     def report(
-        self, parts: Sequence[ScoredPart], advance: ProgressCallback = lambda steps: None
+        self, parts: Sequence[DimensionRatings], advance: ProgressCallback = lambda steps: None
     ) -> Report:
         """Return the answers for each dimension; `advance` is called with 1 for each dimension and question.
 
         The figures are `alpha`: for each dimension and number of ratings `per_item`, the `curve` of the median
-        half-width over numbers of `items`, so many of them in a group (`per_group`), and `needed` items; and
+        half-width over numbers of `items`, so many of them in a group (`mean_items_per_group`), and `needed` items; and
         `differences`: the `reviewers` needed with as many ratings each as now (`ratings_each`), of as many items or
         groups of items (`items_now`). What is needed is None if no feasible number is enough.
         """
@@ -97,10 +97,10 @@ class PowerStudy:
             list(self._sections(alphas, gaps)),
             notes,
             list(self._plots(alphas)),
-            symbols=symbols.AGREEMENT,
+            symbols=symbols.AGREEMENT_SYMBOLS,
         )
 
-    def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
+    def _plan_alpha(self, part: DimensionRatings) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)
         number = np.bincount(part.item, minlength=len(part.items))
         rating_codes = np.full((len(part.items), number.max()), -1)
@@ -113,71 +113,75 @@ class PowerStudy:
         for per_item in range(2, min(_MAX_RATINGS_PER_ITEM, number.max()) + 1):
             is_usable = number >= per_item
             items = _GroupedItems.of(rating_codes[is_usable], group_of_item[is_usable])
-            if len(items.sizes) < _MIN_ITEMS:
+            if len(items.sizes) < _MIN_ITEMS_NEEDED:
                 break
             curve = self._draw_curve(items, per_item, levels)
             yield {
                 "dimension": part.dimension,
                 "per_item": per_item,
-                "per_group": items.per_group,
-                "needed": _interpolate(curve, self.width),
+                "per_group": items.mean_items_per_group,
+                "needed": _interpolate_needed_items(curve, self.width),
                 "curve": curve,
             }
 
     def _draw_curve(self, items: "_GroupedItems", per_item: int, levels: Floats) -> list[Figures]:
         """Return the median half-width over numbers of items, doubled until it is as narrow as wanted."""
         curve: list[Figures] = []
-        groups = _MIN_ITEMS
-        while groups * items.per_group <= _MAX_ITEMS:
+        groups = _MIN_ITEMS_NEEDED
+        while groups * items.mean_items_per_group <= _MAX_ITEMS_PLANNED:
             if curve and not curve[-1]["half_width"] > self.width:
                 break
             rng = np.random.default_rng((self.seed, per_item, groups))
             widths = []
-            for _ in range(_DRAW_COUNT):
+            for _ in range(_RESAMPLE_COUNT):
                 counts, group = items.draw_counts(groups, per_item, len(levels), rng)
-                widths.append(_half_width(counts, levels, self.level, group))
+                widths.append(_alpha_half_width(counts, levels, self.level, group))
             half_width = float(np.median(widths))
-            curve.append({"items": round(groups * items.per_group), "half_width": half_width})
+            curve.append(
+                {"items": round(groups * items.mean_items_per_group), "half_width": half_width}
+            )
             groups *= 2
         return curve
 
-    def _plan_difference(self, part: ScoredPart, difference: float) -> Figures:
+    def _plan_difference(self, part: DimensionRatings, difference: float) -> Figures:
         errors = {}
         for prediction in predict(part, self.judges, (), 1, {}):
             errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
         gaps = errors[self.judges[0]] - errors[self.judges[1]]
-        has_gap = ~np.isnan(gaps)
-        gaps = gaps[has_gap] - gaps[has_gap].mean()
+        is_predicted_by_both = ~np.isnan(gaps)
+        gaps = gaps[is_predicted_by_both] - gaps[is_predicted_by_both].mean()
         if not gaps.any():
             raise InputError(
                 f"--judges: {' and '.join(self.judges)} have no different errors; name two others"
             )
-        reviewer = part.reviewer[has_gap]
-        effects = split_effects(gaps, reviewer, part.group[has_gap])
-        reviewers_now = len(effects.reviewers)
+        reviewer = part.reviewer[is_predicted_by_both]
+        effects = split_effects(gaps, reviewer, part.group[is_predicted_by_both])
+        current_reviewer_count = len(effects.reviewers)
         ratings = np.unique(reviewer, return_counts=True)[1]
         ratings_per_item = int(np.median(ratings))
 
         def power(reviewers: int) -> float:
-            return power_of(effects, difference, reviewers, ratings_per_item, self.seed)
+            return simulate_power(effects, difference, reviewers, ratings_per_item, self.seed)
 
         # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
         current_item_count = len(effects.items)
-        items_alone = Effects(np.zeros(1), effects.items, np.zeros(1))
-        most_power = power_of(
-            items_alone, difference, current_item_count, current_item_count, self.seed
+        item_effects_only = ReviewerAndItemEffects(np.zeros(1), effects.items, np.zeros(1))
+        power_with_all_items = simulate_power(
+            item_effects_only, difference, current_item_count, current_item_count, self.seed
         )
-        power_now = power(reviewers_now)
+        power_now = power(current_reviewer_count)
         reviewers = None
-        if most_power >= self.power:
-            reviewers = _find_least_count(lambda number: power(number) >= self.power, _MAX_CLUSTERS)
+        if power_with_all_items >= self.power:
+            reviewers = _find_least_count(
+                lambda number: power(number) >= self.power, _MAX_REVIEWERS_PLANNED
+            )
         return {
             "dimension": part.dimension,
             "judges": self.judges,
             "difference": difference,
             "power": self.power,
             "power_now": power_now,
-            "reviewers_now": reviewers_now,
+            "reviewers_now": current_reviewer_count,
             "items_now": current_item_count,
             "ratings_each": ratings_per_item,
             "reviewers": reviewers,
@@ -188,7 +192,8 @@ class PowerStudy:
     ) -> Iterator[str | ReportTable]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
-            f"to {_MAX_ITEMS} items or {_MAX_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
+            f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough; a "
+            "difference is tested over reviewers "
             "and items (items of one group together), of as many items as now"
         )
         columns = {"dimension": "name", "ratings of an item": "per_item"}
@@ -214,33 +219,34 @@ class PowerStudy:
         yield ReportTable.of(columns, rows, left=2, digits=2)
 
     def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
-        by_dimension: dict[str | None, list[PlotSeries]] = {}
+        figures_by_dimension: dict[str | None, list[PlotSeries]] = {}
         for row in alphas:
             widths = [point["half_width"] for point in row["curve"]]
             items = [point["items"] for point in row["curve"]]
             line = PlotSeries(f"{row['per_item']} ratings of an item", widths, items)
-            by_dimension.setdefault(row["dimension"], []).append(line)
-        for dimension, series in by_dimension.items():
+            figures_by_dimension.setdefault(row["dimension"], []).append(line)
+        for dimension, series in figures_by_dimension.items():
             interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
             title = f"{describe_series(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 
 def _notes(
-    parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequence[Figures]
+    parts: Sequence[DimensionRatings], alphas: Sequence[Figures], gaps: Sequence[Figures]
 ) -> Iterator[str]:
     dimensions_planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in dimensions_planned:
-            is_grouped = len(np.unique(part.group)) != len(part.items)
-            units = "groups of items" if is_grouped else "items"
-            problem = (
-                f"fewer than {_MIN_ITEMS} {units} have two ratings, too few to draw studies from"
-            )
+            has_item_groups = len(np.unique(part.group)) != len(part.items)
+            units = "groups of items" if has_item_groups else "items"
+            problem = f"fewer than {_MIN_ITEMS_NEEDED} {units} have two ratings, too few to draw studies from"
             yield f"{part.dimension or 'all'}: {problem}"
     for row in gaps:
-        if row["reviewers_now"] < _FEW_REVIEWERS:
-            problem = f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS}, the answer is rough"
+        if row["reviewers_now"] < _FEW_REVIEWERS_THRESHOLD:
+            problem = (
+                f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "
+                "the answer is rough"
+            )
             yield f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers {problem}"
         if row["reviewers"] is None:
             remedy = "more items may, where a judge errs on an item for all of its reviewers"
@@ -260,7 +266,7 @@ class _GroupedItems(NamedTuple):
         return cls(rating_codes[order], sizes)
 
     @property
-    def per_group(self) -> float:
+    def mean_items_per_group(self) -> float:
         return len(self.rated) / len(self.sizes)
 
     def draw_counts(
@@ -285,14 +291,16 @@ class _GroupedItems(NamedTuple):
         return counts.reshape(len(drawn_ratings), levels).astype(np.float64), group
 
 
-def _half_width(counts: Floats, levels: Floats, level: AlphaLevel, group: Ints) -> float:
+def _alpha_half_width(
+    counts: Floats, levels: Floats, level: MeasurementLevel, group: Ints
+) -> float:
     estimate = alpha_estimate(counts, levels, level, group)
     if estimate is None or not estimate.error:
         return np.inf
     return t_quantile(estimate.clusters - 1) * estimate.error
 
 
-def _interpolate(curve: Sequence[Figures], width: float) -> int | None:
+def _interpolate_needed_items(curve: Sequence[Figures], width: float) -> int | None:
     """Return the number of items at which the half-width is reached; it falls as a power of their number."""
     last = curve[-1]
     if last["half_width"] > width:
@@ -304,7 +312,7 @@ def _interpolate(curve: Sequence[Figures], width: float) -> int | None:
     return int(np.ceil(curve[-2]["items"] * 2.0**share))
 
 
-class Effects(NamedTuple):
+class ReviewerAndItemEffects(NamedTuple):
     """The parts of gaps of two judges: effects of reviewers [R], of items [I], and the remainders [N].
 
     An item is a group of items where these belong together.
@@ -315,27 +323,27 @@ class Effects(NamedTuple):
     remainders: Floats
 
 
-def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> Effects:
+def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> ReviewerAndItemEffects:
     """Return the effects of gaps [N]: each kind varies as it does without what the chance of few ratings adds.
 
     Where items have hardly more than one rating, what is an item's cannot be told, and no item has an effect.
     """
     reviewers = _means_by_cluster(reviewer, gaps)
-    items = _means_by_cluster(item, gaps - reviewers.of_values)
-    freedom = len(gaps) - len(reviewers.sizes) - len(items.sizes) + 1
-    if freedom <= 0:
+    items = _means_by_cluster(item, gaps - reviewers.cluster_mean_of_each_value)
+    degrees_of_freedom = len(gaps) - len(reviewers.sizes) - len(items.sizes) + 1
+    if degrees_of_freedom <= 0:
         items = items._replace(means=np.zeros(len(items.sizes)))
-        freedom = len(gaps) - len(reviewers.sizes)
-    reviewers = _means_by_cluster(reviewer, gaps - items.of_values)
-    remainders = gaps - items.of_values - reviewers.of_values
-    variance = float((remainders**2).sum()) / max(1, freedom)
-    scale = np.sqrt(len(gaps) / max(1, freedom))
-    reviewer_effects = reviewers.without_noise(variance)
-    item_effects = items.without_noise(variance)
-    return Effects(reviewer_effects, item_effects, scale * remainders)
+        degrees_of_freedom = len(gaps) - len(reviewers.sizes)
+    reviewers = _means_by_cluster(reviewer, gaps - items.cluster_mean_of_each_value)
+    remainders = gaps - items.cluster_mean_of_each_value - reviewers.cluster_mean_of_each_value
+    variance = float((remainders**2).sum()) / max(1, degrees_of_freedom)
+    scale = np.sqrt(len(gaps) / max(1, degrees_of_freedom))
+    reviewer_effects = reviewers.shrunken_means(variance)
+    item_effects = items.shrunken_means(variance)
+    return ReviewerAndItemEffects(reviewer_effects, item_effects, scale * remainders)
 
 
-class _ClusterMeans(NamedTuple):
+class _MeansByCluster(NamedTuple):
     """The means and sizes of clusters, [G], and the cluster of each value, [N]."""
 
     means: Floats
@@ -343,11 +351,11 @@ class _ClusterMeans(NamedTuple):
     number: Ints
 
     @property
-    def of_values(self) -> Floats:
+    def cluster_mean_of_each_value(self) -> Floats:
         """The mean of each value's cluster, [N]."""
         return self.means[self.number]
 
-    def without_noise(self, variance: float) -> Floats:
+    def shrunken_means(self, variance: float) -> Floats:
         """Return the means around 0, shrunk to the spread that they have without that of single values."""
         noise = variance * float((1.0 / self.sizes).mean())
         spread = float(self.means.var(ddof=1)) if len(self.means) > 1 else 0.0
@@ -358,13 +366,15 @@ class _ClusterMeans(NamedTuple):
         return np.asarray(share * centered)
 
 
-def _means_by_cluster(cluster: Ints, values: Floats) -> _ClusterMeans:
+def _means_by_cluster(cluster: Ints, values: Floats) -> _MeansByCluster:
     number = np.unique(cluster, return_inverse=True)[1]
     sizes = np.bincount(number)
-    return _ClusterMeans(np.bincount(number, values) / sizes, sizes, number)
+    return _MeansByCluster(np.bincount(number, values) / sizes, sizes, number)
 
 
-def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, seed: int) -> float:
+def simulate_power(
+    effects: ReviewerAndItemEffects, difference: float, reviewers: int, ratings: int, seed: int
+) -> float:
     """Return the share of resampled studies whose 95 % interval over reviewers and items finds a mean of `difference`.
 
     A study draws so many reviewers, as many items as there are, and the remainders of so many ratings of each reviewer.
@@ -375,29 +385,31 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
         return 0.0
     rng = np.random.default_rng((seed, reviewers, ratings))
     number = reviewers * ratings
-    items_in_a_row = np.arange(number) % item_count
-    rated_items = min(item_count, number)
+    item_indices = np.arange(number) % item_count
+    rated_item_count = min(item_count, number)
     is_complete = ratings == item_count
     padding = -number % item_count
-    quantile = t_quantile(min(reviewers, rated_items) - 1)
+    quantile = t_quantile(min(reviewers, rated_item_count) - 1)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // number)
-    for start in range(0, _SIMULATED_TESTS, batch):
-        size = min(batch, _SIMULATED_TESTS - start)
+    for start in range(0, _SIMULATED_TEST_COUNT, batch):
+        size = min(batch, _SIMULATED_TEST_COUNT - start)
         gaps = rng.choice(effects.remainders, (size, reviewers, ratings))
         gaps += rng.choice(effects.reviewers, (size, reviewers, 1))
         item_effects = rng.choice(effects.items, (size, item_count))
-        gaps += item_effects[:, items_in_a_row].reshape(gaps.shape)
+        gaps += item_effects[:, item_indices].reshape(gaps.shape)
         means = gaps.mean(axis=(1, 2))
         residuals = (gaps - means[:, None, None]).reshape(size, number)
         padded_residuals = np.pad(residuals, ((0, 0), (0, padding)))
-        by_item = padded_residuals.reshape(size, -1, item_count).sum(axis=1)[:, :rated_items]
-        by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
+        by_item = padded_residuals.reshape(size, -1, item_count).sum(axis=1)[:, :rated_item_count]
+        residual_sum_by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
         squares = (residuals**2).sum(axis=1)
-        errors = crossed_error(by_reviewer, by_item, squares, number, number, is_complete)
+        errors = crossed_error(
+            residual_sum_by_reviewer, by_item, squares, number, number, is_complete
+        )
         is_found = np.abs(means + difference) > quantile * errors
         hits += int(is_found.sum())
-    return hits / _SIMULATED_TESTS
+    return hits / _SIMULATED_TEST_COUNT
 
 
 def _find_least_count(is_enough: Callable[[int], bool], max_count: int) -> int | None:

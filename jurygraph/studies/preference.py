@@ -15,13 +15,13 @@ import numpy as np
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import share_of_trials, wilson
+from jurygraph.inference.clusters import share_of_cluster_trials, wilson
 from jurygraph.runs.export_table import verdicts_about_response
-from jurygraph.runs.reports.units import describe_units, name_unit
+from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
-from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
+from jurygraph.studies.pairs import has_order_flip, majority_choice, scores_by_order
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -72,21 +72,24 @@ SECTIONS: Mapping[str, Mapping[str, int]] = {
 }
 """RewardBench's subsets by section, with their weights: the number of examples. `math-prm` has 447 examples and the
 weight of all code together, so that mathematics and code are a half of Reasoning each."""
-SOURCES: Mapping[str, str] = {
+JUDGEBENCH_CATEGORY_BY_SOURCE: Mapping[str, str] = {
     "mmlu-pro": "Knowledge",
     "livebench-reasoning": "Reasoning",
     "livebench-math": "Math",
     "livecodebench": "Coding",
 }
 """JudgeBench's categories by the beginning of the source."""
-_SECTION_OF: dict[str, str] = {}
+_SECTION_BY_SUBSET: dict[str, str] = {}
 for _section, _subsets in SECTIONS.items():
-    _SECTION_OF |= dict.fromkeys(_subsets, _section)
-_CATEGORIES = {REWARDBENCH_NAME: list(SECTIONS), JUDGEBENCH_NAME: list(SOURCES.values())}
+    _SECTION_BY_SUBSET |= dict.fromkeys(_subsets, _section)
+_CATEGORIES_BY_BENCHMARK = {
+    REWARDBENCH_NAME: list(SECTIONS),
+    JUDGEBENCH_NAME: list(JUDGEBENCH_CATEGORY_BY_SOURCE.values()),
+}
 """The categories of the published sets, in their order."""
 
 
-class SetPlace(NamedTuple):
+class BenchmarkPlace(NamedTuple):
     """The place of a task in a published set; in any other, the category is the task's own subset or source."""
 
     benchmark: str
@@ -94,28 +97,28 @@ class SetPlace(NamedTuple):
     subset: str
 
 
-def find_place(task: Task) -> SetPlace:
+def find_benchmark_place(task: Task) -> BenchmarkPlace:
     """Return the place of a task by `subset` or `source` of its metadata."""
     subset = str(task.metadata.get("subset") or "")
     source = str(task.metadata.get("source") or "")
-    if subset in _SECTION_OF:
-        return SetPlace(REWARDBENCH_NAME, _SECTION_OF[subset], subset)
-    for beginning, category in SOURCES.items():
+    if subset in _SECTION_BY_SUBSET:
+        return BenchmarkPlace(REWARDBENCH_NAME, _SECTION_BY_SUBSET[subset], subset)
+    for beginning, category in JUDGEBENCH_CATEGORY_BY_SOURCE.items():
         if source.startswith(beginning):
-            return SetPlace(JUDGEBENCH_NAME, category, source)
+            return BenchmarkPlace(JUDGEBENCH_NAME, category, source)
     name = subset or source or "(none)"
-    return SetPlace(OTHER_SECTION, name, name)
+    return BenchmarkPlace(OTHER_SECTION, name, name)
 
 
 PreferenceResult = Literal["right", "wrong", "tie", "failed"]
-_WORST_FIRST: tuple[PreferenceResult, ...] = ("wrong", "failed", "tie", "right")
-_RESULTS: Mapping[float, PreferenceResult] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
+_RESULTS_WORST_FIRST: tuple[PreferenceResult, ...] = ("wrong", "failed", "tie", "right")
+_RESULT_BY_SCORE: Mapping[float, PreferenceResult] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
 """The results of a choice from the side of the preferred response."""
 REWARD_SOURCE = "reward"
-LABEL_NAME = "preferred"
-_DECIMALS = 12  # equal rewards can differ in their last bits
-_MAX_SUBSETS = 40
-_MAX_FAILED = 10
+PREFERRED_LABEL_NAME = "preferred"
+_ROUNDING_DECIMALS = 12  # equal rewards can differ in their last bits
+_MAX_SUBSETS_LISTED = 40
+_MAX_FAILED_LISTED = 10
 _COUNT_FIELDS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
 
 
@@ -136,16 +139,16 @@ class PreferenceOutcome(NamedTuple):
     """A task's result; tasks of one `group` belong together."""
 
     task: str
-    place: SetPlace
+    place: BenchmarkPlace
     duel: PreferenceComparison
     group: str | None = None
 
     @property
     def unit(self) -> str:
-        return name_unit(self.task, self.group)
+        return unit_name(self.task, self.group)
 
 
-class Comparisons(NamedTuple):
+class RunPreferenceOutcomes(NamedTuple):
     """The outcomes of a run's tasks, in their order.
 
     `decided_by` is `reward`, or the evaluator whose verdicts on pairs decide. `left_out` counts tasks without one
@@ -158,7 +161,9 @@ class Comparisons(NamedTuple):
     left_out: Mapping[str, int]
 
 
-def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -> Comparisons:
+def read_comparisons(
+    run: Run, advance: ProgressCallback = lambda tasks: None
+) -> RunPreferenceOutcomes:
     """Return the outcomes of a run's tasks; `advance` is called with 1 for each task.
 
     A task needs one response with the label `preferred` true, and others with false. By default the verdicts on pairs
@@ -167,7 +172,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
     Raises `InputError` for no task with such labels, or a label that is not true or false, and `TraceMismatch` if a
     record of the run has been changed.
     """
-    decided_by = _choose_judge(run)
+    decided_by = _deciding_judge_name(run)
     left_out: Counter[str] = Counter()
     outcomes = []
     for group in run.group_records():
@@ -179,34 +184,48 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             left_out["tasks whose texts were erased, and their category with them"] += 1
         elif len(chosen) != 1 or not rejected_traces:
             left_out[
-                f"tasks without one response labelled `{LABEL_NAME}: true`, and others labelled false"
+                f"tasks without one response labelled `{PREFERRED_LABEL_NAME}: true`, and others labelled false"
             ] += 1
         else:
-            duels = _fight_duels(run, decided_by, chosen[0], rejected_traces)
+            comparisons_with_chosen = _compare_chosen_with_rejected(
+                run, decided_by, chosen[0], rejected_traces
+            )
             # it has to win every one
-            worst_duel = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))
-            is_flipped = any(duel.is_flipped for duel in duels)
-            duel = worst_duel._replace(is_flipped=is_flipped, is_strict=_wins_strictly(duels))
-            outcomes.append(PreferenceOutcome(group.key, find_place(task), duel, task.group))
+            worst_comparison = min(
+                comparisons_with_chosen,
+                key=lambda comparison: _RESULTS_WORST_FIRST.index(comparison.result),
+            )
+            is_flipped = any(comparison.is_flipped for comparison in comparisons_with_chosen)
+            comparison = worst_comparison._replace(
+                is_flipped=is_flipped, is_strict=_is_strict_win(comparisons_with_chosen)
+            )
+            outcomes.append(
+                PreferenceOutcome(group.key, find_benchmark_place(task), comparison, task.group)
+            )
         advance(1)
     if not outcomes:
         reasons = list_omissions(left_out)
-        hint = f"label one response of a task `{LABEL_NAME}: true` and the others false, as `import judgebench` does"
+        hint = (
+            f"label one response of a task `{PREFERRED_LABEL_NAME}: true` and the others false, as "
+            "`import judgebench` does"
+        )
         raise InputError(
             f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}"
         )
-    return Comparisons(str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items())))
+    return RunPreferenceOutcomes(
+        str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items()))
+    )
 
 
 def _is_preferred(trace: Trace) -> bool | None:
-    label = trace.labels.get(LABEL_NAME)
+    label = trace.labels.get(PREFERRED_LABEL_NAME)
     if label is not None and not isinstance(label, bool):
-        problem = f"label {LABEL_NAME!r} of response {trace.response_id!r} is {label!r}"
+        problem = f"label {PREFERRED_LABEL_NAME!r} of response {trace.response_id!r} is {label!r}"
         raise InputError(f"{problem}; expected true or false")
     return label
 
 
-def _choose_judge(run: Run) -> str:
+def _deciding_judge_name(run: Run) -> str:
     """Return the evaluator of pairs if the reward counts no other, else `reward`."""
     pairs: set[str] = set()
     for name in run.source.ledger.keys("survey"):
@@ -221,7 +240,7 @@ def _choose_judge(run: Run) -> str:
     return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD_SOURCE
 
 
-def _fight_duels(
+def _compare_chosen_with_rejected(
     run: Run, decided_by: str, chosen: Trace, rejected_traces: Sequence[Trace]
 ) -> list[PreferenceComparison]:
     if decided_by == REWARD_SOURCE:
@@ -238,7 +257,7 @@ def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
         if reward.value is None or reward.range is None:
             return PreferenceComparison("failed", f"the {name} response has no reward")
         bounds = reward.range if reward.status == "degraded" else (reward.value, reward.value)
-        ranges.append([round(bound, _DECIMALS) for bound in bounds])
+        ranges.append([round(bound, _ROUNDING_DECIMALS) for bound in bounds])
     (low, high), (other_low, other_high) = ranges
     if low > other_high:
         return PreferenceComparison("right")
@@ -265,11 +284,11 @@ def _compare_verdicts(
         reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
         return PreferenceComparison("failed", reason, is_strict=is_strict)
     orders = scores_by_order(chosen.response_id, verdicts)
-    choices = tuple(map(choice_of, orders))
+    choices = tuple(map(majority_choice, orders))
     if len(choices) > 1:
         is_strict = set(choices) == {1.0}
-    result = _RESULTS[choice_of(chain(*orders))]
-    return PreferenceComparison(result, is_flipped=is_flip(choices), is_strict=is_strict)
+    result = _RESULT_BY_SCORE[majority_choice(chain(*orders))]
+    return PreferenceComparison(result, is_flipped=has_order_flip(choices), is_strict=is_strict)
 
 
 def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
@@ -281,17 +300,17 @@ def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[Reco
             yield verdict
 
 
-def _wins_strictly(duels: Sequence[PreferenceComparison]) -> bool | None:
+def _is_strict_win(comparisons: Sequence[PreferenceComparison]) -> bool | None:
     """Return whether both orders prefer the right response to every other one; None if one is judged in one order."""
-    sides = [duel.is_strict for duel in duels]
+    sides = [comparison.is_strict for comparison in comparisons]
     return None if None in sides else all(sides)
 
 
-Weighted = list[tuple[float, PreferenceOutcome]]
+WeightedOutcomes = list[tuple[float, PreferenceOutcome]]
 """Outcomes, each with its weight, which is above 0."""
 
 
-def report(comparisons: Comparisons) -> Report:
+def report(comparisons: RunPreferenceOutcomes) -> Report:
     """Return the accuracy by category. A tie is not right (RewardBench for rewards, JudgeBench), nor is a failed task.
 
     RewardBench: a section is the mean of its subsets by the published numbers of examples, of those subsets that the
@@ -305,16 +324,18 @@ def report(comparisons: Comparisons) -> Report:
     those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of tasks that are
     right in both orders, with its interval; None unless pairs are judged in both.
     """
-    by_benchmark = _group(comparisons.outcomes, "benchmark")
-    sorted_names = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
-    benchmarks = [_measure(name, by_benchmark[name]) for name in sorted_names]
+    outcomes_by_benchmark = _outcomes_by_level(comparisons.outcomes, "benchmark")
+    sorted_names = sorted(
+        outcomes_by_benchmark, key=lambda name: (name not in _CATEGORIES_BY_BENCHMARK, name)
+    )
+    benchmarks = [_measure_benchmark(name, outcomes_by_benchmark[name]) for name in sorted_names]
     failed_duels = []
     for outcome in comparisons.outcomes:
         if outcome.duel.result == "failed":
             category = outcome.place.category
             reason = outcome.duel.reason
             failed_duels.append({"task": outcome.task, "category": category, "reason": reason})
-    units = describe_units(outcome.unit for outcome in comparisons.outcomes)
+    units = units_label(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
         "decided_by": comparisons.decided_by,
@@ -332,7 +353,7 @@ def report(comparisons: Comparisons) -> Report:
         *_tables(benchmarks),
     ]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
-    sections.append(ReportTable.of(columns, failed_duels, left=3, most=_MAX_FAILED))
+    sections.append(ReportTable.of(columns, failed_duels, left=3, most=_MAX_FAILED_LISTED))
     notes = list(omission_notes(comparisons.left_out))
     for benchmark in benchmarks:
         if benchmark["overall"]["accuracy"] is None:
@@ -341,49 +362,55 @@ def report(comparisons: Comparisons) -> Report:
     return Report(figures, sections, notes, list(map(_plot, benchmarks)))
 
 
-def _group(outcomes: Sequence[PreferenceOutcome], level: str) -> dict[str, list[PreferenceOutcome]]:
+def _outcomes_by_level(
+    outcomes: Sequence[PreferenceOutcome], level: str
+) -> dict[str, list[PreferenceOutcome]]:
     groups: dict[str, list[PreferenceOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault(getattr(outcome.place, level), []).append(outcome)
     return groups
 
 
-def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
-    by_category = _group(outcomes, "category")
+def _measure_benchmark(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
+    outcomes_by_category = _outcomes_by_level(outcomes, "category")
     categories = []
-    all_outcomes: Weighted = []
-    for category in _CATEGORIES.get(name, sorted(by_category)):
-        if category not in by_category:
+    outcomes_of_all_categories: WeightedOutcomes = []
+    for category in _CATEGORIES_BY_BENCHMARK.get(name, sorted(outcomes_by_category)):
+        if category not in outcomes_by_category:
             continue
-        by_subset = _group(by_category[category], "subset")
+        outcomes_by_subset = _outcomes_by_level(outcomes_by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
-        weighted_outcomes: Weighted = []
-        for subset, members in by_subset.items():
+        weighted_outcomes: WeightedOutcomes = []
+        for subset, members in outcomes_by_subset.items():
             weight = sizes[subset] / len(members) if sizes else 1.0
             weighted_outcomes += [(weight, member) for member in members]
         subsets = []
-        for subset, members in sorted(by_subset.items()):
-            subsets.append(_row_figures(subset, [(1.0, member) for member in members]))
-        categories.append(_row_figures(category, weighted_outcomes) | {"subsets": subsets})
+        for subset, members in sorted(outcomes_by_subset.items()):
+            subsets.append(_preference_figures(subset, [(1.0, member) for member in members]))
+        categories.append(_preference_figures(category, weighted_outcomes) | {"subsets": subsets})
         # RewardBench's sections have equal weights
         total = sum(weight for weight, _ in weighted_outcomes) if sizes else 1.0
-        all_outcomes += [(weight / total, outcome) for weight, outcome in weighted_outcomes]
-    is_known = name != REWARDBENCH_NAME or by_category.keys() == SECTIONS.keys()
+        outcomes_of_all_categories += [
+            (weight / total, outcome) for weight, outcome in weighted_outcomes
+        ]
+    is_known = name != REWARDBENCH_NAME or outcomes_by_category.keys() == SECTIONS.keys()
     return {
         "benchmark": name,
         "categories": categories,
-        "overall": _row_figures("all", all_outcomes, is_known),
+        "overall": _preference_figures("all", outcomes_of_all_categories, is_known),
     }
 
 
-def _row_figures(name: str, weighted_outcomes: Weighted, is_known: bool = True) -> Figures:
-    duels = [outcome.duel for _, outcome in weighted_outcomes]
-    counts = Counter(duel.result for duel in duels)
+def _preference_figures(
+    name: str, weighted_outcomes: WeightedOutcomes, is_known: bool = True
+) -> Figures:
+    comparisons = [outcome.duel for _, outcome in weighted_outcomes]
+    counts = Counter(comparison.result for comparison in comparisons)
     accuracy = None
     strict = None
     if is_known:
         accuracy = _weighted_share(weighted_outcomes, is_right)
-        if all(duel.is_strict is not None for duel in duels):
+        if all(comparison.is_strict is not None for comparison in comparisons):
             strict = _weighted_share(weighted_outcomes, is_strict)
     return {
         "name": name,
@@ -392,7 +419,7 @@ def _row_figures(name: str, weighted_outcomes: Weighted, is_known: bool = True) 
         "wrong": counts["wrong"],
         "ties": counts["tie"],
         "failed": counts["failed"],
-        "flips": sum(duel.is_flipped for duel in duels),
+        "flips": sum(comparison.is_flipped for comparison in comparisons),
         "coverage": 1.0 - counts["failed"] / len(weighted_outcomes),
         "accuracy": accuracy,
         "strict": strict,
@@ -408,11 +435,11 @@ def is_strict(outcome: PreferenceOutcome) -> bool:
 
 
 def _weighted_share(
-    weighted_outcomes: Weighted, is_hit: Callable[[PreferenceOutcome], bool]
+    weighted_outcomes: WeightedOutcomes, is_outcome_counted: Callable[[PreferenceOutcome], bool]
 ) -> IntervalCell:
     weights = [weight for weight, _ in weighted_outcomes]
     total = sum(weights)
-    hit_weight = sum(weight for weight, outcome in weighted_outcomes if is_hit(outcome))
+    hit_weight = sum(weight for weight, outcome in weighted_outcomes if is_outcome_counted(outcome))
     share = min(1.0, hit_weight / total)
     size = total**2 / sum(weight**2 for weight in weights)
     names = [outcome.unit for _, outcome in weighted_outcomes]
@@ -420,11 +447,11 @@ def _weighted_share(
         return IntervalCell(share, *wilson(share * size, size))
     # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
     trials = np.array(weights) * size / total
-    hits = np.array([is_hit(outcome) for _, outcome in weighted_outcomes])
+    hits = np.array([is_outcome_counted(outcome) for _, outcome in weighted_outcomes])
     units = np.unique(names, return_inverse=True)[1]
     unit_hits = np.bincount(units, trials * hits).astype(np.float64)
     unit_trials = np.bincount(units, trials).astype(np.float64)
-    estimate = share_of_trials(unit_hits, unit_trials)
+    estimate = share_of_cluster_trials(unit_hits, unit_trials)
     return IntervalCell(share, estimate.low, estimate.high)
 
 
@@ -437,17 +464,19 @@ def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
             categories.append(category)
             subsets += category["subsets"]
     if len(subsets) > len(categories):
-        yield _row_table("subset", subsets, _MAX_SUBSETS)
+        yield _row_table("subset", subsets, _MAX_SUBSETS_LISTED)
 
 
-def _row_table(title: str, rows: Sequence[Figures], max_rows: int | None = None) -> ReportTable:
+def _row_table(
+    title: str, rows: Sequence[Figures], max_rows_listed: int | None = None
+) -> ReportTable:
     columns = {title: "name"}
     for name in _COUNT_FIELDS:
         columns[name] = name
     columns["accuracy (95 %)"] = "accuracy"
     if any(row["strict"] is not None for row in rows):
         columns["right in both orders (95 %)"] = "strict"
-    return ReportTable.of(columns, rows, most=max_rows)
+    return ReportTable.of(columns, rows, most=max_rows_listed)
 
 
 def _plot(benchmark: Figures) -> Plot:

@@ -17,11 +17,11 @@ from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.presentation.prose import (
     Prose,
     keep_faithful_variants,
-    present_prose,
+    make_prose_presentations,
     read_prose,
 )
-from jurygraph.agents.presentation.rewrites import rewrite, rewrite_statements
-from jurygraph.agents.presentation.variants import PresentationSet, document_of, present
+from jurygraph.agents.presentation.rewrites import rewrite_data, rewrite_statements
+from jurygraph.agents.presentation.variants import PresentationSet, data_to_document, present
 from jurygraph.agents.registry import load_evaluators
 from jurygraph.aggregation import stakeholders
 from jurygraph.aggregation.stakeholders import SUM_TOLERANCE
@@ -44,10 +44,10 @@ from jurygraph.schema import (
     Trace,
     WeightsConfig,
 )
-from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
-from jurygraph.sources.ratings import read_models
+from jurygraph.schema.frozen_model import Count, Id, LongId, Number, UnitInterval
+from jurygraph.sources.ratings import read_validated_rows
 from jurygraph.sources.user_modules import FolderModules, importing_from
-from jurygraph.studies.report import Report, ReportTable, refuse_repeated
+from jurygraph.studies.report import Report, ReportTable, refuse_repeated_sources
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ORIGINAL_FAMILY = "original"
 REPEAT_FAMILY = "repeat"
-UNCHANGED_FAMILIES = (ORIGINAL_FAMILY, REPEAT_FAMILY)
+FAMILIES_OF_UNCHANGED_INPUTS = (ORIGINAL_FAMILY, REPEAT_FAMILY)
 """Families whose inputs are the response as it is; every other family is one of variants."""
 REWARD_PROTOCOL = "reward"
-_SCALE_WIDTH = 9.0
+_NATIVE_SCALE_WIDTH = 9.0
 """The native scale goes from 1 to 10, so a value in [0, 1] becomes 1 + 9 · value, as in A.2."""
 
 
-_Numbers = dict[Id, Number]
+_NumberByStakeholder = dict[Id, Number]
 
 
 class PresentationScore(FrozenModel):
@@ -89,9 +89,9 @@ class PresentationScore(FrozenModel):
     judge: str = "judge"
     quality: str = "-"
     task: LongId | None = None
-    weights: _Numbers = Field(default_factory=dict)
-    utilities: _Numbers = Field(default_factory=dict)
-    difficulty: _Numbers = Field(default_factory=dict)
+    weights: _NumberByStakeholder = Field(default_factory=dict)
+    utilities: _NumberByStakeholder = Field(default_factory=dict)
+    difficulty: _NumberByStakeholder = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _require_utilities(self) -> Self:
@@ -104,7 +104,7 @@ class PresentationScore(FrozenModel):
     @property
     def is_variant(self) -> bool:
         """Return False for the response as it is."""
-        return self.family not in UNCHANGED_FAMILIES
+        return self.family not in FAMILIES_OF_UNCHANGED_INPUTS
 
     @property
     def unit(self) -> tuple[str, str]:
@@ -125,16 +125,16 @@ class Presentations(FrozenModel):
     left_out: dict[str, int] = Field(default_factory=dict)
 
 
-ReadRuns = Callable[[Sequence[Path], Callable[[Run, ProgressCallback], Any]], list[Any]]
+RunsReader = Callable[[Sequence[Path], Callable[[Run, ProgressCallback], Any]], list[Any]]
 """A function that opens runs, and returns what another one reads of each; it shows the progress."""
 
 
-def read_sources(sources: Sequence[Path], read_runs: ReadRuns) -> Presentations:
+def read_presentations_of_sources(sources: Sequence[Path], read_runs: RunsReader) -> Presentations:
     """Return the scores of runs, which are folders, and of tables together.
 
     Raises InputError as `read_table` and `read_run` do, and for a source that is named twice.
     """
-    refuse_repeated(sources)
+    refuse_repeated_sources(sources)
     parts: list[Presentations] = []
     for source in sources:
         parts += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
@@ -149,7 +149,7 @@ def read_table(path: Path) -> Presentations:
     In CSV, the columns `weights`, `utilities` and `difficulty` hold JSON objects. Raises InputError with file, line and
     field.
     """
-    rows = tuple(row for _, row in read_models(path, PresentationScore).rows)
+    rows = tuple(row for _, row in read_validated_rows(path, PresentationScore).rows)
     return Presentations(sources=(str(path),), rows=rows)
 
 
@@ -170,13 +170,15 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
     for record in run.group_records():
         traces = [trace for trace, _ in run.group(record)]
         if traces:
-            rows += _rows_of_group(run, traces, combiners, judge, left_out)
+            rows += _presentation_scores_of_group(run, traces, combiners, judge, left_out)
         advance(1)
-    scores = tuple(_without_copies(rows))
+    scores = tuple(_drop_reward_equal_to_component(rows))
     return Presentations(sources=(str(run.folder),), rows=scores, left_out=dict(left_out))
 
 
-def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationScore]:
+def _drop_reward_equal_to_component(
+    rows: Sequence[PresentationScore],
+) -> Sequence[PresentationScore]:
     """Return the scores without the reward where it is one component throughout; that component comes first."""
     scores: dict[str, list[float]] = {}
     for row in rows:
@@ -189,7 +191,7 @@ def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationS
     return sorted(components, key=lambda row: row.protocol != copied_protocol)
 
 
-def _rows_of_group(
+def _presentation_scores_of_group(
     run: Run, traces: Sequence[Trace], combiners: Combiners, judge: str, left_out: Counter[str]
 ) -> Iterator[PresentationScore]:
     task_id = traces[0].task_id
@@ -199,7 +201,7 @@ def _rows_of_group(
             f"{run.folder}: the texts of task {task_id!r} were erased, its stakeholders with them"
         )
     people = sorted(person.id for person in task.stakeholders)
-    difficulty = difficulty_of(task, run.config.weights)
+    difficulty = difficulty_by_stakeholder(task, run.config.weights)
     qualities = {}
     for trace in traces:
         if "quality" in trace.labels:
@@ -225,23 +227,27 @@ def _rows_of_group(
             for name, value in reward.components.items():
                 if value is None:
                     left_out[f"presentations without a score of {name}"] += 1
-            for protocol, fields in _scores_of(reward, people):
+            for protocol, fields in _native_reward_and_components(reward, people):
                 yield PresentationScore(protocol=protocol, **common, **fields)
 
 
-def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _native_reward_and_components(
+    reward: Reward, people: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the reward and each component, on the scale from 1 to 10."""
     assert reward.value is not None, "failed rewards have no score"
-    yield REWARD_PROTOCOL, {"score": 1.0 + _SCALE_WIDTH * reward.value}
+    yield REWARD_PROTOCOL, {"score": 1.0 + _NATIVE_SCALE_WIDTH * reward.value}
     for name, value in reward.components.items():
         if value is None:
             continue
         parts = reward.parts.get(name, {})
         figures = reward.diagnostics.get(name, {})
         has_utilities = bool(people) and all(person in parts for person in people)
-        fields: dict[str, Any] = {"score": 1.0 + _SCALE_WIDTH * value}
+        fields: dict[str, Any] = {"score": 1.0 + _NATIVE_SCALE_WIDTH * value}
         if has_utilities:
-            fields["utilities"] = {person: 1.0 + _SCALE_WIDTH * parts[person] for person in people}
+            fields["utilities"] = {
+                person: 1.0 + _NATIVE_SCALE_WIDTH * parts[person] for person in people
+            }
         weights = {person: figures.get(f"weight of {person}") for person in people}
         if has_utilities and None not in weights.values():
             fields["weights"] = weights
@@ -282,7 +288,7 @@ def _rewards_by_repeat(
         yield compute_rewards(decision, questions, names, chosen, combiners)
 
 
-TEMPERATURES = (3.0, 5.0, 8.0)
+PAPER_TAUS = (3.0, 5.0, 8.0)
 """τ of DecompR's Table 5."""
 UNIFORM_WEIGHTS_NAME = "uniform"
 
@@ -292,17 +298,17 @@ class StakeholderWeight(FrozenModel):
 
     task: LongId
     stakeholder: Id
-    weight: Unit
+    weight: UnitInterval
 
 
-class OwnWeights(NamedTuple):
+class StakeholderWeightsFromFile(NamedTuple):
     """The weights of a file, by task and stakeholder."""
 
     name: str
     by_task: Mapping[str, Mapping[str, float]]
 
 
-def difficulty_of(task: Task, config: WeightsConfig) -> dict[str, float]:
+def difficulty_by_stakeholder(task: Task, config: WeightsConfig) -> dict[str, float]:
     """Return d_i by stakeholder (DecompR Eq. 9) with the discounts of a config; empty where a profile is text alone."""
     calibrated = config.model_copy(update={"method": "calibrated", "fixed": {}})
     try:
@@ -312,13 +318,13 @@ def difficulty_of(task: Task, config: WeightsConfig) -> dict[str, float]:
     return {person: term["difficulty"] for person, term in terms.items()}
 
 
-def read_weights(path: Path) -> OwnWeights:
+def read_weights(path: Path) -> StakeholderWeightsFromFile:
     """Read weights from a table with the columns `task`, `stakeholder` and `weight`, which sum to 1 in each task.
 
     Raises InputError with file, line and field.
     """
     by_task: dict[str, dict[str, float]] = {}
-    for line, row in read_models(path, StakeholderWeight).rows:
+    for line, row in read_validated_rows(path, StakeholderWeight).rows:
         task_weights = by_task.setdefault(row.task, {})
         if row.stakeholder in task_weights:
             raise InputError(
@@ -331,11 +337,11 @@ def read_weights(path: Path) -> OwnWeights:
             raise InputError(
                 f"{path}: the weights of task {quote(task)} sum to {total:g}; they have to sum to 1"
             )
-    return OwnWeights(path.name, by_task)
+    return StakeholderWeightsFromFile(path.name, by_task)
 
 
 def check_stakeholder_weights(
-    own_weights: OwnWeights, scores: Iterable[PresentationScore]
+    file_weights: StakeholderWeightsFromFile, scores: Iterable[PresentationScore]
 ) -> Iterator[str]:
     """Yield a note on the tasks of scores that have no weights, if there are some.
 
@@ -345,43 +351,43 @@ def check_stakeholder_weights(
     for score in scores:
         if score.utilities and score.task is not None:
             people[score.task] = score.utilities.keys()
-    weighted_tasks = own_weights.by_task.keys() & people.keys()
+    weighted_tasks = file_weights.by_task.keys() & people.keys()
     if not weighted_tasks:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
         raise InputError(
-            f"{own_weights.name}: has no weights of a task whose scores have utilities; {hint}"
+            f"{file_weights.name}: has no weights of a task whose scores have utilities; {hint}"
         )
     for task in sorted(weighted_tasks):
-        if own_weights.by_task[task].keys() != people[task]:
-            found = ", ".join(sorted(own_weights.by_task[task]))
+        if file_weights.by_task[task].keys() != people[task]:
+            found = ", ".join(sorted(file_weights.by_task[task]))
             people_text = ", ".join(sorted(people[task]))
             problem = f"the weights of task {quote(task)} are of {found}"
-            raise InputError(f"{own_weights.name}: {problem}; write those of {people_text}")
+            raise InputError(f"{file_weights.name}: {problem}; write those of {people_text}")
     left_out = len(people) - len(weighted_tasks)
     if left_out:
-        yield f"left out of Table 5's row {own_weights.name}, tasks without weights there: {left_out}"
+        yield f"left out of Table 5's row {file_weights.name}, tasks without weights there: {left_out}"
 
 
 def fixed_weights(
-    score: PresentationScore, own_weights: OwnWeights | None
+    score: PresentationScore, file_weights: StakeholderWeightsFromFile | None
 ) -> dict[str, np.ndarray]:
     """Return the weights [n] of the stakeholders with utilities, by the name of each weighting that is defined.
 
-    They are uniform, DecompR's for each τ of `TEMPERATURES` where every difficulty is known, and those of a file.
+    They are uniform, DecompR's for each τ of `PAPER_TAUS` where every difficulty is known, and those of a file.
     """
     people = list(score.utilities)
     by_name = {UNIFORM_WEIGHTS_NAME: np.full(len(people), 1.0 / len(people))}
     if score.difficulty.keys() >= score.utilities.keys():
         d = [score.difficulty[person] for person in people]
-        for tau in TEMPERATURES:
+        for tau in PAPER_TAUS:
             by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
-    if own_weights is not None and score.task is not None and score.task in own_weights.by_task:
-        weights = own_weights.by_task[score.task]
-        by_name[own_weights.name] = np.array([weights[person] for person in people])
+    if file_weights is not None and score.task is not None and score.task in file_weights.by_task:
+        weights = file_weights.by_task[score.task]
+        by_name[file_weights.name] = np.array([weights[person] for person in people])
     return by_name
 
 
-AnsweredTasks = Sequence[tuple[Task, Sequence[Response]]]
+TasksWithResponses = Sequence[tuple[Task, Sequence[Response]]]
 
 
 def repeating(config: Config, samples: int, folder: Path) -> Config:
@@ -400,39 +406,39 @@ def repeating(config: Config, samples: int, folder: Path) -> Config:
     return config.model_copy(update={"evaluators": tuple(uses)})
 
 
-ProseById = Mapping[str, Prose]
+ResponseProseById = Mapping[str, Prose]
 """Responses that a model has read, by their ids."""
 
 
-def responses_without_data(pairs: AnsweredTasks) -> list[tuple[Task, list[Response]]]:
+def prose_responses_by_task(pairs: TasksWithResponses) -> list[tuple[Task, list[Response]]]:
     """Return the responses without structured data, with their tasks."""
     found = []
     for task, responses in pairs:
-        texts = [response for response in responses if document_of(response.data) is None]
+        texts = [response for response in responses if data_to_document(response.data) is None]
         if texts:
             found.append((task, texts))
     return found
 
 
-async def _ask_each(
-    pairs: AnsweredTasks,
+async def _ask_about_each_response(
+    pairs: TasksWithResponses,
     ask: Callable[[TaskView, Task, Response], Awaitable[T | None]],
     advance: ProgressCallback,
 ) -> dict[str, T]:
     """Return what `ask` gives for each response, by its id, without those for which it gives None."""
-    by_id: dict[str, T] = {}
+    result_by_id: dict[str, T] = {}
     for task, responses in pairs:
         view = TaskView(id=task.id, query=task.query)
         answers = await gather_all(ask(view, task, response) for response in responses)
         for response, answer in zip(responses, answers, strict=True):
             if answer is not None:
-                by_id[response.id] = answer
+                result_by_id[response.id] = answer
         advance(len(responses))
-    return by_id
+    return result_by_id
 
 
 async def read_responses(
-    pairs: AnsweredTasks, client: "JudgeClient", advance: ProgressCallback
+    pairs: TasksWithResponses, client: "JudgeClient", advance: ProgressCallback
 ) -> dict[str, Prose | str]:
     """Return each response as a model reads it, or the reason why it cannot, by its id. Raises what ends a run."""
 
@@ -440,15 +446,15 @@ async def read_responses(
         people = [person.id for person in task.stakeholders]
         return await read_prose(view, response, people, client)
 
-    return await _ask_each(pairs, read, advance)
+    return await _ask_about_each_response(pairs, read, advance)
 
 
 async def rewrite_responses(
-    pairs: AnsweredTasks,
+    pairs: TasksWithResponses,
     client: "JudgeClient",
     versions: int,
     advance: ProgressCallback,
-    prose: ProseById = MappingProxyType({}),
+    prose: ResponseProseById = MappingProxyType({}),
 ) -> dict[str, PresentationSet]:
     """Return the variants that a model writes of each structured or read response, by its id.
 
@@ -458,17 +464,17 @@ async def rewrite_responses(
     async def write(_: TaskView, __: Task, response: Response) -> PresentationSet | None:
         read = prose.get(response.id)
         if read is None:
-            return await rewrite(response.data, client, versions)
+            return await rewrite_data(response.data, client, versions)
         return await rewrite_statements(read.original, read.statements_by_name(), client, versions)
 
-    return await _ask_each(pairs, write, advance)
+    return await _ask_about_each_response(pairs, write, advance)
 
 
 async def check_responses(
-    pairs: AnsweredTasks,
+    pairs: TasksWithResponses,
     client: "JudgeClient",
     advance: ProgressCallback,
-    prose: ProseById,
+    prose: ResponseProseById,
     written: Mapping[str, PresentationSet],
 ) -> dict[str, PresentationSet]:
     """Return what was written of the read responses, as far as a model reads the same in it. Raises what ends a run."""
@@ -478,15 +484,15 @@ async def check_responses(
             return written.get(response.id)
         return await keep_faithful_variants(prose[response.id], view, written[response.id], client)
 
-    return await _ask_each(pairs, check, advance)
+    return await _ask_about_each_response(pairs, check, advance)
 
 
 def generate_presentations(
-    pairs: AnsweredTasks,
+    pairs: TasksWithResponses,
     versions: int = 5,
     with_originals: bool = True,
     written: Mapping[str, PresentationSet] | None = None,
-    prose: ProseById = MappingProxyType({}),
+    prose: ResponseProseById = MappingProxyType({}),
 ) -> tuple[list[bytes], Report]:
     """Return the lines of a TASKS file, and a report of the variants by family; without `versions`, originals alone.
 
@@ -495,7 +501,7 @@ def generate_presentations(
     `prose`; the others are left out. Raises InputError if there is none of these.
     """
     counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded")}
-    broken_counts: Counter[str] = Counter()
+    discarded_counts: Counter[str] = Counter()
     lines = []
     prose_count = 0
     presented_count = 0
@@ -504,15 +510,15 @@ def generate_presentations(
         for response in responses:
             presentation = present(response.data, versions)
             if presentation is None and response.id in prose:
-                presentation = present_prose(prose[response.id], versions)
+                presentation = make_prose_presentations(prose[response.id], versions)
                 prose_count += 1
             if presentation is None:
                 continue
             if written is not None and response.id in written:
                 presentation.add(written[response.id])
             presented_count += 1
-            broken_counts.update(presentation.broken)
-            original, *variants = _as_responses(response, presentation)
+            discarded_counts.update(presentation.broken)
+            original, *variants = _variants_as_responses(response, presentation)
             written_responses += [original, *variants] if with_originals else variants
             counts["variants"].update(variant.family for variant in presentation.variants)
             counts["undefined"].update(presentation.undefined.keys())
@@ -527,23 +533,25 @@ def generate_presentations(
         raise InputError(f"none of {left_out} responses has structured data; {hint}")
     rows = []
     for family in dict.fromkeys(chain.from_iterable(counts.values())):
-        rows.append((family, *(counter[family] for counter in counts.values())))
+        rows.append((family, *(count_by_family[family] for count_by_family in counts.values())))
     table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
     structured_count = presented_count - prose_count
     title = f"{presented_count} responses, {counts['variants'].total()} variants"
-    flaws = ReportTable(("discarded, because it breaks", "variants"), broken_counts.most_common())
+    flaws = ReportTable(
+        ("discarded, because it breaks", "variants"), discarded_counts.most_common()
+    )
     figures = {
         "structured": structured_count,
         "prose": prose_count,
         "left_out": left_out,
         **counts,
-        "broken": broken_counts,
+        "broken": discarded_counts,
     }
     return lines, Report(figures, [title, table, flaws], notes)
 
 
-def _as_responses(response: Response, presentation: PresentationSet) -> Iterator[Response]:
+def _variants_as_responses(response: Response, presentation: PresentationSet) -> Iterator[Response]:
     for variant in (presentation.original, *presentation.variants):
         labels = {**response.labels, "seed": response.id}
         name = response.id

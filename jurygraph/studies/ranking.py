@@ -14,14 +14,14 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.recipe import RUBRIC_COMPONENT, STAKEHOLDERS_COMPONENT
+from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, join_names, note_similar_names
-from jurygraph.runs.reports.units import describe_units, name_unit
+from jurygraph.messages import format_count, join_names, notes_on_similar_names
+from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
+from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.schema import Config
-from jurygraph.schema.plan import Rule
+from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
@@ -29,28 +29,28 @@ from jurygraph.views.agents import (
     AgentDifference,
     RankedAgent,
     UnitTotals,
+    agent_label,
     conclude_ranking,
-    limits_of,
-    measure_agents,
-    name_agent,
+    rank_agents_by_mean,
+    reward_limits_of,
 )
 
-_GRID_STEPS = 8
+_SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _BISECTION_STEPS = 20
-_RING_SIZES = tuple(2.0**power for power in range(-6, 8))
+_RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
-_MAX_CONFIGS = 4096
-_SINGLE_JUDGE_COLUMNS = {
+_MAX_CONFIGS_DECIDED = 4096
+_SINGLE_JUDGE_COLUMN_KEYS = {
     "by this judge alone": "judge",
     "agent": "agent",
     "mean reward": "mean",
     "left out": "left_out",
 }
-_MAX_CRITERIA = 12
+_MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
-Rank = Callable[[float], dict[str, float]]
+MeanRewardsFunction = Callable[[float], dict[str, float]]
 """A function of a setting's value that returns the mean reward of each agent."""
 
 
@@ -84,7 +84,7 @@ class TriedSetting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecidedBy:
+class DecisionMeans:
     """The means by which a run was decided.
 
     Attributes:
@@ -98,58 +98,60 @@ class DecidedBy:
     others: int = 0
 
 
-def read_decisions(run: Run) -> DecidedBy:
+def read_decision_means(run: Run) -> DecisionMeans:
     """Return the means by which a run was decided; this reads every decision."""
     combiners: set[tuple[str, str]] = set()
     rubrics: list[set[tuple[str, float]]] = []
     for decision in run.decisions():
         for spec in decision.counting_specs:
             combiners.add((spec.name, spec.combiner))
-            if spec.name == RUBRIC_COMPONENT:
+            if spec.name == RUBRIC_COMPONENT_NAME:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
     shared_criteria = set.intersection(*rubrics) if rubrics else set()
     # a dot in a setting's name would lead to a field of it
     criteria = {name: weight for name, weight in sorted(shared_criteria) if "." not in name}
-    if len(criteria) > _MAX_CRITERIA:
+    if len(criteria) > _MAX_CRITERIA_VARIED:
         criteria = {}
-    return DecidedBy(
+    return DecisionMeans(
         combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
     )
 
 
-def list_settings(config: Config, decided_by: DecidedBy) -> list[TriedSetting]:
+def list_settings(config: Config, decided_by: DecisionMeans) -> list[TriedSetting]:
     """Return the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
     combiners = decided_by.combiners
     components = {component for component, _ in combiners}
     names = {combiner for _, combiner in combiners}
     settings = []
-    counting_components = [name for name, weight in config.reward.items() if weight]
+    weighted_component_names = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
-        if counting_components == [name]:
+        if weighted_component_names == [name]:
             continue  # a reward needs a weight, and the only one that counts decides no order
         max_value = max(5.0, 4.0 * abs(weight))
         settings.append(
             _number_setting(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
         )
     for name, weight in decided_by.criteria.items():
-        changed_criterion = config.criteria.get(name)
+        criterion_config = config.criteria.get(name)
         settings.append(
             _criterion_setting(
-                name, weight if changed_criterion is None else changed_criterion.weight
+                name, weight if criterion_config is None else criterion_config.weight
             )
         )
     rubric = config.rubric
-    if names & set(_AGGREGATIONS):
+    if names & set(_RUBRIC_AGGREGATION_NAMES):
         if "gear" in names:
             max_value = max(10.0, 4.0 * rubric.kappa)
             label = "κ, how strictly prerequisites count"
             settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
         label = "aggregation of the rubric"
         settings.append(
-            _choice_setting("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS)
+            _choice_setting(
+                "rubric.aggregation", label, rubric.aggregation, _RUBRIC_AGGREGATION_NAMES
+            )
         )
-    if STAKEHOLDERS_COMPONENT in components:
+    if STAKEHOLDERS_COMPONENT_NAME in components:
         weights = config.weights
         max_value = max(100.0, 4.0 * weights.temperature)
         label = "τ, how alike stakeholders count"
@@ -162,12 +164,12 @@ def list_settings(config: Config, decided_by: DecidedBy) -> list[TriedSetting]:
         )
     for index, gate in enumerate(config.gates):
         name = "above" if gate.kind == "repetition" else "below"
-        off_text = "1 is off" if name == "above" else "0 is off"
-        label = f"{gate.kind} gate, where {gate.component} is {name} ({off_text})"
+        neutral_value_text = "1 is off" if name == "above" else "0 is off"
+        label = f"{gate.kind} gate, where {gate.component} is {name} ({neutral_value_text})"
         settings.append(
             _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
         )
-    rules = get_args(Rule)
+    rules = get_args(FailureRule)
     settings.append(
         _choice_setting("failure.rule", "what is not judged", config.failure.rule, rules)
     )
@@ -177,7 +179,7 @@ def list_settings(config: Config, decided_by: DecidedBy) -> list[TriedSetting]:
     return settings
 
 
-_AGGREGATIONS = ("flat", "gear", "hard-local", "hard-transitive")
+_RUBRIC_AGGREGATION_NAMES = ("flat", "gear", "hard-local", "hard-transitive")
 
 
 def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
@@ -204,14 +206,14 @@ class AgentRanker:
     `groups` are its groups; by default they are read. Raises as `VerdictTables` and `rescore` do.
     """
 
-    def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
+    def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
         self.agents = sorted(set(self.tables.agents))
         numbers = {agent: number for number, agent in enumerate(self.agents)}
         self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
-        names = [name_unit(*task) for task in self.tables.tasks]
-        self.units = describe_units(names)
+        names = [unit_name(*task) for task in self.tables.tasks]
+        self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)
         self._means: dict[str, dict[str, float]] = {}
@@ -221,18 +223,18 @@ class AgentRanker:
         config = apply_settings(self.run.config, settings)
         key = config.model_dump_json()
         if key not in self._means:
-            if len(self._means) >= _MAX_CONFIGS:
+            if len(self._means) >= _MAX_CONFIGS_DECIDED:
                 self._means.clear()
             self._means[key] = self._mean_of_each(self.tables.decide(config).values.value)
         return self._means[key]
 
     def _mean_of_each(self, rewards: Floats) -> dict[str, float]:
-        by_agent = {}
+        mean_by_agent = {}
         for number, agent in enumerate(self.agents):
-            by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
-        return rank_means(by_agent)
+            mean_by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
+        return mean_reward_by_agent(mean_by_agent)
 
-    def rank_alone(self, config: Config, judge: str) -> list[Figures]:
+    def rank_by_single_judge(self, config: Config, judge: str) -> list[Figures]:
         """Return a row for each agent, the best first, as if a judge's colleagues had not been asked."""
         rewards = self.tables.decide(config, judge).values.value
         rows = []
@@ -241,18 +243,18 @@ class AgentRanker:
             rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
         return rows
 
-    def along(self, key: str, settings: Sequence[str] = ()) -> Rank:
+    def mean_rewards_function(self, key: str, settings: Sequence[str] = ()) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
         return lambda value: self.rank([*settings, f"{key}={value!r}"])
 
 
-def rank_means(rewards: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def mean_reward_by_agent(rewards: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return the mean of each agent's rewards, rounded once, the best first; agents without any are left out."""
     means = {agent: fsum(values) / len(values) for agent, values in rewards.items() if values}
     return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
 
 
-class Overtaking(NamedTuple):
+class RankSwap(NamedTuple):
     """A value of a setting at which two agents change places: below it `first` is ahead, from it on `second`."""
 
     value: float
@@ -260,20 +262,24 @@ class Overtaking(NamedTuple):
     second: str
 
 
-def find_overtakings(rank: Rank, low: float, high: float) -> list[Overtaking]:
+def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[RankSwap]:
     """Return where agents change places as a setting moves from `low` to `high`, by bisection between a few points.
 
     Agents that change places and back between two of the points are not found.
     """
-    points = [low + (high - low) * step / _GRID_STEPS for step in range(_GRID_STEPS + 1)]
+    points = [
+        low + (high - low) * step / _SETTING_GRID_STEPS for step in range(_SETTING_GRID_STEPS + 1)
+    ]
     means = [rank(point) for point in points]
     overtakings = []
-    for (left_value, before), (right_value, after) in pairwise(zip(points, means, strict=True)):
+    for (interval_start, before), (interval_end, after) in pairwise(
+        zip(points, means, strict=True)
+    ):
         for first, second in combinations(before, 2):
             has_both = {first, second} <= after.keys()
             if has_both and before[first] >= before[second] and _is_reversed(after, first, second):
-                value = _bisect(rank, left_value, right_value, first, second)
-                overtakings.append(Overtaking(value, first, second))
+                value = _bisect_overtaking_value(rank, interval_start, interval_end, first, second)
+                overtakings.append(RankSwap(value, first, second))
     return sorted(overtakings)
 
 
@@ -282,7 +288,9 @@ def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
     return {first, second} <= means.keys() and means[first] < means[second]
 
 
-def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> float:
+def _bisect_overtaking_value(
+    rank: MeanRewardsFunction, start: float, end: float, first: str, second: str
+) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
     for _ in range(_BISECTION_STEPS):
         middle = (start + end) / 2.0
@@ -293,17 +301,17 @@ def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> fl
     return end
 
 
-def format_reversal(value: float, *, upwards: bool) -> str:
+def format_reversal(value: float, *, is_rounded_up: bool) -> str:
     """Format a value at which the order of two agents is reversed: four digits, rounded to where they stay so."""
     if not value:
         return "0"
     scale = 10.0 ** (3 - floor(log10(abs(value))))
-    rounded_value = (ceil if upwards else floor)(value * scale) / scale
+    rounded_value = (ceil if is_rounded_up else floor)(value * scale) / scale
     return f"{rounded_value:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestReversal:
+class NearestRankReversal:
     """The smallest change of one setting that was found to reverse two agents; `share` is its size by today's value."""
 
     key: str
@@ -315,7 +323,7 @@ class NearestReversal:
     def __str__(self) -> str:
         word = "less" if abs(self.value) < abs(self.today) else "more"
         size = f"{100.0 * self.share:.3g} % {word}" if self.today else "it is 0 without it"
-        value = format_reversal(self.value, upwards=self.value > self.today)
+        value = format_reversal(self.value, is_rounded_up=self.value > self.today)
         return f"with {self.label} at {value} instead of {self.today:g} ({size})"
 
 
@@ -324,53 +332,53 @@ def find_nearest_reversals(
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
     tried_keys: Sequence[str],
-) -> list[NearestReversal | None]:
+) -> list[NearestRankReversal | None]:
     """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
     size that does, so that no setting is searched farther than the nearest one.
     """
-    found: list[NearestReversal | None] = [None] * len(pairs)
+    found: list[NearestRankReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
-    for ring_size in _RING_SIZES:
-        open_indices = [index for index, reversal in enumerate(found) if reversal is None]
-        if not open_indices:
+    for relative_change in _RELATIVE_CHANGE_SIZES:
+        unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
+        if not unsolved_indices:
             break
-        reversals: dict[int, list[NearestReversal]] = {index: [] for index in open_indices}
+        reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
         for setting in numbers:
-            for start, end in _steps(setting, inner, ring_size):
-                rank = ranker.along(setting.key, tried_keys)
+            for start, end in _steps(setting, inner, relative_change):
+                rank = ranker.mean_rewards_function(setting.key, tried_keys)
                 after = rank(end)
-                for index in open_indices:
+                for index in unsolved_indices:
                     if _is_reversed(after, *pairs[index]):
-                        value = _bisect(rank, start, end, *pairs[index])
+                        value = _bisect_overtaking_value(rank, start, end, *pairs[index])
                         reversals[index].append(_find_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
             )
-        inner = ring_size
+        inner = relative_change
     return found
 
 
 def _steps(
-    setting: TriedSetting, inner_size: float, outer_size: float
+    setting: TriedSetting, inner_relative_change: float, outer_relative_change: float
 ) -> Iterator[tuple[float, float]]:
     """Yield the steps of a setting, from one size of a change to the next: down and up, as far as its range goes."""
     current_value = float(setting.value)
     low, high = setting.same_sign_range
     scale = abs(current_value) or 1.0
     for sign in (-1.0, 1.0):
-        start = min(max(current_value + sign * inner_size * scale, low), high)
-        end = min(max(current_value + sign * outer_size * scale, low), high)
+        start = min(max(current_value + sign * inner_relative_change * scale, low), high)
+        end = min(max(current_value + sign * outer_relative_change * scale, low), high)
         if start != end:
             yield start, end
 
 
-def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestReversal:
+def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestRankReversal:
     current_value = float(setting.value)
-    return NearestReversal(
+    return NearestRankReversal(
         key=setting.key,
         label=setting.name,
         today=current_value,
@@ -380,14 +388,14 @@ def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestRevers
 
 
 @dataclass(frozen=True, kw_only=True)
-class Neighbours(AgentDifference):
+class NeighbouringAgents(AgentDifference):
     """Two agents that follow each other in the order, and what could turn them.
 
     Attributes:
         turn: the smallest change of a setting that turns them; None where none was found.
     """
 
-    turn: NearestReversal | None
+    turn: NearestRankReversal | None
 
     def sentences(self) -> list[str]:
         change = "No change of a single setting that was tried turns them."
@@ -406,13 +414,14 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
     ranked_agents = _agent_means(ranker, config, list(means))
-    decided_by = read_decisions(ranker.run)
+    decided_by = read_decision_means(ranker.run)
     settings = list_settings(config, decided_by)
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried_keys)
-    leads = [row.lead for row in ranked_agents if row.lead is not None]
+    leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
     neighbours = [
-        Neighbours(**vars(lead), turn=turn) for lead, turn in zip(leads, turns, strict=True)
+        NeighbouringAgents(**vars(lead), turn=turn)
+        for lead, turn in zip(leads_over_next_agent, turns, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     agents: list[Figures] = []
@@ -433,11 +442,11 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
         "responses": "responses",
         "left out": "left_out",
     }
-    rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
+    rows = [{**row, "name": agent_label(row["agent"])} for row in agents]
     conclusion = conclude_ranking(ranked_agents)
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
-    conclusion += [gap.sentence for gap in gaps]
-    orders = {judge: ranker.rank_alone(config, judge) for judge in ranker.tables.judges}
+    conclusion += [neighbouring_agents.sentence for neighbouring_agents in gaps]
+    orders = {judge: ranker.rank_by_single_judge(config, judge) for judge in ranker.tables.judges}
     by_judge = [{"judge": judge, **row} for judge, order in orders.items() for row in order]
     if by_judge:
         figures["judges"] = by_judge
@@ -449,20 +458,23 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
         )
     elif by_judge:
         conclusion += compare_orders(means, orders)
-    by_judge = [{**row, "agent": name_agent(row["agent"])} for row in by_judge]
+    by_judge = [{**row, "agent": agent_label(row["agent"])} for row in by_judge]
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
     return Report(
         figures,
-        [ReportTable.of(columns, rows), ReportTable.of(_SINGLE_JUDGE_COLUMNS, by_judge, left=2)],
+        [
+            ReportTable.of(columns, rows),
+            ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, by_judge, left=2),
+        ],
         [
             *_notes(searched_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)),
-            *note_similar_names(ranker.agents),
+            *notes_on_similar_names(ranker.agents),
         ],
         plots,
         conclusion,
-        symbols.RANKING,
+        symbols.RANKING_SYMBOLS,
     )
 
 
@@ -475,14 +487,14 @@ def compare_orders(
     for judge, order in orders.items():
         mean_by_agent = {row["agent"]: row["mean"] for row in order}
         # in the order by all judges; below zero where the next agent is ahead
-        leads = [
+        leads_over_next_agent = [
             mean_by_agent[a] - mean_by_agent[b]
             for a, b in pairwise(means)
             if {a, b} <= mean_by_agent.keys()
         ]
-        if mean_by_agent.keys() != means.keys() or min(leads) < 0:
+        if mean_by_agent.keys() != means.keys() or min(leads_over_next_agent) < 0:
             others.append(judge)
-        elif min(leads) == 0:
+        elif min(leads_over_next_agent) == 0:
             level.append(judge)
     if others:
         yield f"By {join_names(others)} alone the order is another one: see the last table."
@@ -528,5 +540,5 @@ def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> 
         for column in columns
     )
     lowest_reward = columns.least.min(initial=0.0)
-    limits = limits_of(decided_rewards.decisions, lowest_reward)
-    return measure_agents(agents, totals, ranker.units, limits)
+    limits = reward_limits_of(decided_rewards.decisions, lowest_reward)
+    return rank_agents_by_mean(agents, totals, ranker.units, limits)

@@ -14,17 +14,17 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, mean_over, members_by_cluster
-from jurygraph.models.embedding import BATCH_SIZE, Embedder
+from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval, members_by_cluster
+from jurygraph.models.embedding import MAX_TEXTS_PER_REQUEST, Embedder
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import fold_text
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS
 
-Vectorizer = Callable[[Sequence[str]], Any]
+TextVectorizer = Callable[[Sequence[str]], Any]
 """Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
 _WORD = re.compile(r"\w+")
 PERMUTATION_COUNT = 1999
-_MIN_PAIRS = 3
+_MIN_PAIRS_FOR_CORRELATION = 3
 _MAX_UNKNOWN_SHARE = 0.05
 
 
@@ -40,8 +40,8 @@ def tf_idf(texts: Sequence[str]) -> Any:
         columns.append(column_by_word.setdefault(word, len(column_by_word)))
     shape = (len(texts), max(1, len(column_by_word)))
     counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)  # summed by cell
-    texts_with_word = (counts > 0).sum(axis=0)
-    weights = counts * (1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word)))
+    text_count_by_word = (counts > 0).sum(axis=0)
+    weights = counts * (1.0 + np.log((1.0 + len(texts)) / (1.0 + text_count_by_word)))
     lengths = np.sqrt(weights.power(2).sum(axis=1))
     return sparse.diags_array(1.0 / np.where(lengths > 0.0, lengths, 1.0)) @ weights.tocsr()
 
@@ -68,8 +68,8 @@ class EmbeddedTexts:
         return np.stack([self._vectors.get(text, zero_vector) for text in texts])
 
     async def _embed(self, texts: Sequence[str]) -> None:
-        for start in range(0, len(texts), BATCH_SIZE):
-            batch = texts[start : start + BATCH_SIZE]
+        for start in range(0, len(texts), MAX_TEXTS_PER_REQUEST):
+            batch = texts[start : start + MAX_TEXTS_PER_REQUEST]
             vectors = await self._embedder.embed(batch)
             self._vectors |= zip(batch, vectors, strict=True)
             self._advance(len(batch))
@@ -94,7 +94,7 @@ def relate_reasons(
     item: Ints,
     score: Floats,
     reasons: Sequence[str],
-    vectorize: Vectorizer,
+    vectorize: TextVectorizer,
 ) -> MantelTest:
     """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
 
@@ -149,7 +149,7 @@ def _correlation(first: Floats, second: Floats) -> float:
     has_both = ~np.isnan(first) & ~np.isnan(second)
     a = first[has_both]
     b = second[has_both]
-    if len(a) < _MIN_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+    if len(a) < _MIN_PAIRS_FOR_CORRELATION or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return np.nan
     return float(np.corrcoef(a, b)[0, 1])
 
@@ -172,7 +172,7 @@ def match_reasons(
     item: Ints,
     reasons: Sequence[str],
     judge_reasons: Sequence[str],
-    vectorize: Vectorizer,
+    vectorize: TextVectorizer,
 ) -> ReasonMatch:
     """Return whether a judge's reason for a rating is nearer to the person's own reason than to others' of the item.
 
@@ -180,22 +180,29 @@ def match_reasons(
     """
     reviewer, item = map(np.asarray, (reviewer, item))
     vectors = vectorize([*reasons, *judge_reasons])
-    has_reason = np.array([bool(reason.strip()) for reason in reasons])
-    has_both = has_reason & np.array([bool(reason.strip()) for reason in judge_reasons])
+    has_own_reason = np.array([bool(reason.strip()) for reason in reasons])
+    has_both = has_own_reason & np.array([bool(reason.strip()) for reason in judge_reasons])
     count = len(reasons)
     own_cosines = []
     other_cosines = []
     units = []
     for row in np.flatnonzero(has_both):
-        is_peer = has_reason & (item == item[row]) & (reviewer != reviewer[row])
-        if is_peer.any():
-            judge_row = np.array([count + row])
-            own_cosines.append(cosines(vectors, judge_row, np.array([row])).mean())
-            other_cosines.append(cosines(vectors, judge_row, np.flatnonzero(is_peer)).mean())
+        is_other_reviewer_of_item = (
+            has_own_reason & (item == item[row]) & (reviewer != reviewer[row])
+        )
+        if is_other_reviewer_of_item.any():
+            judge_row_index = np.array([count + row])
+            own_cosines.append(cosines(vectors, judge_row_index, np.array([row])).mean())
+            other_cosines.append(
+                cosines(vectors, judge_row_index, np.flatnonzero(is_other_reviewer_of_item)).mean()
+            )
             units.append(reviewer[row])
     if not own_cosines:
         return ReasonMatch(0, None, None, None)
-    by_reviewer = mean_over(np.subtract(own_cosines, other_cosines), units)
+    mean_difference = mean_with_cluster_interval(np.subtract(own_cosines, other_cosines), units)
     return ReasonMatch(
-        len(own_cosines), float(np.mean(own_cosines)), float(np.mean(other_cosines)), by_reviewer
+        len(own_cosines),
+        float(np.mean(own_cosines)),
+        float(np.mean(other_cosines)),
+        mean_difference,
     )

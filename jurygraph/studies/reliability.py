@@ -12,9 +12,9 @@ import numpy as np
 from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, mean_over
+from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval
 from jurygraph.inference.variance import reliability, split_variance
-from jurygraph.runs.reports.units import SINGULAR_UNITS, describe_units, unit_of
+from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, unit_name_of_task, units_label
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -31,19 +31,19 @@ from jurygraph.studies.report import (
     format_cell,
     omission_notes,
 )
-from jurygraph.views.agents import NO_LIMITS, clip_to_limits, limits_of
+from jurygraph.views.agents import UNBOUNDED_LIMITS, clip_to_limits, reward_limits_of
 
-MEAN_SIZES = (1, 2, 4, 8)
+VALUES_PER_MEAN = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
-_NO_SPLIT_REASON = (
+_NO_VARIANCE_SPLIT_REASON = (
     "one value for each task: what tasks and responses contribute cannot be told apart"
 )
-_FEW_TASKS = 20
-_MAX_QUESTIONS = 30
+_FEW_TASKS_THRESHOLD = 20
+_MAX_QUESTIONS_LISTED = 30
 
 
 @dataclass(slots=True)
-class Scores:
+class QuestionScores:
     """The values of a question, with the ids of their units (tasks, or groups of them), tasks and responses.
 
     Of several judges, they are those of one `judge`.
@@ -86,11 +86,11 @@ class RunScores:
     """
 
     run: str
-    rewards: Scores
-    questions: tuple[Scores, ...]
+    rewards: QuestionScores
+    questions: tuple[QuestionScores, ...]
     left_out: Mapping[str, int]
     last_judges: Mapping[str, str] = field(default_factory=dict)
-    limits: tuple[float, float] = NO_LIMITS
+    limits: tuple[float, float] = UNBOUNDED_LIMITS
 
 
 def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
@@ -102,14 +102,14 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
 
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
-    rewards = Scores("reward")
+    rewards = QuestionScores("reward")
     names = dict.fromkeys(run.questions())
-    questions: dict[tuple[str, str | None], Scores] = {}
+    questions: dict[tuple[str, str | None], QuestionScores] = {}
     last_judges: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
-        unit = unit_of(run, group.key)
-        last_judges |= _last_judges(run.survey_without_texts_of(group.key).questions)
+        unit = unit_name_of_task(run, group.key)
+        last_judges |= _last_judge_by_question(run.survey_without_texts_of(group.key).questions)
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
@@ -120,13 +120,13 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
                 is_of_response = not verdict.responses or trace.response_id in verdict.responses
                 if is_of_response and verdict.question in names:
                     key = verdict.question, verdict.judge
-                    scores = questions.setdefault(key, Scores(*key))
-                    _add_score(verdict, trace, unit, scores, left_out)
+                    scores = questions.setdefault(key, QuestionScores(*key))
+                    _add_verdict_score(verdict, trace, unit, scores, left_out)
         advance(1)
     counts = Counter(rewards.units)
     if len(counts) < 2:
-        units = describe_units(counts)
-        unit = SINGULAR_UNITS[units] if len(counts) == 1 else units
+        units = units_label(counts)
+        unit = SINGULAR_UNIT_LABELS[units] if len(counts) == 1 else units
         problem = f"{len(rewards.values)} rewards, of {len(counts)} {unit}"
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
@@ -140,11 +140,11 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         tuple(questions[key] for key in scored),
         dict(sorted(left_out.items())),
         last_judges,
-        limits_of(list(run.decisions()), min(rewards.values)),
+        reward_limits_of(list(run.decisions()), min(rewards.values)),
     )
 
 
-def _last_judges(questions: Iterable[Question]) -> dict[str, str]:
+def _last_judge_by_question(questions: Iterable[Question]) -> dict[str, str]:
     """Return, by question, the judge to whom it goes on where several first ones are not enough.
 
     A single first judge can be compared with no other one, and stays beside the last.
@@ -157,8 +157,12 @@ def _last_judges(questions: Iterable[Question]) -> dict[str, str]:
     return last_judges
 
 
-def _add_score(
-    verdict: RecordedVerdict, trace: Trace, unit: str, scores: Scores, left_out: Counter[str]
+def _add_verdict_score(
+    verdict: RecordedVerdict,
+    trace: Trace,
+    unit: str,
+    scores: QuestionScores,
+    left_out: Counter[str],
 ) -> None:
     if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
         left_out["verdicts without a score, or with that of a gate"] += 1
@@ -173,12 +177,12 @@ def report(scores: RunScores) -> Report:
 
     The figures are those of the `mean` reward, the splits of the `rewards` and of the `questions`, and `left_out`.
     """
-    rewards = split_scores(scores.rewards)
-    mean = mean_over(scores.rewards.values, scores.rewards.units)
+    rewards = split_score_variance(scores.rewards)
+    mean = mean_with_cluster_interval(scores.rewards.values, scores.rewards.units)
     assert mean is not None, "a run without rewards is refused"
     mean = clip_to_limits(mean, scores.limits)
-    questions = [split_scores(question) for question in scores.questions]
-    by_question: dict[str, dict[str, Scores]] = {}
+    questions = [split_score_variance(question) for question in scores.questions]
+    by_question: dict[str, dict[str, QuestionScores]] = {}
     for question_scores in scores.questions:
         if question_scores.judge is not None:
             by_judge = by_question.setdefault(question_scores.question, {})
@@ -194,16 +198,16 @@ def report(scores: RunScores) -> Report:
         "questions": questions,
         "left_out": scores.left_out,
     }
-    pairs = compare_pairs(by_question, scores.last_judges)
+    pairs = compare_judge_pairs(by_question, scores.last_judges)
     if judges:
         figures["judges"] = judges
         figures["pairs"] = pairs
     notes = list(omission_notes(scores.left_out))
     unit_count = len(set(scores.rewards.units))
-    units = describe_units(scores.rewards.units)
-    if unit_count < _FEW_TASKS:
+    units = units_label(scores.rewards.units)
+    if unit_count < _FEW_TASKS_THRESHOLD:
         notes.append(
-            f"{unit_count} {units}: with fewer than {_FEW_TASKS}, shares and intervals are rough"
+            f"{unit_count} {units}: with fewer than {_FEW_TASKS_THRESHOLD}, shares and intervals are rough"
         )
     if not any(question["within_response"] for question in questions):
         notes.append(
@@ -229,9 +233,9 @@ def report(scores: RunScores) -> Report:
         "responses": "responses",
         "mean": "mean",
     }
-    sections.append(ReportTable.of(columns, judge_rows, most=_MAX_QUESTIONS))
+    sections.append(ReportTable.of(columns, judge_rows, most=_MAX_QUESTIONS_LISTED))
     columns = {"judges on": "name", "responses of several": "responses", "α (95 %)": "alpha"}
-    sections.append(ReportTable.of(columns, judges, most=_MAX_QUESTIONS))
+    sections.append(ReportTable.of(columns, judges, most=_MAX_QUESTIONS_LISTED))
     columns = {
         "judge A": "first",
         "judge B": "second",
@@ -240,10 +244,12 @@ def report(scores: RunScores) -> Report:
         "met by A alone": "first_alone",
         "met by B alone": "second_alone",
     }
-    sections.insert(0, ReportTable.of(columns, pairs, left=2, most=_MAX_QUESTIONS))
+    sections.insert(0, ReportTable.of(columns, pairs, left=2, most=_MAX_QUESTIONS_LISTED))
     cell = IntervalCell(mean.value, mean.low, mean.high)
     conclusion = conclude_reliability(cell, units, unit_count, questions, pairs)
-    return Report(figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT)
+    return Report(
+        figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT_SYMBOLS
+    )
 
 
 def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
@@ -260,7 +266,7 @@ def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
             yield Plot(sentence, "bars", [series], y_label="correlation, 95 % interval")
 
 
-def split_scores(scores: Scores) -> Figures:
+def split_score_variance(scores: QuestionScores) -> Figures:
     """Return the variance of scores by level: tasks, responses of a task, and samples of a response.
 
     Groups of tasks are the outermost level if there are any, and then intervals are over them (`units`).
@@ -285,7 +291,9 @@ def split_scores(scores: Scores) -> Figures:
     levels = []
     correlations: dict[str, Figures | None] = {}
     unsplit_reason = (
-        f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NO_SPLIT_REASON
+        f"one {SINGULAR_UNIT_LABELS[units_label(scores.units)]}"
+        if units == 1
+        else _NO_VARIANCE_SPLIT_REASON
     )
     if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
@@ -300,7 +308,7 @@ def split_scores(scores: Scores) -> Figures:
         }
     return {
         "name": scores.name,
-        "units": describe_units(scores.units),
+        "units": units_label(scores.units),
         "tasks": tasks,
         "responses": responses,
         "values": len(scores.values),
@@ -313,7 +321,7 @@ def split_scores(scores: Scores) -> Figures:
 
 
 def agreement_of_judges(
-    question: str, judges: Mapping[str, Scores], last_judge: str | None = None
+    question: str, judges: Mapping[str, QuestionScores], last_judge: str | None = None
 ) -> Figures:
     """Return the number and the mean of each judge's scores on a question, and how far the judges agree beyond chance.
 
@@ -339,8 +347,8 @@ def agreement_of_judges(
     }
 
 
-def compare_pairs(
-    by_question: Mapping[str, Mapping[str, Scores]], last_judges: Mapping[str, str]
+def compare_judge_pairs(
+    by_question: Mapping[str, Mapping[str, QuestionScores]], last_judges: Mapping[str, str]
 ) -> list[Figures]:
     """Return for each two judges how many answers both gave, and which of them alone found met what was asked.
 
@@ -373,7 +381,9 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    reliability_by_size = {count: reliability(correlation.value, count) for count in MEAN_SIZES}
+    reliability_by_size = {
+        count: reliability(correlation.value, count) for count in VALUES_PER_MEAN
+    }
     return {
         "value": correlation.value,
         "low": correlation.low,
@@ -407,7 +417,11 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
 def _question_table(questions: Sequence[Figures]) -> ReportTable:
     header = ["share by question", "values", "task (95 %)", "response"]
     if any(split["within_response"] for split in questions):
-        header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_SIZES[1:])]
+        header += [
+            "sample",
+            "one sample (95 %)",
+            *(f"mean of {count}" for count in VALUES_PER_MEAN[1:]),
+        ]
     rows = []
     for split in questions:
         shares = {level["name"]: level["share"] for level in split["levels"]}
@@ -419,6 +433,9 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
             shares.get("response"),
             shares.get("sample"),
         ]
-        cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_SIZES[1:])]
+        cells += [
+            samples,
+            *(samples and samples["of_means"][count] for count in VALUES_PER_MEAN[1:]),
+        ]
         rows.append(cells[: len(header)])
-    return ReportTable(header, rows, most=_MAX_QUESTIONS)
+    return ReportTable(header, rows, most=_MAX_QUESTIONS_LISTED)

@@ -14,17 +14,17 @@ from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
-from jurygraph.messages import escape_hidden
+from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import FrozenModel
 
-_MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+_MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
 
 
 MAX_COLUMNS = 12
 """Most columns of a table that a person is shown; the others stand in tables below."""
 
 
-def refuse_repeated(sources: Iterable[Path]) -> None:
+def refuse_repeated_sources(sources: Iterable[Path]) -> None:
     """Raise `InputError` for a file or a folder that is named twice: it would count twice."""
     paths = set[Path]()
     for source in sources:
@@ -86,10 +86,10 @@ class ReportTable:
             yield replace(self, header=header, rows=rows)
 
     @property
-    def omission(self) -> list[str]:
+    def hidden_rows_lines(self) -> list[str]:
         """Return a line that counts the rows that a person is not shown, if there are any."""
-        omitted_count = len(self.rows) - len(self.rows[: self.most])
-        return [f"... and {omitted_count} more (--json)"] if omitted_count else []
+        hidden_row_count = len(self.rows) - len(self.rows[: self.most])
+        return [f"... and {hidden_row_count} more (--json)"] if hidden_row_count else []
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,10 @@ class Report:
         for part in (self.conclusion, *([section] for section in self.sections)):
             for section in part:
                 yield from [section] if isinstance(section, str) else section.narrow()
-            printed_text = " ".join(text for section in part for text in _texts_of(section))
-            for symbol in [name for name in unexplained_symbols if _has_symbol(printed_text, name)]:
+            printed_text = " ".join(text for section in part for text in _texts_of_section(section))
+            for symbol in [
+                name for name in unexplained_symbols if _contains_symbol(printed_text, name)
+            ]:
                 yield f"{symbol}: {unexplained_symbols.pop(symbol)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -199,7 +201,7 @@ class Report:
 
     def to_markdown(self, command: str = "") -> str:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
-        blocks = [f"`{escape_hidden(command).replace('`', ' ')}`"] if command else []
+        blocks = [f"`{escape_hidden_characters(command).replace('`', ' ')}`"] if command else []
         for section in self.content:
             if isinstance(section, str):
                 blocks.append(_escape(section))
@@ -210,14 +212,14 @@ class Report:
         return "\n\n".join(blocks) + "\n"
 
 
-def _texts_of(section: str | ReportTable) -> list[str]:
+def _texts_of_section(section: str | ReportTable) -> list[str]:
     """Return the line, or the titles and the texts of a table."""
     if isinstance(section, str):
         return [section]
     return [*section.header, *chain.from_iterable(section.cells())]
 
 
-def _has_symbol(text: str, symbol: str) -> bool:
+def _contains_symbol(text: str, symbol: str) -> bool:
     # σ is no part of σ²_Sem, which is a symbol of its own.
     return re.search(rf"(?<!\w){re.escape(symbol)}(?![\w²])", text) is not None
 
@@ -249,11 +251,13 @@ def describe_range(subject: str, by_name: Mapping[str, object], digits: int = 2)
     if not values:
         return f"{subject} was not measured"
     sorted_names = sorted(values, key=values.__getitem__)
-    least_name, greatest_name = sorted_names[0], sorted_names[-1]
-    lowest = f"{subject} is {format_number(values[least_name], digits)} for {least_name}"
+    name_of_least, name_of_greatest = sorted_names[0], sorted_names[-1]
+    lowest = f"{subject} is {format_number(values[name_of_least], digits)} for {name_of_least}"
     if len(values) == 1:
         return lowest
-    return f"{lowest}, up to {format_number(values[greatest_name], digits)} for {greatest_name}"
+    return (
+        f"{lowest}, up to {format_number(values[name_of_greatest], digits)} for {name_of_greatest}"
+    )
 
 
 def describe_series(subject: str, unit: str, series: PlotSeries) -> str:
@@ -312,7 +316,7 @@ def _table_lines(table: ReportTable) -> Iterator[str]:
     yield _table_row("---" if index < table.left else "---:" for index in range(len(table.header)))
     for row in table.cells():
         yield _table_row(map(_escape, row))
-    yield from (f"\n{line}" for line in table.omission)
+    yield from (f"\n{line}" for line in table.hidden_rows_lines)
 
 
 def _table_row(cells: Iterable[str]) -> str:
@@ -320,4 +324,4 @@ def _table_row(cells: Iterable[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    return escape_hidden(text).translate(_MARKDOWN_SIGNS)
+    return escape_hidden_characters(text).translate(_MARKDOWN_ESCAPES)

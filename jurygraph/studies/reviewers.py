@@ -21,31 +21,35 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel, alphas_without
-from jurygraph.inference.clusters import jackknife_interval, mean_over, members_by_cluster
+from jurygraph.inference.agreement import MeasurementLevel, alphas_leaving_out_clusters
+from jurygraph.inference.clusters import (
+    jackknife_interval,
+    mean_with_cluster_interval,
+    members_by_cluster,
+)
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.messages import join_names, note_similar_names, quote, shorten
+from jurygraph.messages import join_names, notes_on_similar_names, quote, shorten
 from jurygraph.runs.export_table import verdicts_about_response
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings
+from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
-from jurygraph.studies.agreement import ScoredPart, part_name, question_codes
+from jurygraph.studies.agreement import DimensionRatings, note_if_scores_look_like_codes, part_name
 from jurygraph.studies.alternative_annotator import (
     AlternativeAnnotator,
     PersonLabels,
-    compare_with_people,
+    compare_judge_with_people,
 )
 from jurygraph.studies.conclusions import conclude_reviewers, predict_alike
 from jurygraph.studies.judgements import JUDGED_STATUS, status_of
-from jurygraph.studies.reasons import Vectorizer, cosines, match_reasons, relate_reasons, tf_idf
+from jurygraph.studies.reasons import TextVectorizer, cosines, match_reasons, relate_reasons, tf_idf
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -58,10 +62,10 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 
-OWN_BASELINES = ("own-history", "neighbours")
-PEER_BASELINES = ("item-mean", "rater-offset")
+OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
+PEER_BASELINE_NAMES = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
-NO_MODEL = (*OWN_BASELINES, *PEER_BASELINES)
+NO_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS_PER_BATCH = 256  # limits memory
@@ -92,21 +96,21 @@ class Predictions:
         return np.asarray(~np.isnan(self.values).any(axis=0))
 
 
-def texts_of(ratings: Ratings, texts: Mapping[str, str]) -> dict[str, str]:
+def texts_of(ratings: RatingsFile, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of rated items by key: those in the ratings, or else in `texts`; blank ones are left out."""
-    by_key = {}
+    text_by_key = {}
     for _, rating in ratings.rows:
-        by_key[rating.key] = rated_text(rating, texts) or ""
-    return {key: text for key, text in by_key.items() if text.strip()}
+        text_by_key[rating.key] = rated_text(rating, texts) or ""
+    return {key: text for key, text in text_by_key.items() if text.strip()}
 
 
 def predict(
-    part: ScoredPart,
+    part: DimensionRatings,
     judges: Sequence[str],
     shots: Sequence[int],
     seeds: int,
     texts: Mapping[str, str],
-    vectorize: Vectorizer = tf_idf,
+    vectorize: TextVectorizer = tf_idf,
 ) -> Iterator[Predictions]:
     """Yield the predictions of judges without a model, for each number of examples that changes them.
 
@@ -119,54 +123,60 @@ def predict(
         means_by_seed = []
         if counts:
             means_by_seed = [
-                _mean_of_own_scores(part, counts, _draws(seed)) for seed in range(seeds)
+                _mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in range(seeds)
             ]
         for index, count in enumerate(counts):
-            drawn_means = [means[index] for means in means_by_seed]
-            yield Predictions("own-history", count, np.stack(drawn_means))
-        history = _mean_of_others(part.score, _number_pools(part), _number_groups(part))
+            means_by_draw = [means[index] for means in means_by_seed]
+            yield Predictions("own-history", count, np.stack(means_by_draw))
+        history = _mean_without_own_subgroup(
+            part.score, _reviewer_domain_numbers(part), _item_group_numbers(part)
+        )
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        neighbour_means = _mean_of_own_scores(part, counts, _Similarity(part, texts, vectorize))
+        neighbour_means = _mean_of_own_scores(
+            part, counts, _TextSimilarityOrder(part, texts, vectorize)
+        )
         for count, means in zip(counts, neighbour_means, strict=True):
             yield Predictions("neighbours", count, means[None])
-    by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
+    means_of_peers = _mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
-        yield Predictions("item-mean", None, by_peers[None])
+        yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_of_others(part.score - by_peers, _number_pools(part), _number_groups(part))
-        yield Predictions("rater-offset", None, (by_peers + offset)[None])
+        offset = _mean_without_own_subgroup(
+            part.score - means_of_peers, _reviewer_domain_numbers(part), _item_group_numbers(part)
+        )
+        yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
-def _number_pools(part: ScoredPart) -> Ints:
+def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each reviewer and domain, [n]."""
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _number_groups(part: ScoredPart) -> Ints:
+def _item_group_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each pool and group, [n]."""
-    columns = np.stack([_number_pools(part), part.group])
+    columns = np.stack([_reviewer_domain_numbers(part), part.group])
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
     return np.asarray(numbers).ravel()
 
 
-def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
+def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
     """Return the mean of a pool's values without those of one subgroup of it, [n]; NaN where none are left.
 
     `subgroup` numbers the parts of pools, none in two of them. Values that are NaN do not count.
     """
     has_value = ~np.isnan(values)
-    addends = np.where(has_value, values, 0.0)
+    values_or_zero = np.where(has_value, values, 0.0)
     number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
-    sums = np.bincount(pool, addends)[pool] - np.bincount(subgroup, addends)[subgroup]
-    unknown_means = np.full(len(values), np.nan)
-    return np.asarray(np.divide(sums, number, out=unknown_means, where=number > 0.0))
+    sums = np.bincount(pool, values_or_zero)[pool] - np.bincount(subgroup, values_or_zero)[subgroup]
+    nan_means = np.full(len(values), np.nan)
+    return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
 
 
-def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
+def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> list[Floats]:
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
     means = [np.full(len(part.score), np.nan) for _ in counts]
-    for history in members_by_cluster(_number_pools(part)):
+    for history in members_by_cluster(_reviewer_domain_numbers(part)):
         for start in range(0, len(history), _ROWS_PER_BATCH):
             rows = history[start : start + _ROWS_PER_BATCH]
             is_same_group = part.group[rows, None] == part.group[history]
@@ -182,15 +192,17 @@ def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> 
     return means
 
 
-def _draws(seed: int) -> Any:
+def _make_random_order(seed: int) -> Any:
     rng = np.random.default_rng(seed)
     return lambda rows, history: rng.random((len(rows), len(history)))
 
 
-class _Similarity:
+class _TextSimilarityOrder:
     """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
 
-    def __init__(self, part: ScoredPart, texts: Mapping[str, str], vectorize: Vectorizer) -> None:
+    def __init__(
+        self, part: DimensionRatings, texts: Mapping[str, str], vectorize: TextVectorizer
+    ) -> None:
         self._vectors = vectorize([texts.get(key, "") for key in part.items])
         self._item = part.item
         self._has_text = np.array([key in texts for key in part.items])
@@ -208,14 +220,14 @@ class _Similarity:
 
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
-_ONLY_DIMENSION = "score"
-_Cell = tuple[str, str, str]
+_DEFAULT_DIMENSION = "score"
+_RatingKey = tuple[str, str, str]
 """Dimension, reviewer and item."""
 SeedReduction = Literal["majority", "mean"]
 """What the answers of a judge's seeds make: one prediction of a rating."""
 
 
-class Design(NamedTuple):
+class JudgeRunSetting(NamedTuple):
     """A run of the study: a judge with a number of examples and the seed of their draw."""
 
     judge: str
@@ -254,26 +266,26 @@ class Design(NamedTuple):
         return config.model_copy(update=changes)
 
 
-def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[Design]:
+def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
     """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
-    designs = []
+    judge_run_settings = []
     if "zero-shot" in judges:
-        designs.append(Design("zero-shot", 0, 0))
-    with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
+        judge_run_settings.append(JudgeRunSetting("zero-shot", 0, 0))
+    judges_with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
     counts = sorted({*shots} - {0})
-    for judge, count, seed in product(with_examples, counts, range(seeds)):
-        designs.append(Design(judge, count, seed))
-    return designs
+    for judge, count, seed in product(judges_with_examples, counts, range(seeds)):
+        judge_run_settings.append(JudgeRunSetting(judge, count, seed))
+    return judge_run_settings
 
 
-def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
+def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
     """Return a line of TASKS for each rated item with a text, and its reviewers; responses have the items' keys."""
     by_item: dict[str, list[Rating]] = {}
     for _, rating in ratings.rows:
         if rating.score is not None and rating.key in texts:
             by_item.setdefault(rating.item, []).append(rating)
     if not by_item:
-        unread = join_names([*ratings.unread]) or "none"
+        unread = join_names([*ratings.unread_columns]) or "none"
         remedy = "call the column of texts `text`, or name a file of them with --items"
         raise InputError(
             f"{ratings.path}: no rated item has a text; {remedy} (columns not read: {unread})"
@@ -285,11 +297,11 @@ def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
     return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
 
 
-def default_config(parts: Sequence[ScoredPart]) -> dict[str, Any]:
+def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
     """Return a config in which each dimension is described by its name, and its scale goes as far as the scores do."""
     dimensions = {}
     for part in parts:
-        name = part.dimension or _ONLY_DIMENSION
+        name = part.dimension or _DEFAULT_DIMENSION
         low = float(part.score.min())
         high = float(part.score.max())
         if low == high:
@@ -302,7 +314,7 @@ def default_config(parts: Sequence[ScoredPart]) -> dict[str, Any]:
     return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
 
 
-class _Answer(NamedTuple):
+class _JudgeAnswer(NamedTuple):
     """A prediction with its reason; or NaN, and the reason why there is none (`problem`)."""
 
     value: float
@@ -319,44 +331,44 @@ class RunPredictions:
     model: str
     shots: int
     seed: int
-    verdicts: dict[_Cell, list[RecordedVerdict]] = field(default_factory=dict)
-    bill: Bill = field(default_factory=Bill)
+    verdicts: dict[_RatingKey, list[RecordedVerdict]] = field(default_factory=dict)
+    bill: CallBill = field(default_factory=CallBill)
 
 
 def _answer_of_verdicts(
     verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction
-) -> _Answer:
+) -> _JudgeAnswer:
     """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
 
     A majority is more than half of the confident and the failed ones, as in a panel that discards first.
     """
     if not verdicts:
-        return _Answer(np.nan, "", "not in the run")
+        return _JudgeAnswer(np.nan, "", "not in the run")
     judged = [verdict for verdict in verdicts if _is_prediction(verdict)]
     confident_verdicts = [
         v for v in judged if v.confidence is None or v.confidence >= min_confidence
     ]
     if not confident_verdicts:
         problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
-        return _Answer(np.nan, "", problem)
+        return _JudgeAnswer(np.nan, "", problem)
     scores = [float(v.native or 0.0) for v in confident_verdicts]
     if reduce == "mean":
-        return _Answer(fmean(scores), confident_verdicts[0].reason, "")
+        return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason, "")
     empty_count = sum(v.status == "failed" for v in verdicts)
     has_vote = np.arange(len(scores) + empty_count)[None] < len(scores)
     majority = strict_majority(
         np.array([scores + [0.0] * empty_count]), has_vote, np.ones_like(has_vote)
     )
     if not majority.decided[0]:
-        return _Answer(np.nan, "", "no majority")
+        return _JudgeAnswer(np.nan, "", "no majority")
     score = float(majority.value[0])
-    return _Answer(score, confident_verdicts[scores.index(score)].reason, "")
+    return _JudgeAnswer(score, confident_verdicts[scores.index(score)].reason, "")
 
 
 def _is_prediction(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict predicts a score; that a dimension excludes the item is one, too (such as 0)."""
-    is_exclusion = verdict.status == "not_applicable" and verdict.gated_by is None
-    is_judged = status_of(verdict) == JUDGED_STATUS or is_exclusion
+    is_judged_not_applicable = verdict.status == "not_applicable" and verdict.gated_by is None
+    is_judged = status_of(verdict) == JUDGED_STATUS or is_judged_not_applicable
     return is_judged and isinstance(verdict.native, int | float)
 
 
@@ -395,7 +407,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
 def join_runs(
     runs: Sequence[RunPredictions],
-    parts: Sequence[ScoredPart],
+    parts: Sequence[DimensionRatings],
     min_confidence: float = 0.8,
     reduce: SeedReduction = "majority",
 ) -> list[list[Predictions]]:
@@ -408,10 +420,10 @@ def join_runs(
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
-    has_models = len({run.model for run in runs}) > 1
+    has_several_models = len({run.model for run in runs}) > 1
     runs_by_group: dict[tuple[str, int], dict[int, RunPredictions]] = {}
     for run in runs:
-        name = f"{run.judge} ({run.model})" if has_models else run.judge
+        name = f"{run.judge} ({run.model})" if has_several_models else run.judge
         seeds = runs_by_group.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
@@ -419,7 +431,9 @@ def join_runs(
                 f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
             )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
-    sorted_runs = sorted(runs_by_group.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
+    sorted_runs = sorted(
+        runs_by_group.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
+    )
     joined_columns = []
     for part in parts:
         columns = []
@@ -431,7 +445,7 @@ def join_runs(
 
 
 def _join(
-    part: ScoredPart,
+    part: DimensionRatings,
     name: str,
     shots: int,
     runs: Sequence[RunPredictions],
@@ -439,7 +453,7 @@ def _join(
     reduce: SeedReduction,
 ) -> Predictions:
     answers = []
-    for cell in _predicted_cells(part, runs):
+    for cell in _predicted_rating_keys(part, runs):
         verdicts: list[RecordedVerdict] = []
         for run in runs:
             verdicts += run.verdicts.get(cell, ())
@@ -461,7 +475,7 @@ def _join(
     )
 
 
-def _judge_rank(name: str) -> int:
+def _judge_kind_position(name: str) -> int:
     """Return the position of a judge's kind in `MODEL_JUDGES`; its name can be followed by the model's."""
     for index, kind in enumerate(MODEL_JUDGES):
         if name.startswith(kind):
@@ -469,7 +483,9 @@ def _judge_rank(name: str) -> int:
     return len(MODEL_JUDGES)
 
 
-def _predicted_cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
+def _predicted_rating_keys(
+    part: DimensionRatings, runs: Sequence[RunPredictions]
+) -> Iterator[_RatingKey]:
     """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
     dimension = part.dimension
     if dimension is None:
@@ -479,16 +495,18 @@ def _predicted_cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterat
         yield dimension, part.names[reviewer], part.items[item]
 
 
-def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -> Iterator[str]:
+def notes_on_unrated_predictions(
+    runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
+) -> Iterator[str]:
     """Yield a note for each run with predictions of what nobody rated.
 
     Raises `InputError` for a run that predicts none of the ratings.
     """
-    rated_cells: set[_Cell] = set()
+    rated_keys: set[_RatingKey] = set()
     for part in parts:
-        rated_cells.update(_predicted_cells(part, runs))
+        rated_keys.update(_predicted_rating_keys(part, runs))
     for run in runs:
-        unrated_count = len(run.verdicts.keys() - rated_cells)
+        unrated_count = len(run.verdicts.keys() - rated_keys)
         if unrated_count == len(run.verdicts):
             problem = (
                 "predicts none of the ratings: responses, reviewers or dimensions have other names"
@@ -496,7 +514,7 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
             cells = []
             for dimension, reviewer, item in (
                 min(run.verdicts, default=("",) * 3),
-                min(rated_cells),
+                min(rated_keys),
             ):
                 cells.append(f"{quote(reviewer)} on {quote(dimension)} of {quote(item)}")
             examples = f"it has {cells[0]}, and the ratings have {cells[1]}"
@@ -506,21 +524,23 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
             yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated_count}"
 
 
-_MAX_LEVELS = 101
+_MAX_ALPHA_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""
 _ROUNDING_ERROR = 1e-12
-_FEW_REVIEWERS = 20
-_FEW_ITEMS = 20
-_MAX_ROWS = 40
+_FEW_REVIEWERS_THRESHOLD = 20
+_FEW_ITEMS_THRESHOLD = 20
+_MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
-_MAX_REASON = 90
+_MAX_REASON_LENGTH = 90
 
-JudgedPart = tuple[ScoredPart, Sequence[Predictions]]
+RatingsWithPredictions = tuple[DimensionRatings, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 
 
 def report(
-    judged: Sequence[JudgedPart], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf
+    judged: Sequence[RatingsWithPredictions],
+    level: MeasurementLevel = "ordinal",
+    vectorize: TextVectorizer = tf_idf,
 ) -> Report:
     """Compare judges of reviewers.
 
@@ -538,35 +558,41 @@ def report(
     """
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
-    judges_by_domain: list[Figures] = []
+    judge_rows_by_domain: list[Figures] = []
     sizes: dict[str, int] = {}
     for part, columns in judged:
-        best = _most_shots(columns)
+        best = _predictions_with_most_shots(columns)
         all_ratings = np.ones(len(part.score), dtype=bool)
         compared_judges = _predicting_judges(best)
-        tests = _test_against_people(part, compared_judges)
-        for row in _measure(part, all_ratings, None, best, level):
+        tests = _test_alternative_annotator(part, compared_judges)
+        for row in _measure_predictions(part, all_ratings, None, best, level):
             figures["judges"].append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
                 rows = part.domain == index
-                judges_by_domain += _measure(part, rows, name or "none", best, level)
-        figures["curve"] += _measure(part, all_ratings, None, columns, level)
-        figures["differences"] += _differences(part, compared_judges)
+                judge_rows_by_domain += _measure_predictions(
+                    part, rows, name or "none", best, level
+                )
+        figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
+        figures["differences"] += _judge_differences(part, compared_judges)
         figures["reasons"] += _relate_reasons(part, best, vectorize)
         figures["matches"] += _match_reasons(part, best, vectorize)
         figures["side_by_side"] += _reasons_side_by_side(part, best)
-        figures["reviewers"] += _by_reviewer(part, compared_judges)
-    blind_judges = [row for row in figures["judges"] if row["judge"] not in PEER_BASELINES]
-    conclusion = conclude_reviewers(blind_judges, figures["differences"], sizes)
-    figures["judges"] += judges_by_domain
+        figures["reviewers"] += _figures_by_reviewer(part, compared_judges)
+    judges_without_peer_ratings = [
+        row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
+    ]
+    conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], sizes)
+    figures["judges"] += judge_rows_by_domain
     sections = list(_sections(figures))
     notes = list(_notes(judged))
-    return Report(figures, sections, notes, list(_plots(figures)), conclusion, symbols.REVIEWERS)
+    return Report(
+        figures, sections, notes, list(_plots(figures)), conclusion, symbols.REVIEWER_STUDY_SYMBOLS
+    )
 
 
-def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
+def _predictions_with_most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
     """Return the last predictions of each judge, those with the most examples."""
     return list({prediction.judge: prediction for prediction in columns}.values())
 
@@ -576,27 +602,29 @@ def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
     return [prediction for prediction in columns if prediction.answered.any()] or list(columns)
 
 
-def _commonly_predicted(columns: Sequence[Predictions]) -> Bools:
+def _is_predicted_by_all_judges(columns: Sequence[Predictions]) -> Bools:
     """Return the ratings that all judges predict which predict any, [n]."""
     is_answered = [prediction.answered for prediction in _predicting_judges(columns)]
     return np.asarray(np.logical_and.reduce(is_answered))
 
 
-def _measure(
-    part: ScoredPart,
+def _measure_predictions(
+    part: DimensionRatings,
     rows: Bools,
     domain: str | None,
     columns: Sequence[Predictions],
-    level: AlphaLevel,
+    level: MeasurementLevel,
 ) -> Iterator[Figures]:
-    is_compared = _commonly_predicted(columns) & rows
+    is_compared = _is_predicted_by_all_judges(columns) & rows
     for prediction in columns:
-        is_common = is_compared & prediction.answered
-        errors = (prediction.values - part.score)[:, is_common]
+        is_commonly_answered = is_compared & prediction.answered
+        errors = (prediction.values - part.score)[:, is_commonly_answered]
         answered_count = int((prediction.answered & rows).sum())
-        alpha = _alpha(part, prediction.values, is_common, level)
-        rmse = float(np.sqrt((errors**2).mean())) if is_common.any() else None
-        mae = mean_over(np.abs(errors).mean(axis=0), part.reviewer[is_common])
+        alpha = _alpha_with_interval(part, prediction.values, is_commonly_answered, level)
+        rmse = float(np.sqrt((errors**2).mean())) if is_commonly_answered.any() else None
+        mae = mean_with_cluster_interval(
+            np.abs(errors).mean(axis=0), part.reviewer[is_commonly_answered]
+        )
         yield {
             "dimension": part.dimension,
             "domain": domain,
@@ -604,7 +632,7 @@ def _measure(
             "shots": prediction.shots,
             "answered": answered_count,
             "coverage": answered_count / int(rows.sum()),
-            "n": int(is_common.sum()),
+            "n": int(is_commonly_answered.sum()),
             "alpha": alpha,
             "rmse": rmse,
             "mae": mae and as_interval(mae.within(0.0, math.inf)),
@@ -614,26 +642,32 @@ def _measure(
         }
 
 
-def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> IntervalCell | None:
+def _alpha_with_interval(
+    part: DimensionRatings, values: Floats, rows: Bools, level: MeasurementLevel
+) -> IntervalCell | None:
     """Return alpha between predictions and own scores, the mean over seeds, with its interval over reviewers."""
-    levels, level_of_score = np.unique(part.score, return_inverse=True)
-    if len(levels) > _MAX_LEVELS or not rows.any():
+    levels, level_index_of_score = np.unique(part.score, return_inverse=True)
+    if len(levels) > _MAX_ALPHA_LEVELS or not rows.any():
         return None
     middles = (levels[1:] + levels[:-1]) / 2.0
-    is_level = np.eye(len(levels))
-    by_seed = []
+    one_hot_levels = np.eye(len(levels))
+    alphas_by_seed = []
     for predicted_scores in values:
-        level_of_prediction = np.searchsorted(middles, predicted_scores[rows])
-        counts = is_level[level_of_prediction] + is_level[level_of_score[rows]]
-        by_seed.append(alphas_without(counts, levels, level, part.reviewer[rows]))
-    alphas = np.mean(by_seed, axis=0)
+        level_index_of_prediction = np.searchsorted(middles, predicted_scores[rows])
+        counts = (
+            one_hot_levels[level_index_of_prediction] + one_hot_levels[level_index_of_score[rows]]
+        )
+        alphas_by_seed.append(
+            alphas_leaving_out_clusters(counts, levels, level, part.reviewer[rows])
+        )
+    alphas = np.mean(alphas_by_seed, axis=0)
     if np.isnan(alphas).any():
         return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
     return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
 
 
-def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
-    common = _commonly_predicted(columns)
+def _judge_differences(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+    common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
     for first, second in combinations(columns, 2):
@@ -656,18 +690,18 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
     return rows
 
 
-def _test_against_people(
-    part: ScoredPart, columns: Sequence[Predictions]
+def _test_alternative_annotator(
+    part: DimensionRatings, columns: Sequence[Predictions]
 ) -> dict[str, AlternativeAnnotator]:
     """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
 
     Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,
     and are left out.
     """
-    common = _commonly_predicted(columns)
+    common = _is_predicted_by_all_judges(columns)
     tests = {}
     for prediction in columns:
-        if prediction.judge in PEER_BASELINES:
+        if prediction.judge in PEER_BASELINE_NAMES:
             continue
         people = PersonLabels(
             items=part.item[common],
@@ -678,12 +712,12 @@ def _test_against_people(
             names=part.names,
             are_classes=False,
         )
-        tests[prediction.judge] = compare_with_people(people)
+        tests[prediction.judge] = compare_judge_with_people(people)
     return tests
 
 
 def _relate_reasons(
-    part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer
+    part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     sources: dict[str, Sequence[str]] = {"the reviewers": part.reasons}
     for prediction in columns:
@@ -696,7 +730,7 @@ def _relate_reasons(
 
 
 def _match_reasons(
-    part: ScoredPart, columns: Sequence[Predictions], vectorize: Vectorizer
+    part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     """Yield for each judge whether its reasons are nearer to those of the person that it predicts than to others'."""
     for prediction in columns:
@@ -708,7 +742,7 @@ def _match_reasons(
                 yield {"dimension": part.dimension, "judge": prediction.judge, **match._asdict()}
 
 
-def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
+def _reasons_side_by_side(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
     """Return each judge's reason and the person's own, where both gave one; the largest error comes first."""
     rows = []
     for prediction in columns:
@@ -729,8 +763,10 @@ def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> l
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
-    common = _commonly_predicted(columns)
+def _figures_by_reviewer(
+    part: DimensionRatings, columns: Sequence[Predictions]
+) -> Iterator[Figures]:
+    common = _is_predicted_by_all_judges(columns)
     errors: dict[str, Floats] = {}
     for prediction in columns:
         errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
@@ -750,15 +786,15 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "all pairs together"
     )
     yield _judge_table(
-        "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINES]
+        "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES]
     )
     for dimension, reviewers in groupby(figures["reviewers"], key=part_name):
         records = list(reviewers)
         header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
         rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
-        yield ReportTable(header, rows, digits=3, most=_MAX_ROWS)
-    peers = [row for row in figures["judges"] if row["judge"] in PEER_BASELINES]
-    yield _judge_table("judge that uses others' scores of the item", peers)
+        yield ReportTable(header, rows, digits=3, most=_MAX_ROWS_LISTED)
+    peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
+    yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
     curve_rows: list[Figures] = []
     for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
         curve = list(rows_of_judge)
@@ -786,7 +822,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:
     rows = []
     for cell in cells:
-        texts = [shorten(cell[name], _MAX_REASON) for name in ("reviewer_reason", "judge_reason")]
+        texts = [
+            shorten(cell[name], _MAX_REASON_LENGTH) for name in ("reviewer_reason", "judge_reason")
+        ]
         scores = [cell["score"], cell["predicted"]]
         rows.append([cell["reviewer"], cell["item"], cell["judge"], *texts, *scores])
     titles = ("reasons of", "item", "judge", "the person's", "the judge's", "score", "predicted")
@@ -797,7 +835,7 @@ def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -
     """Return a table of records, whose dimension, with its domain, comes first."""
     named_rows = [{**row, "part": part_name(row)} for row in rows]
     titled = {"dimension": "part", **columns}
-    return ReportTable.of(titled, named_rows, left=left, digits=3, most=_MAX_ROWS)
+    return ReportTable.of(titled, named_rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
@@ -814,27 +852,34 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     }
     rows = []
     for row in judges:
-        shots = "all" if row["shots"] is None and row["judge"] in OWN_BASELINES else row["shots"]
+        shots = (
+            "all"
+            if row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
+            else row["shots"]
+        )
         rows.append({**row, "shots": shots})
     return _table(columns, rows)
 
 
-def _notes(judged: Sequence[JudgedPart]) -> Iterator[str]:
-    yield from note_similar_names(name for part, _ in judged for name in part.names)
+def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
+    yield from notes_on_similar_names(name for part, _ in judged for name in part.names)
     for part, columns in judged:
         name = part.dimension or "all"
         remedy = "recode these before, so that their order is one"
-        question = question_codes(name, part.score, remedy)
+        question = note_if_scores_look_like_codes(name, part.score, remedy)
         if question is not None:
             yield question
-        if not _commonly_predicted(columns).any():
+        if not _is_predicted_by_all_judges(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
-        if len(part.names) < _FEW_REVIEWERS:
-            yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"
-        item_groups = len(np.unique(part.group))
-        if item_groups < _FEW_ITEMS:
-            limit = f"with fewer than {_FEW_ITEMS}, differences of judges are rough"
-            yield f"{name}: items, or groups of them: {item_groups}; {limit}"
+        if len(part.names) < _FEW_REVIEWERS_THRESHOLD:
+            yield (
+                f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "
+                "intervals are rough"
+            )
+        item_group_count = len(np.unique(part.group))
+        if item_group_count < _FEW_ITEMS_THRESHOLD:
+            limit = f"with fewer than {_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
+            yield f"{name}: items, or groups of them: {item_group_count}; {limit}"
         for prediction in columns:
             origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
             if prediction.answered.any():

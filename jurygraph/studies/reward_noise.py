@@ -9,7 +9,7 @@ import numpy as np
 from jurygraph.arrays import Floats
 
 
-class VarianceTerms(NamedTuple):
+class RewardVarianceTerms(NamedTuple):
     """The four terms of Theorem 1; their sum is Var[R̂] if the three kinds of noise are independent."""
 
     estimation: float
@@ -28,12 +28,12 @@ def variance_terms(
     weight_covariance: Floats,
     utility_variance: Floats,
     score_variance: float,
-) -> VarianceTerms:
+) -> RewardVarianceTerms:
     """Return Theorem 1's terms for n stakeholders: w* [n], u* [n], Cov(η) [n, n], Var(δ) [n] and Var(ε).
 
     Term II is u*ᵀ Σ_η u* (Eq. 21), the variance by weights that drift.
     """
-    return VarianceTerms(
+    return RewardVarianceTerms(
         float(np.sum(weights**2 * utility_variance)),
         float(utilities @ weight_covariance @ utilities),
         score_variance,
@@ -41,7 +41,9 @@ def variance_terms(
     )
 
 
-def estimate_terms(weights: Floats, utilities: Floats, scores: Floats) -> VarianceTerms:
+def estimate_variance_terms(
+    weights: Floats, utilities: Floats, scores: Floats
+) -> RewardVarianceTerms:
     """Return Theorem 1's terms as V ≥ 2 variants show them: weights and utilities [V, n], and scores [V].
 
     Their moments stand in for w*, u*, Cov(η) and Var(δ); what the score has besides Σ w û is ε. Errors of utilities

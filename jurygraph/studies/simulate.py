@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.fitting import METHODS, tau_b
+from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
@@ -31,16 +31,16 @@ CONFUSION_BY_BEHAVIOUR: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] =
 }
 """Label probabilities of each behaviour for a clear item, a row for each true class; adversarial annotators guess."""
 CLASS_COUNT = 3
-CLASS_CREDITS = (0.0, 0.5, 1.0)
+CREDIT_BY_CLASS = (0.0, 0.5, 1.0)
 PARTLY_RIGHT_SHARE = 0.35
 """Share of the responses that are not right which are partly right."""
-CLEAR_ITEM_BETA = (2.0, 12.0)
-HARD_ITEM_BETA = (6.0, 3.0)
+CLEAR_ITEM_AMBIGUITY_BETA = (2.0, 12.0)
+HARD_ITEM_AMBIGUITY_BETA = (6.0, 3.0)
 """Parameters of the beta distributions of the ambiguity of clear and of hard items."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class SimulationSetting:
     """Setting of a simulation (STABLEVAL, section 5.1). The default is the paper's base configuration.
 
     Attributes:
@@ -96,7 +96,7 @@ class SimulatedEvaluation:
         ambiguity: d of each item, [N], in [0, 1]: its labels are drawn from (1-d)·π + d/3.
     """
 
-    setting: Setting
+    setting: SimulationSetting
     item: Ints
     agent: Ints
     annotator: Ints
@@ -113,12 +113,12 @@ class SimulatedEvaluation:
 
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
-        item_credits = posterior @ CLASS_CREDITS
-        by_agent = item_credits.reshape(len(self.setting.qualities), -1)
-        return np.asarray(by_agent.mean(axis=1))
+        item_credits = posterior @ CREDIT_BY_CLASS
+        credit_by_agent = item_credits.reshape(len(self.setting.qualities), -1)
+        return np.asarray(credit_by_agent.mean(axis=1))
 
 
-def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
+def stableval(setting: SimulationSetting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
     generator = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(RATER_BEHAVIOURS)), setting.pool)
@@ -127,7 +127,7 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
 
 
 def simulate_with(
-    setting: Setting, behaviours: Ints, generator: np.random.Generator
+    setting: SimulationSetting, behaviours: Ints, generator: np.random.Generator
 ) -> SimulatedEvaluation:
     """Simulate an evaluation by annotators of these behaviours, as indices of `RATER_BEHAVIOURS`, [A]."""
     agents = len(setting.qualities)
@@ -136,9 +136,9 @@ def simulate_with(
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     is_hard = generator.random(total) < setting.hard
-    hard_ambiguity = generator.beta(*HARD_ITEM_BETA, total)
-    clear_shares = generator.beta(*CLEAR_ITEM_BETA, total)
-    ambiguity = np.where(is_hard, hard_ambiguity, clear_shares) * setting.ambiguous
+    hard_ambiguity = generator.beta(*HARD_ITEM_AMBIGUITY_BETA, total)
+    clear_item_ambiguity = generator.beta(*CLEAR_ITEM_AMBIGUITY_BETA, total)
+    ambiguity = np.where(is_hard, hard_ambiguity, clear_item_ambiguity) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
     order = generator.random((total, len(behaviours))).argsort(axis=1)
@@ -167,12 +167,14 @@ def simulate_with(
 def _draw_classes(cumulative_shares: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
     # without the last column: its sum may be just below 1, and a draw above it would be of a fourth class
-    is_above = generator.random(len(cumulative_shares))[:, None] >= cumulative_shares[:, :-1]
-    return np.asarray(is_above.sum(axis=1))
+    is_above_threshold = (
+        generator.random(len(cumulative_shares))[:, None] >= cumulative_shares[:, :-1]
+    )
+    return np.asarray(is_above_threshold.sum(axis=1))
 
 
-Sweep = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
-MethodValues = tuple[float, float, float]
+SweepName = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
+ValuesByMethod = tuple[float, float, float]
 """A value for each method: majority, hard Dawid-Skene, and posterior expected credit."""
 
 
@@ -182,11 +184,11 @@ class Configuration(NamedTuple):
     `mse` is in 10⁻³ (Table 4), `accuracy` in % (Table 6), `tau_b` is that with the true order (Table 7).
     """
 
-    sweep: Sweep
-    setting: Setting
-    mse: MethodValues
-    accuracy: MethodValues
-    tau_b: MethodValues
+    sweep: SweepName
+    setting: SimulationSetting
+    mse: ValuesByMethod
+    accuracy: ValuesByMethod
+    tau_b: ValuesByMethod
 
 
 FIGURE_NAMES = ("mse", "accuracy", "tau_b")
@@ -199,8 +201,8 @@ def _read_configurations() -> dict[str, Configuration]:
         for field, value in row.items():
             row[field] = tuple(value) if isinstance(value, list) else value
         sweep = row.pop("sweep")
-        paper_figures = [row.pop(figure) for figure in FIGURE_NAMES]
-        configurations[name] = Configuration(sweep, Setting(**row), *paper_figures)
+        published_values = [row.pop(figure) for figure in FIGURE_NAMES]
+        configurations[name] = Configuration(sweep, SimulationSetting(**row), *published_values)
     return configurations
 
 
@@ -209,7 +211,7 @@ CONFIGURATIONS: Mapping[str, Configuration] = _read_configurations()
 
 
 def recovery(
-    settings: Mapping[str, Setting], seeds: Sequence[int], advance: ProgressCallback
+    settings: Mapping[str, SimulationSetting], seeds: Sequence[int], advance: ProgressCallback
 ) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
@@ -223,13 +225,13 @@ def recovery(
         for seed in seeds:
             figures_by_run[setting, seed] = _measure_recovery(setting, seed)
             advance(1)
-    by_setting = {}
+    figures_by_setting = {}
     for name, setting in settings.items():
-        by_setting[name] = np.array([figures_by_run[setting, seed] for seed in seeds])
-    return by_setting
+        figures_by_setting[name] = np.array([figures_by_run[setting, seed] for seed in seeds])
+    return figures_by_setting
 
 
-def _measure_recovery(setting: Setting, seed: int) -> Floats:
+def _measure_recovery(setting: SimulationSetting, seed: int) -> Floats:
     simulation = stableval(setting, seed)
     true_scores = simulation.true_scores
     rows = np.ones(len(simulation.item), dtype=np.bool_)
@@ -249,13 +251,13 @@ def score_by_each_method(
     Majority vote breaks ties towards the highest class. Each agent needs an item.
     """
     columns = simulation.item[rows], simulation.annotator[rows], simulation.label[rows]
-    fitted = consensus.fit(*columns, n_classes=CLASS_COUNT, **model)
+    fitted_consensus = consensus.fit(*columns, n_classes=CLASS_COUNT, **model)
     majority = consensus.majority_vote(*columns, ties="highest", classes=range(CLASS_COUNT))
     agents = len(simulation.setting.qualities)
     scores = []
-    for estimate in (majority, fitted.hard_labels(), fitted):
+    for estimate in (majority, fitted_consensus.hard_labels(), fitted_consensus):
         agent = np.array(estimate.items) // simulation.setting.items
-        credit = np.bincount(agent, weights=estimate.posterior @ CLASS_CREDITS, minlength=agents)
+        credit = np.bincount(agent, weights=estimate.posterior @ CREDIT_BY_CLASS, minlength=agents)
         items = np.bincount(agent, minlength=agents)
         scores.append(np.asarray(credit / items))
     return scores
@@ -270,17 +272,17 @@ def pair_order_accuracy(scores: Floats, true_scores: Floats) -> float:
     return float(shares.mean())
 
 
-SimulatedPart = Sweep | Literal["decompr"]
-SIMULATED_PARTS: tuple[SimulatedPart, ...] = (*get_args(Sweep), "decompr")
-_FIGURE_SCALES = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
-_TABLES = (
+SimulationName = SweepName | Literal["decompr"]
+SIMULATION_NAMES: tuple[SimulationName, ...] = (*get_args(SweepName), "decompr")
+_SCALE_BY_FIGURE = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
+_TABLE_SPECS = (
     ("mse", "Table 4: MSE, 10⁻³", 2),
     ("accuracy", "Table 6: in order, %", 1),
     ("tau_b", "Table 7: τ_b", 3),
 )
 
 
-class SimulatedMean(NamedTuple):
+class MeanOverSeeds(NamedTuple):
     """The mean of a figure over the seeds, its standard error (None with one seed), and the paper's number."""
 
     mean: float
@@ -293,7 +295,7 @@ class SimulatedMean(NamedTuple):
         return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
 
 
-def configurations_of(parts: Sequence[SimulatedPart]) -> dict[str, Configuration]:
+def configurations_of(parts: Sequence[SimulationName]) -> dict[str, Configuration]:
     chosen = {}
     for name, configuration in CONFIGURATIONS.items():
         if configuration.sweep in parts:
@@ -301,7 +303,7 @@ def configurations_of(parts: Sequence[SimulatedPart]) -> dict[str, Configuration
     return chosen
 
 
-def count_evaluations(parts: Sequence[SimulatedPart], seeds: Sequence[int]) -> int:
+def count_evaluations(parts: Sequence[SimulationName], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
     chosen = configurations_of(parts)
     settings = {configuration.setting for configuration in chosen.values()}
@@ -309,7 +311,7 @@ def count_evaluations(parts: Sequence[SimulatedPart], seeds: Sequence[int]) -> i
 
 
 def report(
-    parts: Sequence[SimulatedPart],
+    parts: Sequence[SimulationName],
     seeds: Sequence[int],
     advance: ProgressCallback = lambda evaluations: None,
 ) -> Report:
@@ -327,9 +329,9 @@ def report(
         seeds_text = f"means over seeds {seeds[0]} to {seeds[-1]}"
         seeds_text += " (standard error)" if rows else ""
     sections: list[str | ReportTable] = [f"{seeds_text}, and the paper's number"]
-    for name, title, digits in _TABLES:
+    for name, title, digits in _TABLE_SPECS:
         header = [title]
-        for method in METHODS:
+        for method in CONSENSUS_METHODS:
             header += [method, "paper"]
         cells = []
         for row in rows:
@@ -339,7 +341,7 @@ def report(
             cells.append(line)
         sections.append(ReportTable(header, cells, digits=digits))
     sections += decompr_sections(decompr)
-    return Report(figures, sections, plots=list(_plots(rows)), symbols=symbols.SIMULATION)
+    return Report(figures, sections, plots=list(_plots(rows)), symbols=symbols.SIMULATION_SYMBOLS)
 
 
 def _recovery_rows(
@@ -350,28 +352,29 @@ def _recovery_rows(
     for name, values in recovery(settings, seeds, advance).items():
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
         for index, figure in enumerate(FIGURE_NAMES):
-            papers = getattr(chosen[name], figure)
-            scaled_values = _FIGURE_SCALES[figure] * values[:, :, index]
-            columns = zip(METHODS, scaled_values.T, papers, strict=True)
+            published_values = getattr(chosen[name], figure)
+            values_in_paper_units = _SCALE_BY_FIGURE[figure] * values[:, :, index]
+            columns = zip(CONSENSUS_METHODS, values_in_paper_units.T, published_values, strict=True)
             row[figure] = {
-                method: _mean_of_seeds(by_seed, paper) for method, by_seed, paper in columns
+                method: _mean_of_seeds(figures_by_seed, paper)
+                for method, figures_by_seed, paper in columns
             }
         rows.append(row)
     return rows
 
 
-def _mean_of_seeds(by_seed: Floats, paper: float) -> SimulatedMean:
-    mean = float(by_seed.mean())
-    if len(by_seed) < 2:
-        return SimulatedMean(mean, None, paper)
-    error = float(by_seed.std(ddof=1) / np.sqrt(len(by_seed)))
-    return SimulatedMean(mean, error, paper)
+def _mean_of_seeds(values_by_seed: Floats, paper: float) -> MeanOverSeeds:
+    mean = float(values_by_seed.mean())
+    if len(values_by_seed) < 2:
+        return MeanOverSeeds(mean, None, paper)
+    error = float(values_by_seed.std(ddof=1) / np.sqrt(len(values_by_seed)))
+    return MeanOverSeeds(mean, error, paper)
 
 
 def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
     names = [row["name"] for row in recovery_rows]
     series = []
-    for method in METHODS if recovery_rows else ():
+    for method in CONSENSUS_METHODS if recovery_rows else ():
         means = [row["mse"][method] for row in recovery_rows]
         low = [mean.mean - NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         high = [mean.mean + NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
@@ -379,7 +382,8 @@ def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
         series.append(PlotSeries(f"{method}, paper", [mean.paper for mean in means], names))
     if series:
         errors = {
-            method: sum(row["mse"][method].mean for row in recovery_rows) for method in METHODS
+            method: sum(row["mse"][method].mean for row in recovery_rows)
+            for method in CONSENSUS_METHODS
         }
         best = min(errors, key=errors.__getitem__)
         title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"

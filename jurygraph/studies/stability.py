@@ -5,8 +5,8 @@
 A unit s is one response with its number of stakeholders and its quality band; t is a family of variants, b a version in
 it, and r an exact repeat of one input. The paper names no divisor. Here every variance has the number of scores less 1:
 with their number, a few repeats would seem less noisy than many variants, and a judge blind to wording sensitive to it.
-Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i = 0. `measure_stability` has Tables 1, 2, 3, 5, 9
-and 10, and `measure_signal` SNR, signs of advantages, and decisions at a threshold.
+Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i = 0. `measure_stability` has Tables 1, 2, 3, 5,
+9 and 10, and `measure_signal` SNR, signs of advantages, and decisions at a threshold.
 """
 
 import math
@@ -22,19 +22,19 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.positive import (
-    Clustered,
-    difference_of_means,
-    positive_mean,
-    ratio_of_means,
+    ValuesByCluster,
+    difference_of_positive_means,
+    mean_of_positive_values,
+    ratio_of_positive_means,
 )
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_stability
 from jurygraph.studies.presentations import (
     REWARD_PROTOCOL,
-    OwnWeights,
     Presentations,
     PresentationScore,
+    StakeholderWeightsFromFile,
     check_stakeholder_weights,
     fixed_weights,
 )
@@ -52,8 +52,8 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 from jurygraph.studies.reward_noise import (
-    VarianceTerms,
-    estimate_terms,
+    RewardVarianceTerms,
+    estimate_variance_terms,
     exchangeable_aggregation,
     needed_snr,
     observed_snr,
@@ -61,7 +61,7 @@ from jurygraph.studies.reward_noise import (
 )
 
 _ROUNDING_ERROR = 1e-12
-_TOO_FEW_DEGREES = 2
+_TOO_FEW_DEGREES_OF_FREEDOM = 2
 """With as few degrees of freedom, the inverse of an estimated variance has no mean."""
 
 
@@ -78,21 +78,23 @@ def variance(scores: Sequence[float] | Floats) -> float:
 
 
 def semantic_to_repeat(
-    semantic_variances: Clustered, repeat_variances: Clustered, freedom: int
+    semantic_variances: ValuesByCluster, repeat_variances: ValuesByCluster, degrees_of_freedom: int
 ) -> Estimate | None:
-    """Return S/R = mean σ²_Sem / mean σ²_Rep · (d - 2) / d with d = Σ (R - 1), the `freedom` of all repeats.
+    """Return S/R = mean σ²_Sem / mean σ²_Rep · (d - 2) / d with d = Σ (R - 1), the `degrees_of_freedom` of all repeats.
 
     The factor is that by which the inverse of an estimated variance is too large on average: exact for equal normal
     variances, and some per cent off for skewed ones. None for d ≤ 2, where that average does not exist.
     """
-    if freedom <= _TOO_FEW_DEGREES:
+    if degrees_of_freedom <= _TOO_FEW_DEGREES_OF_FREEDOM:
         return None
-    return ratio_of_means(semantic_variances, repeat_variances, 1 - 2 / freedom)
+    return ratio_of_positive_means(semantic_variances, repeat_variances, 1 - 2 / degrees_of_freedom)
 
 
-def wording_variance(semantic_variances: Clustered, repeat_variances: Clustered) -> Estimate | None:
+def wording_variance(
+    semantic_variances: ValuesByCluster, repeat_variances: ValuesByCluster
+) -> Estimate | None:
     """Return mean σ²_Sem - mean σ²_Rep, the part of σ²_Sem that chance does not explain; 0 where it would be below."""
-    part = difference_of_means(semantic_variances, repeat_variances)
+    part = difference_of_positive_means(semantic_variances, repeat_variances)
     if part is None:
         return None
     return part._replace(value=max(0.0, part.value)).within(0.0, math.inf)
@@ -103,7 +105,7 @@ def weight_shift(weights: Floats, mean_weights: Floats, utilities: Floats) -> Fl
     return np.asarray(((weights - mean_weights) * utilities).sum(axis=-1))
 
 
-class DriftSummary(NamedTuple):
+class WeightDriftSummary(NamedTuple):
     """The columns of DecompR's Table 3 for units with as many stakeholders.
 
     `mean_shift` and `p95_shift` are of |ΔR_w| over all variants, and `shift_range` is max - min of ΔR_w within a unit,
@@ -127,20 +129,20 @@ class DriftSummary(NamedTuple):
 
 def diagnose_drift(
     units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]
-) -> DriftSummary:
+) -> WeightDriftSummary:
     """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
 
     `clusters` has the cluster of each unit.
     """
-    shifts = []
+    weight_shifts = []
     for weights, utilities, _ in units:
-        shifts.append(weight_shift(weights, weights.mean(axis=0), utilities))
+        weight_shifts.append(weight_shift(weights, weights.mean(axis=0), utilities))
     variances = [variance(scores) for _, _, scores in units]
     spread = float(np.mean(np.sqrt(variances)))
-    sizes = np.abs(np.concatenate(shifts))
-    ranges = [np.ptp(shift) for shift in shifts]
+    sizes = np.abs(np.concatenate(weight_shifts))
+    shift_ranges = [np.ptp(shift) for shift in weight_shifts]
     cluster = np.unique(clusters, return_inverse=True)[1]
-    shift_variances = [variance(shift) for shift in shifts]
+    shift_variances = [variance(shift) for shift in weight_shifts]
     explained_share = ratio_interval(
         np.bincount(cluster, shift_variances), np.bincount(cluster, variances)
     )
@@ -148,20 +150,20 @@ def diagnose_drift(
     def divide_by_spread(size: SupportsFloat) -> float | None:
         return float(size) / spread if spread else None
 
-    return DriftSummary(
+    return WeightDriftSummary(
         units=len(units),
         variants=len(sizes),
-        weight_cv=_mean_cv([weights for weights, _, _ in units]),
-        utility_cv=_mean_cv([utilities for _, utilities, _ in units]),
+        weight_cv=_mean_variation_coefficient([weights for weights, _, _ in units]),
+        utility_cv=_mean_variation_coefficient([utilities for _, utilities, _ in units]),
         spread=spread,
         mean_shift=divide_by_spread(sizes.mean()),
         p95_shift=divide_by_spread(np.quantile(sizes, 0.95)),
-        shift_range=divide_by_spread(np.mean(ranges)),
+        shift_range=divide_by_spread(np.mean(shift_ranges)),
         explained=explained_share and explained_share.within(0.0, math.inf),
     )
 
 
-def _mean_cv(units: Sequence[Floats]) -> float | None:
+def _mean_variation_coefficient(units: Sequence[Floats]) -> float | None:
     """Return the mean over units and stakeholders of the coefficient of variation over variants."""
     sizes = np.abs(np.concatenate([values.mean(axis=0) for values in units]))
     deviations = np.concatenate([values.std(axis=0, ddof=1) for values in units])
@@ -170,9 +172,9 @@ def _mean_cv(units: Sequence[Floats]) -> float | None:
     return float(np.mean(deviations / sizes))
 
 
-_ALL_BANDS = "all"
-_DIGITS = 2
-_FEW_TASKS = 5
+_ALL_BANDS_NAME = "all"
+_TABLE_DIGITS = 2
+_FEW_TASKS_THRESHOLD = 5
 
 
 class ScoredPresentations(NamedTuple):
@@ -188,7 +190,7 @@ class ScoredPresentations(NamedTuple):
     def variants(self) -> list[PresentationScore]:
         return [row for row in self.rows if row.is_variant]
 
-    def with_families(self, families: set[str]) -> "ScoredPresentations":
+    def select_families(self, families: set[str]) -> "ScoredPresentations":
         return self._replace(rows=tuple(row for row in self.rows if row.family in families))
 
     def semantic(self) -> float | None:
@@ -218,7 +220,7 @@ class ScoredPresentations(NamedTuple):
                 variances.append(variance([row.score for row in rows]))
         return fmean(variances) if variances else None
 
-    def weight_arrays(
+    def weights_utilities_and_scores(
         self,
     ) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
         """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
@@ -235,8 +237,8 @@ class ScoredPresentations(NamedTuple):
         return rows, people, (weights, utilities, scores)
 
 
-SeedMeasure = Callable[[ScoredPresentations], float | None]
-SEED_MEASURES: Mapping[str, SeedMeasure] = {
+PresentationMeasure = Callable[[ScoredPresentations], float | None]
+MEASURE_BY_NAME: Mapping[str, PresentationMeasure] = {
     "semantic": ScoredPresentations.semantic,
     "repeat": ScoredPresentations.repeat,
     "cv": ScoredPresentations.cv,
@@ -244,7 +246,7 @@ SEED_MEASURES: Mapping[str, SeedMeasure] = {
 
 
 def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[ScoredPresentations]]:
-    by_protocol: dict[str, list[ScoredPresentations]] = {}
+    protocol_units: dict[str, list[ScoredPresentations]] = {}
     for (protocol, _), members in _group_by(rows, attrgetter("protocol", "unit")).items():
         first = members[0]
         unit = ScoredPresentations(
@@ -254,14 +256,14 @@ def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[Score
             stakeholders=first.stakeholders,
             rows=tuple(members),
         )
-        by_protocol.setdefault(protocol, []).append(unit)
-    return by_protocol
+        protocol_units.setdefault(protocol, []).append(unit)
+    return protocol_units
 
 
 def measure_stability(
     presentations: Presentations,
     qualities: Sequence[str] = (),
-    own_weights: OwnWeights | None = None,
+    file_weights: StakeholderWeightsFromFile | None = None,
 ) -> Report:
     """Return the measures of scores by protocol.
 
@@ -272,16 +274,16 @@ def measure_stability(
 
     Args:
         qualities: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
-        own_weights: weights of a file, for Table 5.
+        file_weights: weights of a file, for Table 5.
 
     Raises:
         InputError: no unit has two variants, or no score is of a chosen quality.
     """
-    rows = _choose_rows(presentations, qualities)
-    by_protocol = units_by_protocol(rows)
-    every_unit: list[ScoredPresentations] = list(chain.from_iterable(by_protocol.values()))
-    sizes = sorted({unit.stakeholders for unit in every_unit})
-    if all(unit.semantic() is None for unit in every_unit):
+    rows = _select_presentations_by_quality(presentations, qualities)
+    protocol_units = units_by_protocol(rows)
+    all_units: list[ScoredPresentations] = list(chain.from_iterable(protocol_units.values()))
+    sizes = sorted({unit.stakeholders for unit in all_units})
+    if all(unit.semantic() is None for unit in all_units):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
         omission_text = list_omissions(presentations.left_out)
         if omission_text:
@@ -290,35 +292,43 @@ def measure_stability(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
     weight_notes: list[str] = []
-    if own_weights is not None:
-        weight_notes += check_stakeholder_weights(own_weights, rows)
+    if file_weights is not None:
+        weight_notes += check_stakeholder_weights(file_weights, rows)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
-    sections: list[str | ReportTable] = [_headline(rows)]
-    for protocol, units in by_protocol.items():
+    sections: list[str | ReportTable] = [_variants_summary_sentence(rows)]
+    for protocol, units in protocol_units.items():
         figures["units"] += [_unit_figures(protocol, unit) for unit in units]
         sections += _noise_tables(protocol, units, sizes, figures)
-    protocols = by_protocol if len(by_protocol) > 1 else {}
+    protocols = protocol_units if len(protocol_units) > 1 else {}
     sections.append(
-        _table_by_size("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
+        _table_by_stakeholder_count(
+            "Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures
+        )
     )
-    for protocol, units in by_protocol.items():
+    for protocol, units in protocol_units.items():
         common = {"protocol": protocol}
         title = f"Table 10: {protocol}, σ²_Sem by family"
-        by_family = _units_by_family(units)
-        sections.append(_table_by_size(title, "families", common, by_family, sizes, figures))
+        units_by_family = _units_by_family(units)
+        sections.append(
+            _table_by_stakeholder_count(title, "families", common, units_by_family, sizes, figures)
+        )
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
-        by_weighting = _reweight_units(units, own_weights)
-        sections.append(_table_by_size(title, "weightings", common, by_weighting, sizes, figures))
+        units_by_weighting = _units_by_weighting(units, file_weights)
+        sections.append(
+            _table_by_stakeholder_count(
+                title, "weightings", common, units_by_weighting, sizes, figures
+            )
+        )
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    notes = list(_notes(presentations, every_unit, figures["ratios"]))
+    notes = list(_notes(presentations, all_units, figures["ratios"]))
     notes += weight_notes
-    plot = _noise_plot(figures["noise"], list(by_protocol), len(sizes))
-    tasks = len({unit.cluster for unit in every_unit})
+    plot = _noise_plot(figures["noise"], list(protocol_units), len(sizes))
+    tasks = len({unit.cluster for unit in all_units})
     conclusion = conclude_stability(figures["ratios"], tasks)
-    return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING)
+    return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING_SYMBOLS)
 
 
 def _units_by_family(
@@ -328,14 +338,16 @@ def _units_by_family(
     families: set[str] = set()
     for unit in units:
         families.update(row.family for row in unit.variants)
-    by_family: dict[str, Sequence[ScoredPresentations]] = {}
+    family_units: dict[str, Sequence[ScoredPresentations]] = {}
     for name in sorted(families):
-        by_family[name] = [unit.with_families({name}) for unit in units]
-    by_family["all variants"] = units
-    return by_family
+        family_units[name] = [unit.select_families({name}) for unit in units]
+    family_units["all variants"] = units
+    return family_units
 
 
-def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list[PresentationScore]:
+def _select_presentations_by_quality(
+    presentations: Presentations, qualities: Sequence[str]
+) -> list[PresentationScore]:
     bands = list(dict.fromkeys(row.quality for row in presentations.rows))
     for name in qualities:
         if name not in bands:
@@ -347,7 +359,7 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
 
 def _unit_figures(protocol: str, unit: ScoredPresentations) -> Figures:
     inputs = {row.input for row in unit.variants}
-    measures = {name: measure(unit) for name, measure in SEED_MEASURES.items()}
+    measures = {name: measure(unit) for name, measure in MEASURE_BY_NAME.items()}
     return {
         "protocol": protocol,
         "judge": unit.judge,
@@ -359,26 +371,28 @@ def _unit_figures(protocol: str, unit: ScoredPresentations) -> Figures:
     }
 
 
-def _of_size(units: Iterable[ScoredPresentations], stakeholders: int) -> list[ScoredPresentations]:
+def _units_with_stakeholder_count(
+    units: Iterable[ScoredPresentations], stakeholders: int
+) -> list[ScoredPresentations]:
     return [unit for unit in units if unit.stakeholders == stakeholders]
 
 
-def _measure_clusters(
-    units: Iterable[ScoredPresentations], measure: SeedMeasure
+def _measures_by_cluster(
+    units: Iterable[ScoredPresentations], measure: PresentationMeasure
 ) -> dict[str, list[float]]:
     """Return the measure of the units that have it, by cluster."""
-    by_cluster: dict[str, list[float]] = {}
+    measures_by_cluster: dict[str, list[float]] = {}
     for unit in units:
         value = measure(unit)
         if value is not None:
-            by_cluster.setdefault(unit.cluster, []).append(value)
-    return by_cluster
+            measures_by_cluster.setdefault(unit.cluster, []).append(value)
+    return measures_by_cluster
 
 
 def _growths(
     units: Sequence[ScoredPresentations],
     sizes: Sequence[int],
-    measure: SeedMeasure = ScoredPresentations.semantic,
+    measure: PresentationMeasure = ScoredPresentations.semantic,
 ) -> Figures:
     """Return the mean of a measure at the largest over that at the smallest number of stakeholders, in two ways.
 
@@ -387,32 +401,39 @@ def _growths(
     """
     if len(sizes) < 2:
         return {"growth": None, "growth_same_families": None}
-    largest = _of_size(units, sizes[-1])
-    smallest = _of_size(units, sizes[0])
-    families = _families_of(largest) & _families_of(smallest)
+    units_of_largest_size = _units_with_stakeholder_count(units, sizes[-1])
+    units_of_smallest_size = _units_with_stakeholder_count(units, sizes[0])
+    families = _families_in_units(units_of_largest_size) & _families_in_units(
+        units_of_smallest_size
+    )
 
-    def divide_means(
+    def ratio_of_mean_measures(
         above: Iterable[ScoredPresentations], below: Iterable[ScoredPresentations]
     ) -> Estimate | None:
-        return ratio_of_means(_measure_clusters(above, measure), _measure_clusters(below, measure))
+        return ratio_of_positive_means(
+            _measures_by_cluster(above, measure), _measures_by_cluster(below, measure)
+        )
 
-    common = [[unit.with_families(families) for unit in end] for end in (largest, smallest)]
+    common = [
+        [unit.select_families(families) for unit in end]
+        for end in (units_of_largest_size, units_of_smallest_size)
+    ]
     return {
-        "growth": divide_means(largest, smallest),
-        "growth_same_families": divide_means(*common),
+        "growth": ratio_of_mean_measures(units_of_largest_size, units_of_smallest_size),
+        "growth_same_families": ratio_of_mean_measures(*common),
     }
 
 
-def _families_of(units: Iterable[ScoredPresentations]) -> set[str]:
+def _families_in_units(units: Iterable[ScoredPresentations]) -> set[str]:
     rows = chain.from_iterable(unit.rows for unit in units)
     return {row.family for row in rows}
 
 
-_RESTRICTIVENESS_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
+_QUALITY_BANDS_BY_ROW = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
 """The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
 
 
-def _rows_of_noise(
+def _noise_rows(
     units: Sequence[ScoredPresentations],
 ) -> dict[tuple[str, str], list[ScoredPresentations]]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
@@ -420,11 +441,11 @@ def _rows_of_noise(
         units, attrgetter("judge", "quality")
     )
     if len(rows) > 1:
-        for name, bands in _RESTRICTIVENESS_BANDS.items():
+        for name, bands in _QUALITY_BANDS_BY_ROW.items():
             pooled_units = [unit for unit in units if unit.quality.casefold() in bands]
             if pooled_units:
                 rows[name, "-"] = pooled_units
-        rows[_ALL_BANDS, _ALL_BANDS] = list(units)
+        rows[_ALL_BANDS_NAME, _ALL_BANDS_NAME] = list(units)
     return rows
 
 
@@ -435,36 +456,38 @@ def _noise_tables(
     cells: list[list[object]] = []
     variances: list[object] = []
     ratios: list[Figures] = []
-    for (judge, quality), members in _rows_of_noise(units).items():
+    for (judge, quality), members in _noise_rows(units).items():
         band = {"protocol": protocol, "judge": judge, "quality": quality}
         row: list[object] = []
         for size in sizes:
             means = {}
-            for name, measure in SEED_MEASURES.items():
-                means[name] = positive_mean(_measure_clusters(_of_size(members, size), measure))
+            for name, measure in MEASURE_BY_NAME.items():
+                means[name] = mean_of_positive_values(
+                    _measures_by_cluster(_units_with_stakeholder_count(members, size), measure)
+                )
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
         variances += row
-        largest = _of_size(members, sizes[-1])
+        largest = _units_with_stakeholder_count(members, sizes[-1])
         ratios.append({**band, **_growths(members, sizes), **_wording_figures(largest)})
     figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
-    yield ReportTable(header, cells, left=2, digits=variance_digits(variances))
+    yield ReportTable(header, cells, left=2, digits=variance_table_digits(variances))
     columns = {f"Table 1: {protocol}": "judge", "quality": "quality", "Growth (A.3)": "growth"}
     columns |= {"same families": "growth_same_families", f"S/R n={sizes[-1]}": "semantic_to_repeat"}
     columns |= {"d": "repeat_freedom", "σ²_Sem - σ²_Rep": "part"}
-    digits = variance_digits(ratio["wording_alone"] for ratio in ratios)
+    digits = variance_table_digits(ratio["wording_alone"] for ratio in ratios)
     rows = [{**ratio, "part": format_cell(ratio["wording_alone"], digits)} for ratio in ratios]
-    yield ReportTable.of(columns, rows, left=2, digits=_DIGITS)
+    yield ReportTable.of(columns, rows, left=2, digits=_TABLE_DIGITS)
 
 
 def _wording_figures(units: Sequence[ScoredPresentations]) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone."""
-    semantic_variances = _measure_clusters(units, ScoredPresentations.semantic)
-    repeat_variances = _measure_clusters(units, ScoredPresentations.repeat)
+    semantic_variances = _measures_by_cluster(units, ScoredPresentations.semantic)
+    repeat_variances = _measures_by_cluster(units, ScoredPresentations.repeat)
     freedom = sum(unit.repeat_freedom() for unit in units)
     return {
         "semantic_to_repeat": semantic_to_repeat(semantic_variances, repeat_variances, freedom),
@@ -473,7 +496,7 @@ def _wording_figures(units: Sequence[ScoredPresentations]) -> Figures:
     }
 
 
-def _table_by_size(
+def _table_by_stakeholder_count(
     title: str,
     name: str,
     common: Figures,
@@ -493,21 +516,23 @@ def _table_by_size(
     for key, units, measure in rows:
         means = {}
         for size in sizes:
-            means[size] = positive_mean(_measure_clusters(_of_size(units, size), measure))
+            means[size] = mean_of_positive_values(
+                _measures_by_cluster(_units_with_stakeholder_count(units, size), measure)
+            )
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
-        growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]
+        growth_cells = [format_cell(growth, _TABLE_DIGITS) for growth in growths.values()]
         cells.append([key, *means.values(), *growth_cells])
         variances += means.values()
     header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
-    return ReportTable(header, cells, digits=variance_digits(variances))
+    return ReportTable(header, cells, digits=variance_table_digits(variances))
 
 
-def _reweight_units(
-    units: Sequence[ScoredPresentations], own_weights: OwnWeights | None
+def _units_by_weighting(
+    units: Sequence[ScoredPresentations], file_weights: StakeholderWeightsFromFile | None
 ) -> dict[str, list[ScoredPresentations]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
-    by_weighting: dict[str, list[ScoredPresentations]] = {}
+    units_by_weighting: dict[str, list[ScoredPresentations]] = {}
     for unit in units:
         if not all(row.utilities for row in unit.rows):
             continue
@@ -516,15 +541,17 @@ def _reweight_units(
             rows["by the judge"] = list(unit.rows)
         for row in unit.rows:
             utilities = np.array(list(row.utilities.values()))
-            for name, weights in fixed_weights(row, own_weights).items():
+            for name, weights in fixed_weights(row, file_weights).items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
         for name, reweighted_rows in rows.items():
-            by_weighting.setdefault(name, []).append(unit._replace(rows=tuple(reweighted_rows)))
-    return by_weighting
+            units_by_weighting.setdefault(name, []).append(
+                unit._replace(rows=tuple(reweighted_rows))
+            )
+    return units_by_weighting
 
 
-def variance_digits(cells: Iterable[object], least_digits: int = _DIGITS) -> int:
+def variance_table_digits(cells: Iterable[object], least_digits: int = _TABLE_DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
     sizes = []
     for cell in cells:
@@ -550,16 +577,16 @@ def _drift_sections(
 ) -> Iterator[str | ReportTable]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells: list[list[object]] = []
-    worst_presentations: list[tuple[float, PresentationScore, Figures]] = []
+    largest_shift_presentations: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
         clusters = []
         arrays = []
-        for unit in _of_size(units, size):
-            weight_arrays = unit.weight_arrays()
+        for unit in _units_with_stakeholder_count(units, size):
+            weight_arrays = unit.weights_utilities_and_scores()
             if weight_arrays is not None:
                 clusters.append(unit.cluster)
                 arrays.append(weight_arrays[2])
-                worst_presentations.append(_worst_variant(*weight_arrays))
+                largest_shift_presentations.append(_variant_furthest_from_original(*weight_arrays))
         if clusters:
             summary = diagnose_drift(arrays, clusters)
             record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
@@ -577,8 +604,8 @@ def _drift_sections(
         "w Var share",
     )
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
-    if worst_presentations:
-        shift, row, people = max(worst_presentations, key=lambda variant: abs(variant[0]))
+    if largest_shift_presentations:
+        shift, row, people = max(largest_shift_presentations, key=lambda variant: abs(variant[0]))
         record = {
             "protocol": protocol,
             "judge": row.judge,
@@ -595,22 +622,24 @@ def _drift_sections(
         yield ReportTable(columns, [*breakdown, ("total shift", *[None] * 4, shift)], digits=3)
 
 
-def _worst_variant(
+def _variant_furthest_from_original(
     rows: Sequence[PresentationScore], people: Sequence[str], arrays: tuple[Floats, Floats, Floats]
 ) -> tuple[float, PresentationScore, Figures]:
     """Return the largest shift by weights among variants, its variant, and the breakdown by stakeholder."""
     weights, utilities, _ = arrays
     means = weights.mean(axis=0)
     shift = weight_shift(weights, means, utilities)
-    worst_index = int(np.abs(shift).argmax())
-    utility = utilities[worst_index]
-    change = weights[worst_index] - means
-    table = np.array([weights[worst_index], means, change, utility, change * utility]).T.tolist()
+    largest_shift_index = int(np.abs(shift).argmax())
+    utility = utilities[largest_shift_index]
+    change = weights[largest_shift_index] - means
+    table = np.array(
+        [weights[largest_shift_index], means, change, utility, change * utility]
+    ).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
     breakdown = {}
     for person, row in zip(people, table, strict=True):
         breakdown[person] = dict(zip(names, row, strict=True))
-    return float(shift[worst_index]), rows[worst_index], breakdown
+    return float(shift[largest_shift_index]), rows[largest_shift_index], breakdown
 
 
 def _noise_plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
@@ -619,17 +648,17 @@ def _noise_plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) 
     cells_by_name: dict[str, object] = {}
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
-        by_size = {str(row["stakeholders"]): row["semantic"] for row in rows}
+        variance_by_size = {str(row["stakeholders"]): row["semantic"] for row in rows}
         cells_by_name |= {
-            f"{protocol}, {size} stakeholders": cell for size, cell in by_size.items()
+            f"{protocol}, {size} stakeholders": cell for size, cell in variance_by_size.items()
         }
-        series.append(PlotSeries.with_intervals(protocol, by_size))
-    digits = variance_digits(list(cells_by_name.values()))
+        series.append(PlotSeries.with_intervals(protocol, variance_by_size))
+    digits = variance_table_digits(list(cells_by_name.values()))
     title = describe_range("The noise of wording, σ²_Sem,", cells_by_name, digits)
     return Plot(title, "points", series, x_label="stakeholders", y_label="σ²_Sem, 95 % interval")
 
 
-def _headline(rows: Sequence[PresentationScore]) -> str:
+def _variants_summary_sentence(rows: Sequence[PresentationScore]) -> str:
     variants = [row for row in rows if row.is_variant]
     inputs = len({(row.seed, *row.input) for row in variants})
     families = len({row.family for row in variants})
@@ -643,21 +672,24 @@ def _notes(
     presentations: Presentations, units: Sequence[ScoredPresentations], ratios: Sequence[Figures]
 ) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
-    single_seeds = {unit.rows[0].seed for unit in units if unit.semantic() is None}
-    if single_seeds:
-        yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(single_seeds)}"
+    seeds_with_one_variant = {unit.rows[0].seed for unit in units if unit.semantic() is None}
+    if seeds_with_one_variant:
+        yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(seeds_with_one_variant)}"
     if all(unit.repeat() is None for unit in units):
         hint = "score with `samples: 5` and the param `rotate: false`"
         yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
-    elif any(0 < row["repeat_freedom"] <= _TOO_FEW_DEGREES for row in ratios):
-        yield f"S/R is not given for d = Σ (R - 1) ≤ {_TOO_FEW_DEGREES}: it has no mean there; score more repeats"
+    elif any(0 < row["repeat_freedom"] <= _TOO_FEW_DEGREES_OF_FREEDOM for row in ratios):
+        yield (
+            f"S/R is not given for d = Σ (R - 1) ≤ {_TOO_FEW_DEGREES_OF_FREEDOM}: it has no mean "
+            "there; score more repeats"
+        )
     tasks = len({unit.cluster for unit in units})
-    if tasks < _FEW_TASKS:
-        yield f"tasks: {tasks}; with fewer than {_FEW_TASKS}, the intervals are rough"
+    if tasks < _FEW_TASKS_THRESHOLD:
+        yield f"tasks: {tasks}; with fewer than {_FEW_TASKS_THRESHOLD}, the intervals are rough"
 
 
-_MAX_ROWS = 20
-_STABLE_PROBABILITY = 0.95
+_MAX_ROWS_LISTED = 20
+_STABLE_DECISION_PROBABILITY = 0.95
 """The probability with which a decision at a threshold should be the same for the next wording."""
 
 
@@ -700,20 +732,20 @@ def measure_signal(
         InputError: an unknown protocol, no variants, or no task with two responses.
     """
     source = ", ".join(presentations.sources)
-    units = _choose_units(presentations, protocol, source)
-    wording_variances = _measure_clusters(units, ScoredPresentations.semantic)
+    units = _select_units(presentations, protocol, source)
+    wording_variances = _measures_by_cluster(units, ScoredPresentations.semantic)
     if not wording_variances:
         raise InputError(
             f"{source}: no response has two scored variants; label them with `seed` and `family`"
         )
     pooled_noise = fmean(chain.from_iterable(wording_variances.values()))
-    groups = list(_group_signals(units, pooled_noise, correct))
+    groups = list(_signals_by_group(units, pooled_noise, correct))
     if not groups:
         raise InputError(
             f"{source}: no task has two responses, so that there is no group to compare"
         )
-    signal_of_all = _measure_together(groups, wording_variances)
-    terms = list(_terms_by_size(units))
+    signal_of_all = _measure_pooled_signal(groups, wording_variances)
+    terms = list(_variance_terms_by_stakeholder_count(units))
     flips: list[Figures] = []
     if cut is not None:
         for unit in units:
@@ -737,7 +769,7 @@ def measure_signal(
     title = f"The sign is right with P ≥ {correct:g} in {sure_count} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
     notes = list(_signal_notes(presentations, groups))
-    return Report(figures, sections, notes, [plot], symbols=symbols.WORDING)
+    return Report(figures, sections, notes, [plot], symbols=symbols.WORDING_SYMBOLS)
 
 
 def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
@@ -752,25 +784,25 @@ def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
     }
     sorted_groups = sorted(groups, key=lambda group: group.sign_correct)
     rows = [group._asdict() for group in sorted_groups]
-    digits = variance_digits((group.noise for group in groups), 3)
-    return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS)
+    digits = variance_table_digits((group.noise for group in groups), 3)
+    return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
 
 
 def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
-    flipped_responses = [flip for flip in flips if flip["flips"]]
-    flipped_responses.sort(key=lambda flip: -float(flip["flips"]))
+    flipped_responses = [flip_figures for flip_figures in flips if flip_figures["flips"]]
+    flipped_responses.sort(key=lambda flip_figures: -float(flip_figures["flips"]))
     yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
     columns = {
         "response that flips": "seed",
         "mean score": "mean",
         "share of variants": "flips",
-        f"variants for {_STABLE_PROBABILITY:g}": "variants",
+        f"variants for {_STABLE_DECISION_PROBABILITY:g}": "variants",
     }
-    yield ReportTable.of(columns, flipped_responses, digits=3, most=_MAX_ROWS)
+    yield ReportTable.of(columns, flipped_responses, digits=3, most=_MAX_ROWS_LISTED)
 
 
-def _measure_together(
-    groups: Sequence[GroupSignal], wording_variances: Clustered
+def _measure_pooled_signal(
+    groups: Sequence[GroupSignal], wording_variances: ValuesByCluster
 ) -> dict[str, IntervalCell | None]:
     """Return the mean signal of groups over the mean noise of responses, and P(correct sign) at this SNR.
 
@@ -780,7 +812,7 @@ def _measure_together(
     reward_variances: dict[str, list[float]] = {}
     for group in groups:
         reward_variances.setdefault(group.task, []).append(group.variance)
-    ratio = ratio_of_means(reward_variances, wording_variances)
+    ratio = ratio_of_positive_means(reward_variances, wording_variances)
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
     size = round(fmean(group.group for group in groups))
@@ -793,27 +825,29 @@ def _measure_together(
     return {"SNR": IntervalCell(*snrs), "P(correct sign)": IntervalCell(*signs)}
 
 
-def _choose_units(
+def _select_units(
     presentations: Presentations, protocol: str | None, source: str
 ) -> list[ScoredPresentations]:
-    by_protocol = units_by_protocol(presentations.rows)
+    protocol_units = units_by_protocol(presentations.rows)
     name = protocol or REWARD_PROTOCOL
-    if not protocol and by_protocol and name not in by_protocol:
-        name = next(iter(by_protocol))
-    if name not in by_protocol:
-        hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
+    if not protocol and protocol_units and name not in protocol_units:
+        name = next(iter(protocol_units))
+    if name not in protocol_units:
+        hint = (
+            did_you_mean(name, protocol_units) or f"there are {', '.join(protocol_units) or 'none'}"
+        )
         raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
-    return by_protocol[name]
+    return protocol_units[name]
 
 
-def _group_signals(
+def _signals_by_group(
     units: Sequence[ScoredPresentations], pooled_noise: float, correct: float
 ) -> Iterator[GroupSignal]:
     for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
             continue
-        noises = _measure_clusters(members, ScoredPresentations.semantic).get(task, [])
+        noises = _measures_by_cluster(members, ScoredPresentations.semantic).get(task, [])
         noise = fmean(noises) if noises else pooled_noise
         rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
@@ -831,31 +865,31 @@ def _original_score(unit: ScoredPresentations) -> float:
     return original_scores[0] if original_scores else unit.rows[0].score
 
 
-def _terms_by_size(units: Sequence[ScoredPresentations]) -> Iterator[Figures]:
+def _variance_terms_by_stakeholder_count(units: Sequence[ScoredPresentations]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
     # the weight of one alone cannot drift
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
         terms = []
-        exchangeable = []
+        exchangeable_term = []
         totals = []
-        for unit in _of_size(units, size):
-            weight_arrays = unit.weight_arrays()
+        for unit in _units_with_stakeholder_count(units, size):
+            weight_arrays = unit.weights_utilities_and_scores()
             if weight_arrays is not None:
                 weights, utilities, scores = weight_arrays[2]
                 drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
-                terms.append(estimate_terms(weights, utilities, scores))
-                exchangeable.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
+                terms.append(estimate_variance_terms(weights, utilities, scores))
+                exchangeable_term.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
                 totals.append(float(np.var(scores, ddof=1)))
         if not terms:
             continue
-        means = VarianceTerms(*map(fmean, zip(*terms, strict=True)))
+        means = RewardVarianceTerms(*map(fmean, zip(*terms, strict=True)))
         yield {
             "stakeholders": size,
             "units": len(terms),
             **means._asdict(),
             "sum": means.total,
             "variance": fmean(totals),
-            "exchangeable": fmean(exchangeable),
+            "exchangeable": fmean(exchangeable_term),
         }
 
 
@@ -871,7 +905,7 @@ def _terms_table(terms: Sequence[Figures]) -> ReportTable:
         "II by Prop. 1": "exchangeable",
     }
     rows = [{**row, "size": str(row["stakeholders"])} for row in terms]
-    digits = variance_digits((row["variance"] for row in terms), 4)
+    digits = variance_table_digits((row["variance"] for row in terms), 4)
     return ReportTable.of(columns, rows, digits=digits)
 
 
@@ -889,16 +923,19 @@ def _count_flips(unit: ScoredPresentations, cut: float) -> Iterator[Figures]:
     variants = None
     if distance_to_cut:
         variants = max(
-            1, math.ceil(needed_snr(_STABLE_PROBABILITY) * variance(scores) / distance_to_cut**2)
+            1,
+            math.ceil(
+                needed_snr(_STABLE_DECISION_PROBABILITY) * variance(scores) / distance_to_cut**2
+            ),
         )
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 
 def _signal_notes(presentations: Presentations, groups: Sequence[GroupSignal]) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
-    pooled_count = sum(not group.has_own_noise for group in groups)
-    if pooled_count:
-        yield f"groups without variants, which take the mean noise of the others: {pooled_count}"
+    groups_without_own_noise_count = sum(not group.has_own_noise for group in groups)
+    if groups_without_own_noise_count:
+        yield f"groups without variants, which take the mean noise of the others: {groups_without_own_noise_count}"
     yield (
         "SNR and P(correct sign) of a single group are of one draw of its noise; how many groups have the wanted "
         "probability cannot be told from them"

@@ -14,12 +14,12 @@ from pydantic import StringConstraints
 from jurygraph.errors import ToolError
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
-MAX_BITS = 1024
+MAX_NUMBER_BITS = 1024
 """Of a numerator or denominator: about 300 digits."""
 MAX_DECIMAL_PLACES = 50
 """Decimals up to which a result is written out; a longer one is rounded to 20 digits."""
 _ROUNDED_DIGITS = 20
-_MAX_ROUNDED_PLACES = 100
+_MAX_ROUNDING_PLACES = 100
 _NUMBER_PATTERN = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?![\w.])"
 _TOKEN_PATTERN = re.compile(
     rf"(?:{_NUMBER_PATTERN}|min|max|abs|round|sum|\*\*|//|[<>=!]=|[-+*/%<>(),\[\]]|\s+)*", re.ASCII
@@ -31,7 +31,7 @@ class CalculateArguments(ToolArguments):
     """Such as `(3 * 12.50 + 8) / 2`, or `sum(1, 2, 3) <= 7`."""
 
 
-class Calculate(Tool):
+class CalculateTool(Tool):
     """Return the value of an arithmetic expression, exactly."""
 
     name = "calculate"
@@ -48,23 +48,23 @@ class Calculate(Tool):
 
 def calculate(expression: str) -> Fraction | bool:
     """Return the value of an expression. Raises ToolError for what is no arithmetic, or becomes too large."""
-    spaced_expression = " ".join(expression.split())
+    normalised_expression = " ".join(expression.split())
     # Only these signs reach Python's parser, which could otherwise warn, or read names.
-    match = _TOKEN_PATTERN.match(spaced_expression)
-    if match is None or match.end() < len(spaced_expression):
+    match = _TOKEN_PATTERN.match(normalised_expression)
+    if match is None or match.end() < len(normalised_expression):
         position = 0 if match is None else match.end()
         raise ToolError(
             f"cannot be read at character {position + 1} of the expression; write numbers such as 1200.50, "
             "+ - * / // % **, parentheses, comparisons, and min, max, abs, round and sum"
         )
     try:
-        tree = ast.parse(spaced_expression, mode="eval").body
+        syntax_tree = ast.parse(normalised_expression, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ToolError(
             "is no complete expression; write one such as (3 * 12.50 + 8) / 2"
         ) from error
     try:
-        return _value_of(tree, spaced_expression)
+        return _evaluate_tree(syntax_tree, normalised_expression)
     except ZeroDivisionError as error:
         raise ToolError("divides by zero") from error
     except KeyError as error:
@@ -91,27 +91,27 @@ def _write_decimal(scaled_value: int, places: int) -> str:
     return f"{Decimal(f'{scaled_value}e-{places}'):f}"
 
 
-_TOO_LARGE_MESSAGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
-_Operation = Callable[[Fraction, Fraction], Any]
+_TOO_LARGE_MESSAGE = f"a number has more than {MAX_NUMBER_BITS} bits; calculate with smaller ones"
+_BinaryOperation = Callable[[Fraction, Fraction], Any]
 
 
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
+def _raise_to_power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1:
         raise ToolError("a power has a whole exponent; write one")
     bits = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
-    if base not in (-1, 0, 1) and bits * abs(exponent) > 2 * MAX_BITS:
+    if base not in (-1, 0, 1) and bits * abs(exponent) > 2 * MAX_NUMBER_BITS:
         raise ToolError(_TOO_LARGE_MESSAGE)
     return Fraction(base**exponent.numerator)
 
 
-_BINARY_OPERATIONS: Mapping[type[ast.AST], _Operation] = {
+_BINARY_OPERATIONS: Mapping[type[ast.AST], _BinaryOperation] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: _power,
+    ast.Pow: _raise_to_power,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -125,22 +125,22 @@ _UNARY_OPERATIONS: Mapping[type[ast.AST], Callable[[Fraction], Fraction]] = {
 }
 
 
-def _round(value: Fraction, places: Fraction = Fraction(0)) -> Fraction:
-    if places.denominator != 1 or abs(places) > _MAX_ROUNDED_PLACES:
-        raise ToolError(f"round takes a whole number of decimals, {_MAX_ROUNDED_PLACES} at most")
+def _round_fraction(value: Fraction, places: Fraction = Fraction(0)) -> Fraction:
+    if places.denominator != 1 or abs(places) > _MAX_ROUNDING_PLACES:
+        raise ToolError(f"round takes a whole number of decimals, {_MAX_ROUNDING_PLACES} at most")
     return Fraction(round(value, places.numerator))
 
 
-_FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
+_FUNCTION_BY_NAME: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "min": min,
     "max": max,
     "sum": lambda values: sum(values, Fraction(0)),
     "abs": lambda values: abs(*values),
-    "round": lambda values: _round(*values),
+    "round": lambda values: _round_fraction(*values),
 }
 
 
-def _value_of(tree: ast.expr, expression: str) -> Fraction | bool:
+def _evaluate_tree(tree: ast.expr, expression: str) -> Fraction | bool:
     """Return the value of a parsed expression; a part that is no arithmetic raises KeyError.
 
     `expression` has its numbers digit by digit, which floats have not.
@@ -148,10 +148,13 @@ def _value_of(tree: ast.expr, expression: str) -> Fraction | bool:
     numbers: dict[ast.AST, Fraction] = {}
     # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
     for node in reversed([*ast.walk(tree)]):
-        number = _number_of_node(node, numbers, expression)
+        number = _evaluate_node(node, numbers, expression)
         if number is None:
             continue
-        if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > MAX_BITS:
+        if (
+            max(abs(number.numerator).bit_length(), number.denominator.bit_length())
+            > MAX_NUMBER_BITS
+        ):
             raise ToolError(_TOO_LARGE_MESSAGE)
         numbers[node] = number
     if not isinstance(tree, ast.Compare):
@@ -163,7 +166,7 @@ def _value_of(tree: ast.expr, expression: str) -> Fraction | bool:
     return True
 
 
-def _number_of_node(
+def _evaluate_node(
     node: ast.AST, numbers: Mapping[ast.AST, Fraction], expression: str
 ) -> Fraction | None:
     """Return the number that a node is, from those of its parts; None for other nodes, such as signs and names."""
@@ -178,7 +181,7 @@ def _number_of_node(
         case ast.Call(func=ast.Name(id=name), args=[ast.List(elts=parts)] | parts):
             values = [numbers[part] for part in parts]
             try:
-                return _FUNCTIONS[name](values)
+                return _FUNCTION_BY_NAME[name](values)
             except (TypeError, ValueError) as error:
                 raise ToolError(
                     f"{name} takes other numbers: abs has one, round one and its decimals, and the others at least one"

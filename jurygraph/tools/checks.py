@@ -6,22 +6,22 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.agents.registry import load_evaluator, load_named
+from jurygraph.agents.registry import load_components_by_name, load_evaluator
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
-from jurygraph.schema.config import NamedModel
+from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Id, ParamsModel, PositiveInt
-from jurygraph.schema.plan import SUBMITTED_RESPONSE
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
 from jurygraph.tools.result import to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
-MAX_ANSWERS = 50
-MAX_REASON = 200
-MAX_CHARACTERS = 7_500
+MAX_CHECK_ANSWERS = 50
+MAX_REASON_CHARACTERS = 200
+MAX_RESULT_CHARACTERS = 7_500
 
 
-class CheckUse(NamedModel):
+class CheckUse(ModelWithShorthand):
     """An evaluator by code, by name or dotted path, with its params; a bare name means `{use: name}`."""
 
     use: Id
@@ -36,7 +36,7 @@ class CheckArguments(ToolArguments):
     """The number of the response, where there are several."""
 
 
-class RunCheck(Tool):
+class RunCheckTool(Tool):
     """Return the score of a check, whether it is met, and why."""
 
     name = "run_check"
@@ -51,8 +51,10 @@ class RunCheck(Tool):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        where = f"{self.name}: params.checks"
-        self._checks: dict[str, Evaluator] = load_named(where, _load_check, self.settings.checks)
+        error_location = f"{self.name}: params.checks"
+        self._checks: dict[str, Evaluator] = load_components_by_name(
+            error_location, _load_check, self.settings.checks
+        )
         self._opened: set[str] = set()
         versions = [[name, check.version] for name, check in sorted(self._checks.items())]
         self.version = f"{self.version} of {digest_of(versions)[:12]}"
@@ -69,10 +71,10 @@ class RunCheck(Tool):
         if check.name not in self._opened:
             check.open()
             self._opened.add(check.name)
-        view = _without_references(inputs.task)
-        questions = check.questions(view)[:MAX_ANSWERS]
+        view = _drop_references(inputs.task)
+        questions = check.questions(view)[:MAX_CHECK_ANSWERS]
         answers = [
-            check.answer(_question_input(question, view, response)) for question in questions
+            check.answer(_make_question_input(question, view, response)) for question in questions
         ]
         return _describe_answers(questions, answers)
 
@@ -97,15 +99,15 @@ def _load_check(use: CheckUse) -> Evaluator:
     return check
 
 
-def _without_references(task: TaskView) -> TaskView:
+def _drop_references(task: TaskView) -> TaskView:
     """Return the view of the task itself without what its judge may not see: references, metadata and people."""
     return TaskView(
         id=task.id, query=task.query, facts=task.facts, tools=task.tools, context=task.context
     )
 
 
-def _question_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
-    if question.needs or question.material != SUBMITTED_RESPONSE:
+def _make_question_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
+    if question.needs or question.material != SUBMITTED_RESPONSE_MATERIAL:
         raise ToolError("this check needs what only a deriver has; it cannot be run here")
     # A check sees no more than its judge, and the last reply alone where it would by itself.
     shown_response = (
@@ -125,11 +127,11 @@ async def _describe_answers(questions: Sequence[Question], answers: Sequence[Any
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=float(answer))
         met = verdict.counts_as_met if verdict.status == "ok" else None
         row = {
-            "check": question.id[:MAX_REASON],
+            "check": question.id[:MAX_REASON_CHARACTERS],
             "status": verdict.status,
             "score": verdict.score,
             "met": met,
-            "reason": verdict.reason[:MAX_REASON],
+            "reason": verdict.reason[:MAX_REASON_CHARACTERS],
         }
         rows.append(to_json(row))
-    return "\n".join(rows)[:MAX_CHARACTERS] or "[the check has no question about this task]"
+    return "\n".join(rows)[:MAX_RESULT_CHARACTERS] or "[the check has no question about this task]"

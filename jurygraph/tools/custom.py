@@ -20,8 +20,8 @@ from jurygraph.schema import digest_of
 from jurygraph.tools.result import to_result
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
-_ARGUMENT_PREFIX = "argument_"
-_MAX_DESCRIPTION = 1000
+_ARGUMENT_FIELD_PREFIX = "argument_"
+_MAX_DESCRIPTION_CHARACTERS = 1000
 
 
 class CustomTool(Tool):
@@ -42,7 +42,7 @@ class CustomTool(Tool):
     def _set_description(self, description: str | None, remedy: str) -> None:
         if not description or not description.strip():
             raise ConfigError(f"tool {self.name!r} has no description for the model; {remedy}")
-        self.description = shorten(description.strip(), _MAX_DESCRIPTION)
+        self.description = shorten(description.strip(), _MAX_DESCRIPTION_CHARACTERS)
 
 
 class FunctionTool(CustomTool):
@@ -62,7 +62,7 @@ class FunctionTool(CustomTool):
         self._set_version(f"{source} with {values}" if values else source)
         try:
             parameters = inspect.signature(target).parameters
-            hints = get_type_hints(target, include_extras=True)
+            type_hints = get_type_hints(target, include_extras=True)
         except (NameError, TypeError, ValueError) as error:
             raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
         unknown_params = sorted(params.keys() - parameters.keys())
@@ -73,25 +73,25 @@ class FunctionTool(CustomTool):
             raise ConfigError(
                 f"tool {name!r} has no argument {unknown_params[0]!r} for its params; {hint}"
             )
-        self._make_arguments(parameters, hints)
+        self._make_arguments_model(parameters, type_hints)
 
-    def _make_arguments(
-        self, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]
+    def _make_arguments_model(
+        self, parameters: Mapping[str, inspect.Parameter], type_hints: Mapping[str, Any]
     ) -> None:
         fields: dict[str, Any] = {}
         for name, parameter in parameters.items():
-            hint = hints.get(name)
+            hint = type_hints.get(name)
             if hint is ToolInput:
                 self._input_name = name
             elif name not in self._bound:
-                if hint is None or parameter.kind not in _NAMED_PARAMETERS:
+                if hint is None or parameter.kind not in _NAMED_PARAMETER_KINDS:
                     problem = f"argument {name!r} cannot be filled in by a model"
                     raise ConfigError(
                         f"tool {self.name!r}: {problem}; give it a name and a type, such as `{name}: str`"
                     )
                 default = ... if parameter.default is parameter.empty else parameter.default
                 # By an alias, since a model's own attributes, such as `copy`, are no names of fields.
-                fields[_ARGUMENT_PREFIX + name] = (hint, Field(default, alias=name))
+                fields[_ARGUMENT_FIELD_PREFIX + name] = (hint, Field(default, alias=name))
         try:
             self.Arguments = create_model("FunctionArguments", __base__=ToolArguments, **fields)
             _ = self.parameters
@@ -105,7 +105,7 @@ class FunctionTool(CustomTool):
     def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
         values = dict(self._bound)
         for field in type(arguments).model_fields:
-            values[field.removeprefix(_ARGUMENT_PREFIX)] = getattr(arguments, field)
+            values[field.removeprefix(_ARGUMENT_FIELD_PREFIX)] = getattr(arguments, field)
         if self._input_name is not None:
             values[self._input_name] = inputs
         result = self.target(**values)
@@ -121,14 +121,14 @@ class RunnableTool(CustomTool):
             call_schema = target.tool_call_schema
             is_plain = isinstance(call_schema, dict)
             schema = call_schema if is_plain else call_schema.model_json_schema()
-            self._set_version(_version_of_code(target))
+            self._set_version(_compute_code_version(target))
             # Its fields alone: what it has computed and keeps is no setting.
             fields = {name: getattr(target, name) for name in type(target).model_fields}
             add_settings_to_version(self, SimpleNamespace(**fields))
             self._set_description(target.description, "set its `description`")
         else:
             schema = self._read_input_schema()
-            self._set_version(_version_of_graph(target))
+            self._set_version(_compute_graph_version(target))
             self._set_description(schema.get("description") or f"Run {name}.", "describe its input")
         if "properties" not in schema:
             raise ConfigError(
@@ -168,23 +168,23 @@ def is_langchain_tool(target: Any) -> bool:
     return hasattr(target, "tool_call_schema") and hasattr(target, "args_schema")
 
 
-_NAMED_PARAMETERS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NAMED_PARAMETER_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 async def _await_result(result: Awaitable[Any]) -> str:
     return to_result(await result)
 
 
-def _version_of_graph(graph: Any) -> str:
+def _compute_graph_version(graph: Any) -> str:
     """Return a version that changes with the modules of the functions that are a graph's nodes."""
     nodes = getattr(getattr(graph, "builder", None), "nodes", {})
     versions = {
-        name: _version_of_code(getattr(node, "runnable", None)) for name, node in nodes.items()
+        name: _compute_code_version(getattr(node, "runnable", None)) for name, node in nodes.items()
     }
     return digest_of(versions)[:12] if versions else "1"
 
 
-def _version_of_code(runnable: Any) -> str:
+def _compute_code_version(runnable: Any) -> str:
     """Return the version of the function that a Runnable runs, or else of its class."""
     names = ("func", "coroutine", "afunc")
     functions = filter(None, (getattr(runnable, name, None) for name in names))

@@ -13,19 +13,19 @@ from jurygraph.errors import ToolError
 from jurygraph.messages import shorten
 from jurygraph.schema.conversation import RenderedText
 
-MAX_LINES = 200
-MAX_CHARACTERS = 7_500
+MAX_READ_LINES = 200
+MAX_RESULT_CHARACTERS = 7_500
 """Of rows in one result, so that it is under the 8,000 which a judge is shown of one."""
-MAX_MATCHES = 16
-_PIECE_CHARACTERS = 1_000
-_ROW_LENGTH = 15
-_MATCH_WIDTH = 240
+MAX_SHOWN_MATCHES = 16
+_MAX_PIECE_CHARACTERS = 1_000
+_ROW_PREFIX_LENGTH = 15
+_MATCH_SPAN_WIDTH = 240
 _CHARACTERS_BEFORE_MATCH = 80
-_CONTEXT_WIDTH = 60
-_OUTLINE_WIDTH = 80
-_OUTLINE_LINES = 4
-_OUTLINE_HEADINGS = 12
-_HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
+_SURROUNDING_LINE_WIDTH = 60
+_OUTLINE_LINE_WIDTH = 80
+_OUTLINE_LINE_COUNT = 4
+_MAX_OUTLINE_HEADINGS = 12
+_HEADING_PATTERN = re.compile(r"^#{1,6} .*", re.MULTILINE)
 
 
 class DocumentPart(NamedTuple):
@@ -60,17 +60,17 @@ class TextDocument:
         self._line_starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     @classmethod
-    def of_text(cls, text: str) -> "TextDocument":
+    def from_text(cls, text: str) -> "TextDocument":
         """Return a text as a document; that of a conversation has its messages as parts."""
         parts = []
-        if isinstance(text, RenderedText) and text.has_headers:
+        if isinstance(text, RenderedText) and text.has_turn_headers:
             for turn, (header, _) in zip(text.turns, text.blocks(), strict=True):
                 header = header.lstrip("\n")
                 parts.append(DocumentPart(turn.start - len(header), header.rstrip(":→ \n")))
         return cls(text, parts)
 
     @classmethod
-    def of_passages(cls, passages: Iterable[tuple[str, str]]) -> "TextDocument":
+    def from_passages(cls, passages: Iterable[tuple[str, str]]) -> "TextDocument":
         """Return texts as one document, each below a line with its name."""
         text = ""
         parts = []
@@ -80,33 +80,35 @@ class TextDocument:
         return cls(text.removesuffix("\n"), parts)
 
     @property
-    def number_of_lines(self) -> int:
+    def line_count(self) -> int:
         return len(self._line_starts)
 
     def read(self, from_line: int, to_line: int | None = None, from_character: int = 0) -> str:
         """Return up to 200 lines or 7,500 characters, and where to read on. Raises ToolError beyond the end."""
-        lines = self.number_of_lines
+        lines = self.line_count
         if from_line > lines:
             raise ToolError(f"the last line is {lines}; read from a line before")
         if to_line is not None and to_line < from_line:
             raise ToolError("to_line is before from_line; exchange them")
-        last = min(to_line or lines, from_line + MAX_LINES - 1, lines)
+        last = min(to_line or lines, from_line + MAX_READ_LINES - 1, lines)
         spans: list[LineSpan] = []
-        next_hint = f"from_line={last + 1}" if last < lines else ""
+        continuation_text = f"from_line={last + 1}" if last < lines else ""
         length = 0
-        for span in self._pieces(from_line, last, from_character):
-            length += span.end - span.start + _ROW_LENGTH
-            if length > MAX_CHARACTERS and spans:
-                next_hint = f"from_line={span.line}"
-                offset = self._offset(span)
+        for span in self._iter_pieces(from_line, last, from_character):
+            length += span.end - span.start + _ROW_PREFIX_LENGTH
+            if length > MAX_RESULT_CHARACTERS and spans:
+                continuation_text = f"from_line={span.line}"
+                offset = self._compute_offset_in_line(span)
                 if offset:
-                    next_hint += f", from_character={offset}"
+                    continuation_text += f", from_character={offset}"
                 break
             spans.append(span)
         rows = [
             f"[{lines:,} lines, {len(self.text):,} characters in all]",
             *self._rows(spans),
-            f"[more follows: read on with {next_hint}]" if next_hint else "[the end]",
+            f"[more follows: read on with {continuation_text}]"
+            if continuation_text
+            else "[the end]",
         ]
         return "\n".join(rows)
 
@@ -115,14 +117,14 @@ class TextDocument:
         found = self.find(words, first_match)
         total = found.total
         if not total:
-            return f"[no match in {self.number_of_lines:,} lines]"
+            return f"[no match in {self.line_count:,} lines]"
         if not found.spans:
             raise ToolError(f"the last match is number {total}; ask for one before")
         last = first_match + len(found.spans) - 1
         numbers = ", ".join(dict.fromkeys(str(span.line) for span in found.spans))
         rows = [
             f"[matches {first_match} to {last} of {total:,}, in line {numbers}]",
-            *self._rows(self._with_surroundings(found.spans)),
+            *self._rows(self._add_surrounding_lines(found.spans)),
         ]
         if last < total:
             rows.append(f"[{total - last:,} more: search on with first_match={last + 1}]")
@@ -143,10 +145,10 @@ class TextDocument:
         for match in pattern.finditer(self.text):
             if match.start() < covered_end:
                 continue
-            span = self._span_around(match.start())
+            span = self._make_span_around(match.start())
             covered_end = max(span.end, match.end())
             total += 1
-            if first_match <= total < first_match + MAX_MATCHES:
+            if first_match <= total < first_match + MAX_SHOWN_MATCHES:
                 spans.append(span)
         return LineMatches(spans, total)
 
@@ -155,94 +157,98 @@ class TextDocument:
 
         Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
         """
-        lines = self.number_of_lines
+        lines = self.line_count
         rows = [
             f"[This text is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "
             "its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
-            *self._heading_rows(),
+            *self._list_heading_rows(),
             "[its first lines:]",
         ]
-        first = min(_OUTLINE_LINES, lines)
-        rows += self._rows(self._clip(line, _OUTLINE_WIDTH) for line in range(1, first + 1))
+        first = min(_OUTLINE_LINE_COUNT, lines)
+        rows += self._rows(self._clip(line, _OUTLINE_LINE_WIDTH) for line in range(1, first + 1))
         rows.append("[its last lines:]")
-        last = max(1, lines - _OUTLINE_LINES + 1)
+        last = max(1, lines - _OUTLINE_LINE_COUNT + 1)
         rows += self._rows(
-            self._clip(line, _OUTLINE_WIDTH, self._bounds(line)[1] - _OUTLINE_WIDTH)
+            self._clip(
+                line, _OUTLINE_LINE_WIDTH, self._find_line_bounds(line)[1] - _OUTLINE_LINE_WIDTH
+            )
             for line in range(last, lines + 1)
         )
         return "\n".join(rows)
 
     def row(self, span: LineSpan) -> str:
-        offset = self._offset(span)
+        offset = self._compute_offset_in_line(span)
         place = f"{span.line}+{offset}" if offset else str(span.line)
         return f"{place}| {self.text[span.start : span.end]}"
 
-    def _heading_rows(self) -> list[str]:
+    def _list_heading_rows(self) -> list[str]:
         headings = self.parts or [
-            DocumentPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
+            DocumentPart(found.start(), found[0]) for found in _HEADING_PATTERN.finditer(self.text)
         ]
         if not headings:
             return []
-        step = -(-len(headings) // _OUTLINE_HEADINGS)
+        step = -(-len(headings) // _MAX_OUTLINE_HEADINGS)
         chosen = headings[::step]
         rows = [f"[{len(chosen)} of its {len(headings):,} headings:]"]
         for heading in chosen:
-            rows.append(f"{self._line_at(heading.start)}| {shorten(heading.name, 50)}")
+            rows.append(f"{self._find_line_number(heading.start)}| {shorten(heading.name, 50)}")
         return rows
 
     def _rows(self, spans: Iterable[LineSpan]) -> Iterator[str]:
         """Yield the rows of spans, with the name of the part where the first row of a part is not its header."""
-        current_part = -1
+        current_part_index = -1
         for span in spans:
             index = bisect_right(self._part_starts, span.start) - 1
-            if index not in (-1, current_part) and span.start > self._part_starts[index]:
+            if index not in (-1, current_part_index) and span.start > self._part_starts[index]:
                 yield f"[in {self.parts[index].name}:]"
-            current_part = index
+            current_part_index = index
             yield self.row(span)
 
-    def _pieces(self, first: int, last: int, from_character: int) -> Iterator[LineSpan]:
+    def _iter_pieces(self, first: int, last: int, from_character: int) -> Iterator[LineSpan]:
         for line in range(first, last + 1):
-            start, end = self._bounds(line)
+            start, end = self._find_line_bounds(line)
             if line == first:
                 start += from_character
             if start > end:
                 raise ToolError(f"line {line} ends at character {end - start + from_character}")
-            for piece in range(start, max(end, start + 1), _PIECE_CHARACTERS):
-                yield LineSpan(piece, min(end, piece + _PIECE_CHARACTERS), line)
+            for piece in range(start, max(end, start + 1), _MAX_PIECE_CHARACTERS):
+                yield LineSpan(piece, min(end, piece + _MAX_PIECE_CHARACTERS), line)
 
-    def _with_surroundings(self, spans: Sequence[LineSpan]) -> list[LineSpan]:
+    def _add_surrounding_lines(self, spans: Sequence[LineSpan]) -> list[LineSpan]:
         """Return the spans with the lines before and after; a line that has a match is shown once, as its match."""
-        shown_lines = {span.line for span in spans}
-        nearby_lines = {span.line + step for span in spans for step in (-1, 1)} - shown_lines
-        surrounding_lines = [
-            self._clip(line, _CONTEXT_WIDTH)
-            for line in nearby_lines
-            if 1 <= line <= self.number_of_lines
+        shown_line_numbers = {span.line for span in spans}
+        nearby_line_numbers = {
+            span.line + step for span in spans for step in (-1, 1)
+        } - shown_line_numbers
+        surrounding_spans = [
+            self._clip(line, _SURROUNDING_LINE_WIDTH)
+            for line in nearby_line_numbers
+            if 1 <= line <= self.line_count
         ]
-        return sorted([*spans, *surrounding_lines])
+        return sorted([*spans, *surrounding_spans])
 
-    def _span_around(self, position: int) -> LineSpan:
-        line = self._line_at(position)
-        start, end = self._bounds(line)
-        is_long = end - start > _MATCH_WIDTH
+    def _make_span_around(self, position: int) -> LineSpan:
+        line = self._find_line_number(position)
+        start, end = self._find_line_bounds(line)
+        is_long = end - start > _MATCH_SPAN_WIDTH
         return self._clip(
-            line, _MATCH_WIDTH, position - _CHARACTERS_BEFORE_MATCH if is_long else start
+            line, _MATCH_SPAN_WIDTH, position - _CHARACTERS_BEFORE_MATCH if is_long else start
         )
 
     def _clip(self, line: int, width: int, begin: int = 0) -> LineSpan:
         """Return so many characters of a line, from its beginning or an index in the text on."""
-        start, end = self._bounds(line)
+        start, end = self._find_line_bounds(line)
         start = max(start, begin)
         return LineSpan(start, min(end, start + width), line)
 
-    def _bounds(self, line: int) -> tuple[int, int]:
+    def _find_line_bounds(self, line: int) -> tuple[int, int]:
         """Return the start of a line and its end, without the line break."""
-        is_last = line == self.number_of_lines
-        end = len(self.text) if is_last else self._line_starts[line] - 1
+        is_last_line = line == self.line_count
+        end = len(self.text) if is_last_line else self._line_starts[line] - 1
         return self._line_starts[line - 1], end
 
-    def _line_at(self, position: int) -> int:
+    def _find_line_number(self, position: int) -> int:
         return bisect_right(self._line_starts, position)
 
-    def _offset(self, span: LineSpan) -> int:
+    def _compute_offset_in_line(self, span: LineSpan) -> int:
         return span.start - self._line_starts[span.line - 1]

@@ -12,11 +12,11 @@ from pydantic import StringConstraints
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
-from jurygraph.tools.result import MASK_CHARACTER, rows_that_fit
+from jurygraph.tools.result import MASK_CHARACTER, take_rows_that_fit
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
 from jurygraph.tools.workspace import MAX_FILE_BYTES, FileContent, Workspace, WorkspaceEntry
 
-MAX_LISTED = 200
+MAX_LISTED_FILES = 200
 MAX_LIST_CHARACTERS = 7_000
 MAX_SEARCHED_BYTES = 64 << 20
 """Bytes of files that one search reads."""
@@ -24,7 +24,7 @@ MAX_FILE_MATCHES = 16
 _BYTES_SEARCHED_FOR_NUL = 8192
 _BINARY_CONTENT = FileContent(b"\0", is_cut=False)
 
-Glob = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+GlobPattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 PathText = Annotated[str, StringConstraints(max_length=2000)]
 
 
@@ -36,7 +36,7 @@ class WorkspaceArguments(ToolArguments):
 class ListArguments(WorkspaceArguments):
     folder: PathText = ""
     """The folder whose files are listed; by default all are."""
-    pattern: Glob | None = None
+    pattern: GlobPattern | None = None
     """Such as `*.py`."""
 
 
@@ -49,7 +49,7 @@ class GrepArguments(ListArguments):
     """Words as they stand in a file; letter case and white space do not matter."""
 
 
-class ListFiles(RowTool):
+class ListFilesTool(RowTool):
     """Return the paths and sizes of files, sorted."""
 
     name = "list_files"
@@ -60,15 +60,17 @@ class ListFiles(RowTool):
         return MASK_CHARACTER * len(result)  # a name says nothing of what is in the file
 
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
-        scan = _workspace_of(inputs, arguments).scan(arguments.folder)
+        scan = _get_workspace(inputs, arguments).scan(arguments.folder)
         pattern = arguments.pattern
-        sizes = {entry.path: entry.size for entry in scan if _path_matches(entry.path, pattern)}
-        rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_order)]
+        sizes = {
+            entry.path: entry.size for entry in scan if _matches_path_pattern(entry.path, pattern)
+        }
+        rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_sort_key)]
         heading = f"[{_format_count(len(sizes), 'file')}{scan.note}]"
-        return _first_rows(heading, rows[:MAX_LISTED], len(rows))
+        return _join_first_rows(heading, rows[:MAX_LISTED_FILES], len(rows))
 
 
-class ReadFile(RowTool):
+class ReadFileTool(RowTool):
     """Return lines of a file by their numbers."""
 
     name = "read_file"
@@ -79,8 +81,8 @@ class ReadFile(RowTool):
     Arguments = ReadFileArguments
 
     def run(self, inputs: ToolInput, arguments: ReadFileArguments) -> str:
-        content = _workspace_of(inputs, arguments).read(arguments.path)
-        text = decode(content)
+        content = _get_workspace(inputs, arguments).read(arguments.path)
+        text = decode_file_text(content)
         if text is None:
             size = f"more than {MAX_FILE_BYTES:,}" if content.is_cut else f"{len(content.data):,}"
             return f"[a binary file, or not in UTF-8, of {size} bytes]"
@@ -94,7 +96,7 @@ class ReadFile(RowTool):
         )
 
 
-class Grep(RowTool):
+class GrepTool(RowTool):
     """Return the lines of files with some words."""
 
     name = "grep"
@@ -102,18 +104,18 @@ class Grep(RowTool):
     Arguments = GrepArguments
 
     def run(self, inputs: ToolInput, arguments: GrepArguments) -> str:
-        scan = _workspace_of(inputs, arguments).scan(arguments.folder)
+        scan = _get_workspace(inputs, arguments).scan(arguments.folder)
         found: dict[str, FileMatches] = {}
-        searched_count = unread_count = searched_bytes = 0
+        searched_count = unread_file_count = searched_byte_count = 0
         for entry in scan:
-            if not _path_matches(entry.path, arguments.pattern):
+            if not _matches_path_pattern(entry.path, arguments.pattern):
                 continue
             found.pop(entry.path, None)  # of an archive's members with one name the last counts
-            content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_bytes)
-            searched_bytes += len(content.data)
-            text = decode(content)
+            content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_byte_count)
+            searched_byte_count += len(content.data)
+            text = decode_file_text(content)
             if text is None or content.is_cut:
-                unread_count += 1
+                unread_file_count += 1
             if text is None:
                 continue
             searched_count += 1
@@ -124,10 +126,14 @@ class Grep(RowTool):
                 found[entry.path] = FileMatches(rows, matches.total)
         total = sum(matches.total for matches in found.values())
         files = f"{len(found):,} of {_format_count(searched_count, 'file')}"
-        unread_files = f"; {unread_count:,} files are binary or too large" if unread_count else ""
-        heading = f"[{_format_count(total, 'match', 'es')} in {files}{unread_files}{scan.note}]"
-        all_rows = chain.from_iterable(found[path].rows for path in sorted(found, key=_path_order))
-        return _first_rows(heading, [*islice(all_rows, MAX_FILE_MATCHES)], total)
+        unread_note = (
+            f"; {unread_file_count:,} files are binary or too large" if unread_file_count else ""
+        )
+        heading = f"[{_format_count(total, 'match', 'es')} in {files}{unread_note}{scan.note}]"
+        all_rows = chain.from_iterable(
+            found[path].rows for path in sorted(found, key=_path_sort_key)
+        )
+        return _join_first_rows(heading, [*islice(all_rows, MAX_FILE_MATCHES)], total)
 
 
 class FileMatches(NamedTuple):
@@ -145,7 +151,7 @@ def _read_limited_file(entry: WorkspaceEntry, max_bytes: int) -> FileContent:
     return _BINARY_CONTENT
 
 
-def decode(content: FileContent) -> str | None:
+def decode_file_text(content: FileContent) -> str | None:
     """Return the text of a file in UTF-8; None if it has bytes of something else."""
     if b"\0" in content.data[:_BYTES_SEARCHED_FOR_NUL]:
         return None
@@ -156,7 +162,7 @@ def decode(content: FileContent) -> str | None:
         return None
 
 
-def _workspace_of(inputs: ToolInput, arguments: WorkspaceArguments) -> Workspace:
+def _get_workspace(inputs: ToolInput, arguments: WorkspaceArguments) -> Workspace:
     index = inputs.index_of(arguments.response)
     workspace = inputs.workspaces[index] if inputs.workspaces else None
     if workspace is None:
@@ -164,7 +170,7 @@ def _workspace_of(inputs: ToolInput, arguments: WorkspaceArguments) -> Workspace
     return workspace
 
 
-def _path_matches(path: str, pattern: str | None) -> bool:
+def _matches_path_pattern(path: str, pattern: str | None) -> bool:
     """Return whether a path, or a file's name where the pattern has no slash, matches; `*` may cross folders."""
     if pattern is None:
         return True
@@ -172,9 +178,9 @@ def _path_matches(path: str, pattern: str | None) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.removeprefix("**/"))
 
 
-def _first_rows(heading: str, rows: Sequence[str], total: int) -> str:
+def _join_first_rows(heading: str, rows: Sequence[str], total: int) -> str:
     """Return a heading, the first rows that have 7,000 characters in all, and how many of the total are missing."""
-    shown_rows = rows_that_fit(rows, MAX_LIST_CHARACTERS)
+    shown_rows = take_rows_that_fit(rows, MAX_LIST_CHARACTERS)
     if len(shown_rows) < total:
         shown_rows.append(f"[{total - len(shown_rows):,} more: name a folder or a pattern]")
     return "\n".join([heading, *shown_rows])
@@ -184,5 +190,5 @@ def _format_count(number: int, noun: str, plural_ending: str = "s") -> str:
     return f"{number:,} {noun}{plural_ending * (number != 1)}"
 
 
-def _path_order(path: str) -> tuple[str, ...]:
+def _path_sort_key(path: str) -> tuple[str, ...]:
     return tuple(path.split("/"))

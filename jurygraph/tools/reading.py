@@ -5,15 +5,15 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from jurygraph.judges.criteria import name_passages
+from jurygraph.judges.criteria import passages_by_name
 from jurygraph.messages import shorten
 from jurygraph.schema.frozen_model import Count, PositiveInt
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
 
 SearchWords = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-_RESPONSE_NAME = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
+_RESPONSE_NAME_PATTERN = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
 
 
 class DocumentArguments(ToolArguments):
@@ -45,11 +45,11 @@ class DocumentTool(RowTool):
     reads_documents = True
 
     def response_of(self, arguments: Any) -> int | None:
-        match = _RESPONSE_NAME.fullmatch(arguments.document)
+        match = _RESPONSE_NAME_PATTERN.fullmatch(arguments.document)
         return None if match is None else int(match[1] or 1)
 
 
-class Search(DocumentTool):
+class SearchTool(DocumentTool):
     """Return the lines with some words, and the lines around them."""
 
     name = "search"
@@ -61,7 +61,7 @@ class Search(DocumentTool):
         return document.search(arguments.text, arguments.first_match)
 
 
-class Read(DocumentTool):
+class ReadDocumentTool(DocumentTool):
     """Return lines of a document by their numbers."""
 
     name = "read"
@@ -84,14 +84,14 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
     if len(texts) == 1:
         texts = {"response": inputs.responses[0].text}
         name = "response" if name == "response_1" else name
-    texts["query"] = chat_text(inputs.task.query)
-    passages = name_passages(inputs.task)
+    texts["query"] = chat_to_prompt_text(inputs.task.query)
+    passages = passages_by_name(inputs.task)
     if name == "context" and passages:
-        return TextDocument.of_passages(passages.items())
+        return TextDocument.from_passages(passages.items())
     names = [*texts, *(["context"] if passages else [])]
     for number, passage in enumerate(passages.values(), 1):
         texts[f"context_{number}"] = passage
         names.append(f"context_{number}")
     if name not in texts:
         raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
-    return TextDocument.of_text(texts[name])
+    return TextDocument.from_text(texts[name])

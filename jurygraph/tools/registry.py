@@ -8,12 +8,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import (
-    BUILTIN_TOOLS,
+    BUILTIN_TOOL_PATHS,
     add_settings_to_version,
     find_code,
-    load_named,
-    located_errors,
+    load_components_by_name,
     make_instance,
+    prefix_config_errors,
 )
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import ConfigError
@@ -25,7 +25,7 @@ from jurygraph.tools.tool import Tool, ToolSet
 _TOOL_NAME_ADAPTER: TypeAdapter[str] = TypeAdapter(ToolName)
 
 
-def load_toolsets(
+def attach_toolsets(
     key: str, uses: Iterable[EvaluatorUse | DeriverUse], owners: Mapping[str, Evaluator | Deriver]
 ) -> None:
     """Give evaluators or derivers their tools. Raises ConfigError with the key of a faulty one."""
@@ -37,22 +37,22 @@ def load_toolsets(
             raise ConfigError(
                 f"{key}[{index}].tools: {use.known_as!r} asks no model; leave them out"
             )
-        with located_errors(f"{key}[{index}]."):
+        with prefix_config_errors(f"{key}[{index}]."):
             tools = load_tools(use.tools)
         owner.toolset = ToolSet(tools, use.max_steps, use.max_tokens)
 
 
 def load_tools(uses: Iterable[ToolUse]) -> dict[str, Tool]:
     """Return the tools of an evaluator by name, in their order. Raises ConfigError with the index of a faulty one."""
-    return load_named("tools", load_tool, uses)
+    return load_components_by_name("tools", load_tool, uses)
 
 
 def load_tool(use: ToolUse) -> Tool:
     """Return the tool that the config names, set up with its params. Raises ConfigError if there is none."""
     target = use.target
-    is_builtin = target is None and use.use in BUILTIN_TOOLS
+    is_builtin = target is None and use.use in BUILTIN_TOOL_PATHS
     if target is None:
-        target = find_code("tool", use.use, BUILTIN_TOOLS, {})
+        target = find_code("tool", use.use, BUILTIN_TOOL_PATHS, {})
     tool = _make_tool(use, target)
     if is_builtin and use.deterministic is not None:
         raise ConfigError(

@@ -15,13 +15,13 @@ def to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def rows_that_fit(rows: Sequence[str], most: int) -> list[str]:
+def take_rows_that_fit(rows: Sequence[str], most: int) -> list[str]:
     """Return the first rows that have at most so many characters in all."""
     lengths = accumulate(map(len, rows))
     return [row for row, length in zip(rows, lengths, strict=True) if length <= most]
 
 
-_NUMBERED_ROW = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
+_ROW_PREFIX_PATTERN = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
 MASK_CHARACTER = "\ufffc"
 """Stands for a character of the tool's own words, which nobody quotes: U+FFFC has no words itself."""
 
@@ -33,9 +33,9 @@ def mask_tool_words(result: str) -> str:
     """
     lines: list[str] = []
     for line in result.split("\n"):
-        row = _NUMBERED_ROW.match(line)
-        own_length = len(line) if row is None else row.end()
-        lines.append(MASK_CHARACTER * own_length + line[own_length:])
+        row = _ROW_PREFIX_PATTERN.match(line)
+        prefix_length = len(line) if row is None else row.end()
+        lines.append(MASK_CHARACTER * prefix_length + line[prefix_length:])
     return MASK_CHARACTER.join(lines)
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.agents.facts.evaluators import table_files
-from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise
+from jurygraph.agents.facts.evaluators import table_file_digests
+from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise_text
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import TaskView
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.sources.task_tables import read_rows
-from jurygraph.tools.result import rows_that_fit, to_json
+from jurygraph.tools.result import take_rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
-MAX_ROWS = 50
+MAX_RETURNED_ROWS = 50
 MAX_ROW_CHARACTERS = 7_500
 
 
@@ -28,7 +28,7 @@ class LookUpArguments(ToolArguments):
     """The number of the first matching row that is shown."""
 
 
-class LookUp(Tool):
+class LookUpTool(Tool):
     """Return the rows of a table of facts that have some values."""
 
     name = "look_up"
@@ -37,19 +37,19 @@ class LookUp(Tool):
     Arguments = LookUpArguments
 
     def files_of(self, task: TaskView) -> Mapping[str, str]:
-        return table_files(task)
+        return table_file_digests(task)
 
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
-        tables = _tables_of(inputs.task.facts)
+        tables = _read_table_specs(inputs.task.facts)
         if arguments.table is None:
             return "\n".join(_describe_table(name, tables[name]) for name in sorted(tables))
         if arguments.table not in tables:
             hint = did_you_mean(arguments.table, tables) or f"there are {', '.join(sorted(tables))}"
             raise ToolError(f"there is no such table; {hint}")
-        return _find(tables[arguments.table], arguments.where, arguments.first_row)
+        return _look_up_rows(tables[arguments.table], arguments.where, arguments.first_row)
 
 
-def _tables_of(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
+def _read_table_specs(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
     specs = (facts or {}).get("tables")
     if not specs:
         raise ToolError("the task has no tables")
@@ -83,18 +83,19 @@ def _describe_table(name: str, table: FactTableSpec) -> str:
     return to_json(description)[:MAX_ROW_CHARACTERS]
 
 
-def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str:
+def _look_up_rows(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str:
     columns: set[str] = set()
     lines: list[str] = []
     total = 0
     for row in _read_rows(table):
         columns.update(row)
         if not all(
-            column in row and _values_match(row[column], value) for column, value in where.items()
+            column in row and _are_values_equal(row[column], value)
+            for column, value in where.items()
         ):
             continue
         total += 1
-        if first_row <= total < first_row + MAX_ROWS:
+        if first_row <= total < first_row + MAX_RETURNED_ROWS:
             lines.append(to_json(row))
     unknown_columns = sorted(where.keys() - columns)
     if unknown_columns:
@@ -104,18 +105,18 @@ def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str
         raise ToolError(f"there is no such column; {hint}"[:MAX_ROW_CHARACTERS])
     if total and not lines:
         raise ToolError(f"the last matching row is number {total}; ask for one before")
-    shown_lines = rows_that_fit(lines, MAX_ROW_CHARACTERS)
+    shown_lines = take_rows_that_fit(lines, MAX_ROW_CHARACTERS)
     if lines and not shown_lines:
         shown_lines = [f"{lines[0][:MAX_ROW_CHARACTERS]}\n[this row is cut]"]
-    next_row = first_row + len(shown_lines)
+    next_row_number = first_row + len(shown_lines)
     rows = [f"[{total:,} matching rows]", *shown_lines]
-    if next_row <= total:
-        rows.append(f"[more follow: read on with first_row={next_row}]")
+    if next_row_number <= total:
+        rows.append(f"[more follow: read on with first_row={next_row_number}]")
     return "\n".join(rows)
 
 
-def _values_match(value: Any, wanted_value: Any) -> bool:
+def _are_values_equal(value: Any, wanted_value: Any) -> bool:
     if are_equal(value, wanted_value):
         return True
     are_words = isinstance(value, str) and isinstance(wanted_value, str)
-    return are_words and normalise(value).casefold() == normalise(wanted_value).casefold()
+    return are_words and normalise_text(value).casefold() == normalise_text(wanted_value).casefold()

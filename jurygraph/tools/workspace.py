@@ -26,24 +26,26 @@ from jurygraph.messages import shorten
 
 MAX_FILE_BYTES = 16 << 20
 """Bytes that are read of a file."""
-MAX_ENTRIES = 20_000
+MAX_VISITED_ENTRIES = 20_000
 """Files, folders and others that are visited in a workspace, or looked at in one folder."""
 MAX_UNPACKED_BYTES = 256 << 20
 """Bytes that are read of an archive in one call, unpacked."""
-MAX_DEPTH = 64
+MAX_FOLDER_DEPTH = 64
 # bytes of a single read: the directory of an archive is one, and takes much more memory
 _MAX_READ_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
-_MAX_PATH = 1000
-_MAX_NAME = 255
+_MAX_PATH_CHARACTERS = 1000
+_MAX_NAME_BYTES = 255
 _ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-_UNSAFE_PATH = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
+_UNSAFE_PATH_PATTERN = re.compile(
+    r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)"
+)
 """Control characters, signs of paths elsewhere, halves of surrogate pairs, and a name that is empty, `.` or `..`."""
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_NO_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
+_NO_FOLLOW_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
 # Without blocking, since a pipe that takes the place of a file would wait for a writer.
 _OPEN_FILE_FLAGS = (
-    os.O_RDONLY | _NO_LINK_FLAG | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    os.O_RDONLY | _NO_FOLLOW_LINK_FLAG | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
 
 PathSteps = tuple[str, ...]
@@ -70,11 +72,11 @@ class WorkspaceEntry(NamedTuple):
     read: Callable[[], FileContent] = _read_empty_file
 
 
-_OTHER_ENTRY = WorkspaceEntry("other")
+_UNREADABLE_ENTRY = WorkspaceEntry("other")
 WorkspaceEntries = Generator[WorkspaceEntry, None, None]
 
 
-class Scan:
+class WorkspaceScan:
     """The files among the entries of a workspace; afterwards it says what was left out."""
 
     def __init__(self, entries: WorkspaceEntries) -> None:
@@ -85,7 +87,7 @@ class Scan:
     def __iter__(self) -> Iterator[WorkspaceEntry]:
         with closing(self._entries) as entries:
             for number, entry in enumerate(entries, start=1):
-                if number > MAX_ENTRIES:
+                if number > MAX_VISITED_ENTRIES:
                     self._is_cut = True
                     return
                 if entry.kind == "file":
@@ -106,7 +108,7 @@ class Scan:
 
 def split_path(path: str) -> PathSteps:
     """Return the steps of a path below the workspace. Raises ToolError for one that is not, or looks like one."""
-    steps = _safe_steps(path)
+    steps = _split_safe_path(path)
     if steps is None:
         raise ToolError(
             "is no path in the workspace; write one as list_files has it, such as src/main.py: relative, without `..`"
@@ -114,20 +116,20 @@ def split_path(path: str) -> PathSteps:
     return steps
 
 
-def _safe_steps(path: str) -> PathSteps | None:
+def _split_safe_path(path: str) -> PathSteps | None:
     relative_path = path.removeprefix("./").removesuffix("/")
     if relative_path in ("", ".") and not path.startswith("/"):
         return ()
-    if len(path) > _MAX_PATH or _UNSAFE_PATH.search(relative_path):
+    if len(path) > _MAX_PATH_CHARACTERS or _UNSAFE_PATH_PATTERN.search(relative_path):
         return None
     steps = tuple(relative_path.split("/"))
-    return steps if all(len(name.encode()) <= _MAX_NAME for name in steps) else None
+    return steps if all(len(name.encode()) <= _MAX_NAME_BYTES for name in steps) else None
 
 
 class Workspace(ShortRepr, ABC):
     """The files of one response. It holds nothing open: each call opens what it needs."""
 
-    repeats_paths = False
+    has_repeated_paths = False
     """Whether several entries may have one path, of which the last counts."""
 
     def __init__(self, root: Path, steps: PathSteps) -> None:
@@ -137,9 +139,9 @@ class Workspace(ShortRepr, ABC):
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("name", "/".join(self.steps))]
 
-    def scan(self, folder: str) -> Scan:
+    def scan(self, folder: str) -> WorkspaceScan:
         """Return the files below a folder; each is read before the next. Raises ToolError if there is none."""
-        return Scan(self.entries(split_path(folder)))
+        return WorkspaceScan(self.entries(split_path(folder)))
 
     @abstractmethod
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
@@ -149,10 +151,10 @@ class Workspace(ShortRepr, ABC):
         """Return the first 16 MiB of a file. Raises ToolError if there is none, or it is no plain file."""
         steps = split_path(path)
         content = None
-        for entry in Scan(self.entries(steps[:-1])):
+        for entry in WorkspaceScan(self.entries(steps[:-1])):
             if entry.path == "/".join(steps):
                 content = entry.read()
-                if not self.repeats_paths:
+                if not self.has_repeated_paths:
                     break
         if content is None:
             raise ToolError(_NO_FILE_MESSAGE)
@@ -165,51 +167,51 @@ class FolderWorkspace(Workspace):
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         errors: list[OSError] = []
         with _open_folder(self.root, (*self.steps, *folder)) as descriptor:
-            walk = os.fwalk(".", onerror=errors.append, dir_fd=descriptor)
-            for path, folders, files, inner in walk:
+            folder_walk = os.fwalk(".", onerror=errors.append, dir_fd=descriptor)
+            for path, folders, files, inner in folder_walk:
                 steps = (*folder, *PurePosixPath(path).parts)
-                names = sorted(folders + files)[: MAX_ENTRIES + 1]
-                entries = [_entry_in(inner, steps, name) for name in names]
+                names = sorted(folders + files)[: MAX_VISITED_ENTRIES + 1]
+                entries = [_make_entry(inner, steps, name) for name in names]
                 yield from entries
                 folders[:] = [
                     PurePosixPath(entry.path).name for entry in entries if entry.kind == "folder"
                 ]
-        yield from [_OTHER_ENTRY] * len(errors)
+        yield from [_UNREADABLE_ENTRY] * len(errors)
 
 
-def _entry_in(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
+def _make_entry(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
     path = "/".join((*steps, name))
-    status = _status_in(folder, name)
-    if status is None or _safe_steps(path) is None:
-        return _OTHER_ENTRY
-    if stat.S_ISDIR(status.st_mode) and len(steps) < MAX_DEPTH:
+    status = _read_file_status(folder, name)
+    if status is None or _split_safe_path(path) is None:
+        return _UNREADABLE_ENTRY
+    if stat.S_ISDIR(status.st_mode) and len(steps) < MAX_FOLDER_DEPTH:
         return WorkspaceEntry("folder", path)
-    if not _is_plain(status):
-        return _OTHER_ENTRY
-    return WorkspaceEntry("file", path, status.st_size, partial(_read_file_in, folder, name))
+    if not _is_plain_file(status):
+        return _UNREADABLE_ENTRY
+    return WorkspaceEntry("file", path, status.st_size, partial(_read_file_in_folder, folder, name))
 
 
 class ArchiveWorkspace(Workspace):
     """A workspace that is an archive. Of members with one name the last counts, as it would when unpacked."""
 
-    repeats_paths = True
+    has_repeated_paths = True
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         is_folder_found = not folder
         name = self.steps[-1]
-        read_members = _zip_members if name.lower().endswith(".zip") else _tar_members
+        iter_members = _iter_zip_members if name.lower().endswith(".zip") else _iter_tar_members
         with (
             _open_folder(self.root, self.steps[:-1]) as outer,
             _open_file(outer, name) as file,
-            _name_broken_archive(),
+            _report_broken_archive(),
         ):
-            for entry in read_members(file):
-                steps = _safe_steps(entry.path)
+            for entry in iter_members(file):
+                steps = _split_safe_path(entry.path)
                 # the workspace itself, as `tar` lists it
                 if steps == () and entry.kind == "folder":
                     continue
                 if entry.kind == "other" or not steps:
-                    yield _OTHER_ENTRY
+                    yield _UNREADABLE_ENTRY
                 elif steps[: len(folder)] == folder and len(steps) > len(folder):
                     is_folder_found = True
                     yield entry._replace(path="/".join(steps))
@@ -222,34 +224,38 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
 
     Raises InputError that names the field if there is none, or the name leads out of the folder.
     """
-    where = f"workspace: {shorten(name)!r}"
+    error_location = f"workspace: {shorten(name)!r}"
     remedy = "name a folder, or an archive that ends with .zip, .tar, .tar.gz or .tgz"
     if os.open not in os.supports_dir_fd:
-        raise InputError(f"{where} cannot be read safely on this system; leave it out")
+        raise InputError(f"{error_location} cannot be read safely on this system; leave it out")
     path = Path(name)
     root = path.parent if folder is None else Path(folder)
     relative_path = name
-    unset = ""
+    unset_note = ""
     if folder is None:
-        unset = " (the config has no `workspaces`)"
+        unset_note = " (the config has no `workspaces`)"
         relative_path = ".." if ".." in path.parts else path.name
-    steps = _safe_steps(relative_path)
+    steps = _split_safe_path(relative_path)
     if not steps:
-        raise InputError(f"{where} is no path below {root}; {remedy} in it, without `..` and links")
+        raise InputError(
+            f"{error_location} is no path below {root}; {remedy} in it, without `..` and links"
+        )
     try:
         with _open_folder(root, steps[:-1]) as outer:
-            status = _status_in(outer, steps[-1])
+            status = _read_file_status(outer, steps[-1])
     except ToolError:
         status = None
     if status is None:
         raise InputError(
-            f"{where} is not there, or lies behind a link, below {root}{unset}; {remedy}"
+            f"{error_location} is not there, or lies behind a link, below {root}{unset_note}; {remedy}"
         )
     if stat.S_ISDIR(status.st_mode):
         return FolderWorkspace(root, steps)
-    if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVE_SUFFIXES):
+    if _is_plain_file(status) and steps[-1].lower().endswith(_ARCHIVE_SUFFIXES):
         return ArchiveWorkspace(root, steps)
-    raise InputError(f"{where} is neither a folder nor such an archive, or a link to one; {remedy}")
+    raise InputError(
+        f"{error_location} is neither a folder nor such an archive, or a link to one; {remedy}"
+    )
 
 
 _NO_FOLDER_MESSAGE = "there is no such folder, or it is a link; list_files shows what is there"
@@ -259,7 +265,7 @@ _NO_FILE_MESSAGE = (
 
 
 @contextmanager
-def _name_broken_archive() -> Iterator[None]:
+def _report_broken_archive() -> Iterator[None]:
     try:
         yield
     except ToolError:
@@ -281,44 +287,44 @@ def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
             except (OSError, ValueError) as error:  # the latter for a NUL
                 raise ToolError(_NO_FOLDER_MESSAGE) from error
             folders.callback(os.close, descriptor)
-            flags |= _NO_LINK_FLAG
+            flags |= _NO_FOLLOW_LINK_FLAG
         assert descriptor is not None, "the root is always opened"
         yield descriptor
 
 
-def _read_file_in(folder: int, name: str) -> FileContent:
+def _read_file_in_folder(folder: int, name: str) -> FileContent:
     with _open_file(folder, name) as file:
-        return _read_bounded(file)
+        return _read_bounded_file(file)
 
 
 def _open_file(folder: int, name: str) -> IO[bytes]:
     """Open a plain file. Raises ToolError for any other."""
-    status = _status_in(folder, name)
+    status = _read_file_status(folder, name)
     # To open a device can have effects, so that its kind is checked before, and for certain after.
-    if status is None or not _is_plain(status):
+    if status is None or not _is_plain_file(status):
         raise ToolError(_NO_FILE_MESSAGE)
     try:
         descriptor = os.open(name, _OPEN_FILE_FLAGS, dir_fd=folder)
     except OSError as error:
         raise ToolError(_NO_FILE_MESSAGE) from error
-    if not _is_plain(os.fstat(descriptor)):
+    if not _is_plain_file(os.fstat(descriptor)):
         os.close(descriptor)
         raise ToolError(_NO_FILE_MESSAGE)
     return os.fdopen(descriptor, "rb")
 
 
-def _status_in(folder: int, name: str) -> os.stat_result | None:
+def _read_file_status(folder: int, name: str) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except (OSError, ValueError):
         return None
 
 
-def _is_plain(status: os.stat_result) -> bool:
+def _is_plain_file(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
 
 
-def _read_bounded(file: IO[bytes]) -> FileContent:
+def _read_bounded_file(file: IO[bytes]) -> FileContent:
     chunks = []
     length = 0
     while length <= MAX_FILE_BYTES and (chunk := file.read(_CHUNK_BYTES)):
@@ -348,27 +354,27 @@ class BoundedFile:
         return data
 
 
-def _zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
+def _iter_zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
     bounded_file: Any = BoundedFile(file)
     with zipfile.ZipFile(bounded_file) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             is_encrypted = bool(info.flag_bits & 1)
-            is_packed_plainly = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            has_known_compression = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             name = info.orig_filename  # as it is stored: `filename` ends at a NUL
             if name.endswith("/"):
                 yield WorkspaceEntry("folder", name)
-            elif kind in (0, stat.S_IFREG) and is_packed_plainly and not is_encrypted:
+            elif kind in (0, stat.S_IFREG) and has_known_compression and not is_encrypted:
                 read = partial(_read_member, partial(archive.open, info))
                 yield WorkspaceEntry("file", name, info.file_size, read)
             else:
-                yield _OTHER_ENTRY
+                yield _UNREADABLE_ENTRY
 
 
-def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
-    is_packed = file.read(2) == b"\x1f\x8b"
+def _iter_tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
+    is_gzipped = file.read(2) == b"\x1f\x8b"
     file.seek(0)
-    bounded_file: Any = BoundedFile(gzip.GzipFile(fileobj=file) if is_packed else file)
+    bounded_file: Any = BoundedFile(gzip.GzipFile(fileobj=file) if is_gzipped else file)
     with tarfile.open(fileobj=bounded_file, mode="r|") as archive:
         for member in archive:
             if member.isdir():
@@ -377,12 +383,12 @@ def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
                 read = partial(_read_member, partial(archive.extractfile, member))
                 yield WorkspaceEntry("file", member.name, member.size, read)
             else:
-                yield _OTHER_ENTRY
+                yield _UNREADABLE_ENTRY
 
 
 def _read_member(open_member: Callable[[], IO[bytes] | None]) -> FileContent:
-    with _name_broken_archive():
+    with _report_broken_archive():
         file = open_member()
         assert file is not None, "only files are opened"
         with file:
-            return _read_bounded(file)
+            return _read_bounded_file(file)

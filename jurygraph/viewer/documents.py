@@ -12,12 +12,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from jurygraph.studies.report import Report, as_interval
-from jurygraph.viewer.shapes import FILTERS, choose_scales
+from jurygraph.viewer.shapes import TEMPLATE_FILTERS, choose_column_scales
 from jurygraph.viewer.what_if import edge_to_url_text
-from jurygraph.viewer.words import TIPS
+from jurygraph.viewer.words import TERM_TOOLTIPS
 
 
-def make_templates() -> Environment:
+def make_template_environment() -> Environment:
     """Return the templates, which escape every value and refuse names that have none."""
     templates = Environment(
         loader=PackageLoader("jurygraph.viewer"),
@@ -26,14 +26,14 @@ def make_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(FILTERS)
-    templates.globals.update(tips=TIPS, edge_text=edge_to_url_text)
+    templates.filters.update(TEMPLATE_FILTERS)
+    templates.globals.update(tips=TERM_TOOLTIPS, edge_text=edge_to_url_text)
     return templates
 
 
 def render_document(template: str, title: str, context: dict[str, Any]) -> str:
     """Return a self-contained page: a template that extends `document.html`, laid out."""
-    values = {"title": title, "style": _read_style(), **context}
+    values = {"title": title, "style": _read_stylesheet(), **context}
     return _standalone_templates().get_template(template).render(values)
 
 
@@ -52,7 +52,7 @@ def render_study(
         "command": command,
         "sections": report.content,
         "ledes": max(1, len(report.conclusion)),
-        "choose_scales": choose_scales,
+        "choose_scales": choose_column_scales,
         "as_interval": as_interval,
         "pictures": encoded_plots,
         "notes": report.notes,
@@ -60,21 +60,21 @@ def render_study(
     return render_document("study.html", title, context)
 
 
-def render_fragment(template: str, context: dict[str, Any]) -> str:
+def render_notebook_fragment(template: str, context: dict[str, Any]) -> str:
     """Return a part of a page for a notebook: a template that extends `fragment.html`, laid out.
 
     Its style holds inside it alone: the rules of the pages nested in one, with their variables set on its element.
     """
-    values = {"style": _read_style().replace(":root", "&"), **context}
+    values = {"style": _read_stylesheet().replace(":root", "&"), **context}
     return _standalone_templates().get_template(template).render(values)
 
 
 @cache
 def _standalone_templates() -> Environment:
-    return make_templates()
+    return make_template_environment()
 
 
 @cache
-def _read_style() -> str:
+def _read_stylesheet() -> str:
     """Return the style of the pages; a template trusts it, since it comes with the package."""
     return files("jurygraph.viewer").joinpath("static", "style.css").read_text("utf-8")

@@ -17,7 +17,7 @@ from zlib import compress, decompress
 
 from pydantic_core import from_json, to_json
 
-from jurygraph.decision.turns import is_about_response, question_values
+from jurygraph.decision.turns import is_about_response, values_by_question
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
@@ -29,14 +29,14 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
     read_stored_groups_after,
 )
-from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, pack_group
+from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
 from jurygraph.schema import Question, SurveyWithoutTexts
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
     ComparedResponse,
-    JudgedSlot,
-    VerdictSlot,
+    ComparedVerdictKey,
+    MeanVerdict,
     compared_responses,
 )
 
@@ -47,7 +47,7 @@ _FASTEST_COMPRESSION_LEVEL = 1
 _GROUPS_PER_BATCH = 256
 """Groups that are added in one transaction."""
 
-_TABLES_SQL = """
+_CREATE_TABLES_SQL = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
@@ -88,7 +88,7 @@ class RunIndex:
         self._may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
         self._open()
         if not self._fits_run():
-            self._begin_anew()
+            self._recreate_index()
 
     def _open(self) -> None:
         connection = _connect(self.run.folder) if self._may_stay else None
@@ -104,7 +104,7 @@ class RunIndex:
     def fetch(self, query: str, *values: Any) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
 
-    def fetch_record(self, query: str) -> dict[str, Any]:
+    def fetch_single_row(self, query: str) -> dict[str, Any]:
         """Return the only row of a query by the names of its columns."""
         rows = self._connection.execute(query)
         (values,) = rows
@@ -127,20 +127,20 @@ class RunIndex:
         It takes twice as long as all the rest: it is done when a run is opened, and not for each page while it grows.
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
-        self._add_groups(self._complete_group, last, self.records, report)
+        self._add_groups(self._index_group_texts, last, self.records, report)
 
-    def _complete_group(self, group: StoredGroup) -> None:
-        self._add_query(group.record.key)
+    def _index_group_texts(self, group: StoredGroup) -> None:
+        self._add_task_prompt(group.record.key)
         self._insert("texts (rowid, text, reasons)", self._text_rows(group))
         self._add_verdicts(group)
 
-    def _add_query(self, task_id: str) -> None:
-        number = self._number_of_name("task", task_id)
+    def _add_task_prompt(self, task_id: str) -> None:
+        number = self._intern_name("task", task_id)
         if self.fetch("SELECT 1 FROM queries WHERE rowid = ?", number):  # of an earlier group
             return
         task = self.run.task(task_id)
         if task is not None:  # else it was erased
-            self._insert("queries (rowid, text)", [(number, chat_text(task.query))])
+            self._insert("queries (rowid, text)", [(number, chat_to_prompt_text(task.query))])
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response with the reasons of its verdicts, where they were not erased."""
@@ -169,12 +169,12 @@ class RunIndex:
         row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
-    def packed_groups(self) -> Iterator[PackedGroup]:
+    def packed_groups(self) -> Iterator[PackedGroupVerdicts]:
         """Yield the groups for a ranking, in any thread."""
         query = "SELECT plan, cells FROM present_groups"
         for facts, cells in self._connection.execute(query):
             plan, *others = from_json(facts)
-            yield PackedGroup._make([DecisionKey(*plan), *others, decompress(cells)])
+            yield PackedGroupVerdicts._make([DecisionKey(*plan), *others, decompress(cells)])
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
@@ -195,7 +195,7 @@ class RunIndex:
             return False
         # The traces of a re-scored run refer to groups of its base, and have no numbers to go on from.
         if self._has_erasures(before) or (before and self.run.base is not None):
-            self._begin_anew()
+            self._recreate_index()
             before = 0
         # An update that was interrupted has added some of the groups.
         ((last,),) = self.fetch("SELECT coalesce(max(group_number), 0) FROM responses")
@@ -203,7 +203,7 @@ class RunIndex:
         # Names are numbered in this order; groups are stored in the order of their ends.
         with self._connection:
             for record in ledger.records("task", before, end):
-                self._number_of_name("task", record.key)
+                self._intern_name("task", record.key)
         self._add_groups(self._add_group, max(last, before), end, report)
         with self._connection:
             self._set_fact("records", end)
@@ -240,20 +240,20 @@ class RunIndex:
             return False
         return not records or self.run.ledger.record_at(records).link.hex() == facts["head"]
 
-    def _begin_anew(self) -> None:
+    def _recreate_index(self) -> None:
         self._connection.close()
         if self._may_stay:
             run_folder.discard_index(self.run.folder)
         self._open()
         with self._connection:
-            self._connection.executescript(_TABLES_SQL)
+            self._connection.executescript(_CREATE_TABLES_SQL)
             for name, value in (("version", INDEX_VERSION), ("run", self.run.id), ("records", 0)):
                 self._set_fact(name, value)
 
     def _set_fact(self, name: str, value: Any) -> None:
         self._connection.execute("REPLACE INTO facts VALUES (?, ?)", (name, value))
 
-    def _number_of_name(self, kind: str, name: str) -> int:
+    def _intern_name(self, kind: str, name: str) -> int:
         number = self._numbers.get((kind, name))
         if number is None:
             self._connection.execute(
@@ -265,12 +265,12 @@ class RunIndex:
         return number
 
     def _add_group(self, group: StoredGroup) -> None:
-        task = self._number_of_name("task", group.record.key)
+        task = self._intern_name("task", group.record.key)
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
             self._drop_earlier_groups(task, group)
         survey = self.run.source.survey_without_texts(group.survey)
-        questions = [self._number_of_name(_kind_of(q), q.id) for q in survey.questions]
-        self._add_inputs(
+        questions = [self._intern_name(_question_kind(q), q.id) for q in survey.questions]
+        self._add_component_inputs(
             group.decision,
             {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
         )
@@ -298,7 +298,7 @@ class RunIndex:
     ) -> dict[int, list[float | None]]:
         """Return what counts of several verdicts on a question, for each response, by the question's index."""
         indices = {question.id: index for index, question in enumerate(survey.questions)}
-        values = question_values(
+        values = values_by_question(
             self.run.decision(group.decision),
             survey.questions,
             [trace.response_id for trace in group.traces],
@@ -309,14 +309,14 @@ class RunIndex:
             for question, column in values.items()
         }
 
-    def _add_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
+    def _add_component_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
         if decision == self._last_decision:  # most groups of a run share one
             return
         self._last_decision = decision
         rows = []
         for spec in self.run.decision(decision).specs:
-            component = self._number_of_name("component", spec.name)
+            component = self._intern_name("component", spec.name)
             for name in chain.from_iterable(use.questions for use in spec.inputs.values()):
                 if name in questions:
                     rows.append((component, questions[name]))
@@ -341,7 +341,7 @@ class RunIndex:
     def _response_row(
         self, task: int, group: StoredGroup, trace: TraceWithoutTexts
     ) -> tuple[Any, ...]:
-        verdicts = list(_valid_verdicts(trace))
+        verdicts = list(_verdicts_not_superseded(trace))
         calls = trace.body.get("calls", ())
         costs = [call["cost"] for call in calls if call.get("cost") is not None]
         return (
@@ -349,7 +349,7 @@ class RunIndex:
             group.record.seq,
             task,
             trace.response_id,
-            None if trace.agent is None else self._number_of_name("agent", trace.agent),
+            None if trace.agent is None else self._intern_name("agent", trace.agent),
             trace.status,
             trace.value,
             *trace.span,
@@ -365,7 +365,7 @@ class RunIndex:
     def _component_rows(self, trace: TraceWithoutTexts) -> Iterator[tuple[Any, ...]]:
         for name in trace.names:
             judged, counted_value = trace.component(name)
-            yield self._number_of_name("component", name), trace.record.seq, judged, counted_value
+            yield self._intern_name("component", name), trace.record.seq, judged, counted_value
 
     def _verdict_rows(
         self,
@@ -374,25 +374,25 @@ class RunIndex:
         counted_scores: Mapping[int, float | None],
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
-        for position, verdict in enumerate(_valid_verdicts(trace)):
+        for position, verdict in enumerate(_verdicts_not_superseded(trace)):
             judge = verdict.get("judge")
             failure = verdict.get("failure")
             yield (
                 trace.record.seq,
                 questions[verdict["question"]],
                 position,
-                None if judge is None else self._number_of_name("judge", judge),
+                None if judge is None else self._intern_name("judge", judge),
                 counted_scores.get(verdict["question"], verdict.get("score")),
-                None if failure is None else self._number_of_name("failure", " ".join(failure)),
+                None if failure is None else self._intern_name("failure", " ".join(failure)),
             )
 
 
-def _valid_verdicts(trace: TraceWithoutTexts) -> Iterator[Mapping[str, Any]]:
+def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[Mapping[str, Any]]:
     """Yield the verdicts of a trace; those that another judge's superseded count nowhere."""
     return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
 
 
-def _kind_of(question: Question) -> str:
+def _question_kind(question: Question) -> str:
     """Return `question` if the score of its verdicts is a figure of a response: a column of the table."""
     return "question" if is_about_response(question) else "other question"
 
@@ -415,18 +415,18 @@ def _read_rows(packed_bytes: bytes) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _unpack_verdicts(packed_bytes: bytes) -> list[dict[VerdictSlot, JudgedSlot]]:
+def _unpack_verdicts(packed_bytes: bytes) -> list[dict[ComparedVerdictKey, MeanVerdict]]:
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
-            (question, tuple(responses)): JudgedSlot(*judged)
+            (question, tuple(responses)): MeanVerdict(*judged)
             for (question, responses), judged in row[4]
         }
         for row in _read_rows(packed_bytes)
     ]
 
 
-class _PackedVerdicts(Mapping[VerdictSlot, JudgedSlot]):
+class _PackedVerdicts(Mapping[ComparedVerdictKey, MeanVerdict]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
     __slots__ = ("_packed_bytes", "_row")
@@ -435,10 +435,10 @@ class _PackedVerdicts(Mapping[VerdictSlot, JudgedSlot]):
         self._packed_bytes = packed_bytes
         self._row = row
 
-    def __getitem__(self, slot: VerdictSlot) -> JudgedSlot:
+    def __getitem__(self, slot: ComparedVerdictKey) -> MeanVerdict:
         return _unpack_verdicts(self._packed_bytes)[self._row][slot]
 
-    def __iter__(self) -> Iterator[VerdictSlot]:
+    def __iter__(self) -> Iterator[ComparedVerdictKey]:
         return iter(_unpack_verdicts(self._packed_bytes)[self._row])
 
     def __len__(self) -> int:

@@ -7,22 +7,27 @@ import re
 from collections.abc import Iterator
 
 from jurygraph.explanation.points import describe_reason
-from jurygraph.messages import escape_lines, shorten
+from jurygraph.messages import escape_multiline_text, shorten
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.studies.report import Report, ReportTable
-from jurygraph.views.trace import TraceView, describe_failure, view_task_and_response, view_trace
+from jurygraph.views.trace import (
+    TraceView,
+    build_task_and_response_view,
+    build_trace_view,
+    describe_failure,
+)
 
 _MAX_TEXT_CHARACTERS = 3000
-_SUM_COLUMNS = ("term", "weight", "× value", "× number", "= points", "lost")
+_REWARD_SUM_COLUMNS = ("term", "weight", "× value", "× number", "= points", "lost")
 _VERDICT_COLUMNS = ("verdict on", "by", "score", "reason")
 
 
 def response_to_markdown(run: Run, name: str) -> str:
     """Return a response as Markdown. Raises as `report_response`."""
     scored = run.find_scored_response(name)
-    view = view_trace(run.explain_trace(scored.trace))
-    task_and_response = view_task_and_response(run, scored)
+    view = build_trace_view(run.explain_trace(scored.trace))
+    task_and_response = build_task_and_response_view(run, scored)
     answer = None if task_and_response.response is None else task_and_response.response.text
     sentences = [view.sentences[0]]
     if view.trace.reward.value is None:
@@ -35,22 +40,24 @@ def response_to_markdown(run: Run, name: str) -> str:
         ]
     blocks = [
         Report({}, sentences).to_markdown(),
-        _open_fence("Question", task_and_response.query),
-        _open_fence("Answer", answer),
-        Report({}, [_list_sums(view)], [*criteria, *_list_notes(view)]).to_markdown(),
-        Report({}, [_list_verdicts(view)]).to_markdown(),
+        _open_code_fence("Question", task_and_response.query),
+        _open_code_fence("Answer", answer),
+        Report({}, [_build_sum_table(view)], [*criteria, *_list_notes(view)]).to_markdown(),
+        Report({}, [_build_verdict_table(view)]).to_markdown(),
     ]
     return "\n".join(blocks)
 
 
-def _open_fence(title: str, text: str | None) -> str:
+def _open_code_fence(title: str, text: str | None) -> str:
     """Return the beginning of a text below its title, in a fence that nothing in it can close."""
-    content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MAX_TEXT_CHARACTERS))
+    content = escape_multiline_text(
+        ERASED_PLACEHOLDER if text is None else shorten(text, _MAX_TEXT_CHARACTERS)
+    )
     fence = max(["``", *re.findall("`+", content)], key=len) + "`"
     return f"**{title}**\n\n{fence}text\n{content}\n{fence}\n"
 
 
-def _list_sums(view: TraceView) -> ReportTable:
+def _build_sum_table(view: TraceView) -> ReportTable:
     """Return the terms, each before its parts, what changed their sum, and the reward."""
     reward = view.trace.reward
     rows: list[tuple[object, ...]] = []
@@ -61,7 +68,7 @@ def _list_sums(view: TraceView) -> ReportTable:
     for change in reward.adjustments:
         rows.append((change.name, "", change.before, "", change.after, ""))
     rows.append(("reward", "", "", "", reward.value, ""))
-    return ReportTable(_SUM_COLUMNS, rows)
+    return ReportTable(_REWARD_SUM_COLUMNS, rows)
 
 
 def _list_notes(view: TraceView) -> Iterator[str]:
@@ -72,7 +79,7 @@ def _list_notes(view: TraceView) -> Iterator[str]:
                 yield f"{', '.join(line.names)}: {line.note}"
 
 
-def _list_verdicts(view: TraceView) -> ReportTable:
+def _build_verdict_table(view: TraceView) -> ReportTable:
     rows = []
     for explained_verdict in view.verdicts:
         verdict = explained_verdict.verdict

@@ -8,20 +8,20 @@ from typing import Any
 
 from jurygraph.explanation import Explanation
 from jurygraph.runs.run import Run
-from jurygraph.viewer.documents import render_fragment
+from jurygraph.viewer.documents import render_notebook_fragment
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_progress, describe_run
-from jurygraph.viewer.report import SELECT_LOWEST
+from jurygraph.viewer.overview import describe_progress, run_overview_context
+from jurygraph.viewer.report import SELECT_LOWEST_REWARDS_SQL
 from jurygraph.viewer.shapes import draw_waterfall
 
-_MAX_INDEXED_RESPONSES = 5000
+_MAX_NOTEBOOK_RESPONSES = 5000
 """Responses of a run that are read for a drawing, in about a second; of a larger one only its state is shown."""
 _MAX_LOSSES_LISTED = 12
 _MAX_ROWS = 12
 
 
 def draw_explanation(explanation: Explanation) -> str:
-    return render_fragment("notebook_explanation.html", _describe(explanation))
+    return render_notebook_fragment("notebook_explanation.html", _describe(explanation))
 
 
 def draw_run(run: Run) -> str:
@@ -31,18 +31,18 @@ def draw_run(run: Run) -> str:
         "run": run,
         "state": describe_progress(run),
         "responses": responses,
-        "is_read": responses <= _MAX_INDEXED_RESPONSES,
+        "is_read": responses <= _MAX_NOTEBOOK_RESPONSES,
         "most_rows": _MAX_ROWS,
         "explanation": None,
     }
     if context["is_read"]:
         with closing(RunIndex(run, is_temporary=True)) as index:
             index.update()
-            context |= describe_run(index)
-            lowest = index.fetch(SELECT_LOWEST, 1)
+            context |= run_overview_context(index)
+            lowest = index.fetch(SELECT_LOWEST_REWARDS_SQL, 1)
         if lowest:
             context |= _describe(run.explain(lowest[0][0]))
-    return render_fragment("notebook_run.html", context)
+    return render_notebook_fragment("notebook_run.html", context)
 
 
 def _describe(explanation: Explanation) -> dict[str, Any]:

@@ -11,21 +11,21 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
-from jurygraph.studies.ranking import rank_means
+from jurygraph.studies.ranking import mean_reward_by_agent
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import list_facets
 from jurygraph.views.agents import (
     RankedAgent,
     UnitRewards,
     conclude_ranking,
-    limits_of,
     rank_agents,
+    reward_limits_of,
 )
 
-_BUCKET_COUNT = 20
+_HISTOGRAM_BUCKET_COUNT = 20
 
 
-def check_links(run: Run, advance: ProgressCallback) -> None:
+def check_record_links(run: Run, advance: ProgressCallback) -> None:
     """Check that every record of a run, and of the one whose verdicts it has, follows the one before it.
 
     `advance` receives 1 for each response. Raises `TraceMismatch`.
@@ -47,7 +47,7 @@ def describe_progress(run: Run) -> str:
     return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
 
 
-def describe_run(index: RunIndex, name_unit: Callable[[str], str] = str) -> dict[str, Any]:
+def run_overview_context(index: RunIndex, name_unit: Callable[[str], str] = str) -> dict[str, Any]:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
     `name_unit` names the unit of a task, over which agents have their intervals: by default the task itself.
@@ -61,12 +61,12 @@ def describe_run(index: RunIndex, name_unit: Callable[[str], str] = str) -> dict
         **_read_totals(index),
         "agents": agents,
         "conclusion": conclude_ranking(agents),
-        "buckets": _read_buckets(index),
+        "buckets": _read_reward_histogram(index),
         "facets": list_facets(index),
     }
 
 
-def read_means(index: RunIndex) -> dict[str, float]:
+def read_agent_means(index: RunIndex) -> dict[str, float]:
     """Return the mean reward of each agent, without failed rewards, the best first; the bits are those of a ranking."""
     rows = index.fetch(
         "SELECT coalesce(names.name, ''), reward FROM responses"
@@ -75,7 +75,7 @@ def read_means(index: RunIndex) -> dict[str, float]:
     by_agent: dict[str, list[float]] = {}
     for agent, reward in rows:
         by_agent.setdefault(agent, []).append(reward)
-    return rank_means(by_agent)
+    return mean_reward_by_agent(by_agent)
 
 
 def _read_totals(index: RunIndex) -> dict[str, Any]:
@@ -85,12 +85,12 @@ def _read_totals(index: RunIndex) -> dict[str, Any]:
 
     `findings` are the counts of those that need a quotation; None where each has one, or a record was changed.
     """
-    responses = index.fetch_record(
+    responses = index.fetch_single_row(
         "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
         " count(*) FILTER (WHERE status = 'degraded') AS degraded, avg(coverage) AS coverage, min(at) AS began,"
         " max(at) AS ended, max(unsupported) AS unsupported FROM responses"
     )
-    calls = index.fetch_record(
+    calls = index.fetch_single_row(
         "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(*) - count(cost) AS unpriced,"
         " sum(iif(is_cached, 0, cost)) AS cost FROM calls"
     )
@@ -117,10 +117,10 @@ def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[Ranke
     )
     rewards = (UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows)
     ((lowest_reward,),) = index.fetch("SELECT coalesce(min(least), 0) FROM responses")
-    return rank_agents(rewards, limits_of(list(index.run.decisions()), lowest_reward))
+    return rank_agents(rewards, reward_limits_of(list(index.run.decisions()), lowest_reward))
 
 
-def _read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:
+def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:
     """Return the ends of the rewards' range, and the number of rewards in each twentieth of it."""
     ((low, high),) = index.fetch("SELECT min(reward), max(reward) FROM responses")
     if low is None:
@@ -132,10 +132,10 @@ def _read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:
         " WHERE reward IS NOT NULL GROUP BY 1",
         low,
         high - low,
-        _BUCKET_COUNT,
-        _BUCKET_COUNT - 1,
+        _HISTOGRAM_BUCKET_COUNT,
+        _HISTOGRAM_BUCKET_COUNT - 1,
     )
-    counts = [0] * _BUCKET_COUNT
-    for bucket, count in rows:
-        counts[bucket] = count
+    counts = [0] * _HISTOGRAM_BUCKET_COUNT
+    for bucket_index, count in rows:
+        counts[bucket_index] = count
     return low, high, counts

@@ -13,35 +13,35 @@ from aiohttp import web
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.points import group_verdicts_to_try
 from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.messages import escape_hidden
+from jurygraph.messages import escape_hidden_characters
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
-    DecidedBy,
+    DecisionMeans,
     TriedSetting,
-    find_overtakings,
+    find_rank_swaps,
     list_settings,
     measure_ranking,
-    read_decisions,
+    read_decision_means,
 )
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import check_links, describe_run, read_means
-from jurygraph.viewer.report import describe_response
-from jurygraph.viewer.scans import Scans
+from jurygraph.viewer.overview import check_record_links, read_agent_means, run_overview_context
+from jurygraph.viewer.report import response_page_context
+from jurygraph.viewer.scans import RunScanner
 from jurygraph.viewer.shapes import draw_waterfall
-from jurygraph.viewer.table import TableQuery, read_grid, read_page
-from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
-from jurygraph.views.trace import TraceView, view_trace
-from jurygraph.views.verdict import view_question
+from jurygraph.viewer.table import TableQuery, read_score_grid, read_table_page
+from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes, is_about
+from jurygraph.views.trace import TraceView, build_trace_view
+from jurygraph.views.verdict import build_question_view
 
-Page = tuple[str, dict[str, Any]]
-_PAUSE_FACTOR = 20
+TemplateAndContext = tuple[str, dict[str, Any]]
+_UPDATE_PAUSE_FACTOR = 20
 """Times as long as an update took until the next one: 5 % of a core at most."""
-_MAX_FLIPS = 100
-_MAX_SELECTS = 200
+_MAX_FLIPS_LISTED = 100
+_MAX_SELECT_ELEMENTS = 200
 """Questions of a response whose scores can be tried on its page; with more, a form would not fit in an address."""
 
 
@@ -57,29 +57,29 @@ class OpenRun:
     run: Run
     index: RunIndex
     figures: Mapping[str, Any] = field(default_factory=dict)
-    decided: DecidedBy = field(default_factory=DecidedBy)
+    decided: DecisionMeans = field(default_factory=DecisionMeans)
     other: "OpenRun | None" = None
     """The second run, which this one is compared with."""
     comparison: tuple[tuple[int, int], Report] | None = None
     """The comparison with the other run, and the numbers of records of both when it was made."""
 
-    next_update: float = 0.0
+    next_update_time: float = 0.0
     """The time, of a clock that never goes back, before which the pages show the run as it was."""
     fault: str = ""
     """The record that was found to be changed; empty where none was, or none was looked at yet."""
 
     def __post_init__(self) -> None:
-        self.scans = Scans(self.index)
+        self.scans = RunScanner(self.index)
 
     async def check_records(self) -> None:
         """Check that every record follows the one before it, apart from the thread of the pages."""
         try:
-            await self.scans.read(lambda run: check_links(run, self.scans.go_on))
+            await self.scans.read(lambda run: check_record_links(run, self.scans.go_on))
         except TraceMismatch as error:
             self.fault = str(error)
 
     @property
-    def controls(self) -> list[TriedSetting]:
+    def setting_controls(self) -> list[TriedSetting]:
         """The settings that pages let try."""
         return list_settings(self.run.config, self.decided)
 
@@ -94,24 +94,28 @@ class OpenRun:
         would slow down the writer of a growing run.
         """
         start = monotonic()
-        if start < self.next_update:
+        if start < self.next_update_time:
             return
         if self.index.update() or not self.figures:
-            worst_page = read_page(self.index, TableQuery(sort="reward"), rows=5)
-            means = read_means(self.index)
-            self.figures = {**describe_run(self.index), "means": means, "worst": worst_page}
-            self.decided = read_decisions(self.run)
+            lowest_rewards_page = read_table_page(self.index, TableQuery(sort="reward"), rows=5)
+            means = read_agent_means(self.index)
+            self.figures = {
+                **run_overview_context(self.index),
+                "means": means,
+                "worst": lowest_rewards_page,
+            }
+            self.decided = read_decision_means(self.run)
         end = monotonic()
-        self.next_update = end + _PAUSE_FACTOR * (end - start)
+        self.next_update_time = end + _UPDATE_PAUSE_FACTOR * (end - start)
 
 
-def show_run(open_run: OpenRun, request: web.Request) -> Page:
+def show_run(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     return "run.html", {"title": open_run.name, **open_run.figures}
 
 
-def show_table(open_run: OpenRun, request: web.Request) -> Page:
+def show_table(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     query = TableQuery.from_url(request.query)
-    page = read_page(open_run.index, query)
+    page = read_table_page(open_run.index, query)
     questions = list(open_run.index.names("question"))
     context = {
         "title": "Responses",
@@ -119,19 +123,24 @@ def show_table(open_run: OpenRun, request: web.Request) -> Page:
         "query": query,
         "facets": open_run.figures["facets"],
     }
-    grid = read_grid(open_run.index, page) if query.grid else None
+    score_grid = read_score_grid(open_run.index, page) if query.grid else None
     components = list(open_run.index.names("component"))
-    return "table.html", {**context, "questions": questions, "grid": grid, "components": components}
+    return "table.html", {
+        **context,
+        "questions": questions,
+        "grid": score_grid,
+        "components": components,
+    }
 
 
-async def show_ranking(open_run: OpenRun, request: web.Request) -> Page:
+async def show_ranking(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     """Rank the agents under other settings, find where one makes two of them change places, and how near that is.
 
     Only what is tried is decided again, apart from the thread of the pages; the ranking of now is in the index.
     """
     run = open_run.run
-    changes = WhatIf.from_url(request.query)
-    settings = list_settings(changes.config_of(run), open_run.decided)
+    changes = WhatIfChanges.from_url(request.query)
+    settings = list_settings(changes.make_changed_config(run), open_run.decided)
     scan = request.query.get("scan", "")
     scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:
@@ -145,8 +154,8 @@ async def show_ranking(open_run: OpenRun, request: web.Request) -> Page:
     if scanned_setting is not None and scanned_setting.is_number:
         ends = scanned_setting.low, scanned_setting.high
         turns = await open_run.scans.rank(
-            lambda ranker: find_overtakings(
-                ranker.along(scanned_setting.key, tried_settings), *ends
+            lambda ranker: find_rank_swaps(
+                ranker.mean_rewards_function(scanned_setting.key, tried_settings), *ends
             )
         )
     if "far" in request.query:
@@ -156,12 +165,12 @@ async def show_ranking(open_run: OpenRun, request: web.Request) -> Page:
         "now": open_run.figures["means"],
         "changed": changed,
         "changes": changes,
-        "controls": open_run.controls,
+        "controls": open_run.setting_controls,
         "scanned": scanned_setting,
         "turns": turns,
         "report": report,
     }
-    if is_part(request):
+    if is_partial_page_request(request):
         chosen = {name: request.query[name] for name in ("scan", "far") if request.query.get(name)}
         address = [urlencode(chosen), changes.to_url()]
         context["address"] = f"{request.path}?{'&'.join(filter(None, address))}"
@@ -169,7 +178,7 @@ async def show_ranking(open_run: OpenRun, request: web.Request) -> Page:
     return "ranking.html", context
 
 
-async def show_verification(open_run: OpenRun, request: web.Request) -> Page:
+async def show_verification(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     """Verify the run as `jurygraph verify` does, and say for which head; what was changed is named."""
     fault = result = None
     try:
@@ -177,16 +186,20 @@ async def show_verification(open_run: OpenRun, request: web.Request) -> Page:
     except TraceMismatch as error:
         fault = open_run.fault = str(error)
     context = {"title": "Verification", "result": result, "fault": fault}
-    return "verification_part.html" if is_part(request) else "verification.html", context
+    return "verification_part.html" if is_partial_page_request(
+        request
+    ) else "verification.html", context
 
 
-def show_response(open_run: OpenRun, request: web.Request) -> Page:
+def show_response(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     name = _require_parameter(request, "id")
     run = open_run.run
     scored = run.find_scored_response(name)
-    view = view_trace(run.explain_trace(scored.trace))
-    changes = WhatIf.from_url(request.query)
-    changed_view = None if changes.is_empty else view_trace(explain_changed(run, name, changes))
+    view = build_trace_view(run.explain_trace(scored.trace))
+    changes = WhatIfChanges.from_url(request.query)
+    changed_view = (
+        None if changes.is_empty else build_trace_view(explain_with_changes(run, name, changes))
+    )
     context = {
         "title": name,
         "view": view,
@@ -194,12 +207,12 @@ def show_response(open_run: OpenRun, request: web.Request) -> Page:
         "changed": changed_view,
         "changed_drawn": None if changed_view is None else draw_waterfall(changed_view.lost),
     }
-    if is_part(request):
+    if is_partial_page_request(request):
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = {"controls": open_run.controls, "changeable": first_verdicts_to_try(view)}
-    return "response.html", {**context, **describe_response(run, scored, view), **page}
+    page = {"controls": open_run.setting_controls, "changeable": first_verdicts_to_try(view)}
+    return "response.html", {**context, **response_page_context(run, scored, view), **page}
 
 
 def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
@@ -208,36 +221,38 @@ def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
     One that was judged goes before those that failed: the score is tried for all judges of the question.
     """
     first: dict[str, ExplainedVerdict] = {}
-    to_try = chain.from_iterable(group_verdicts_to_try(view.verdicts).values())
+    verdicts_to_try = chain.from_iterable(group_verdicts_to_try(view.verdicts).values())
     for explained_verdict in sorted(
-        to_try, key=lambda explained_verdict: explained_verdict.score is None
+        verdicts_to_try, key=lambda explained_verdict: explained_verdict.score is None
     ):
         verdict = explained_verdict.verdict
         if is_about(verdict, view.trace.response_id) and not verdict.superseded:
             first.setdefault(verdict.question, explained_verdict)
-    return first if len(first) <= _MAX_SELECTS else {}
+    return first if len(first) <= _MAX_SELECT_ELEMENTS else {}
 
 
-def is_part(request: web.Request) -> bool:
+def is_partial_page_request(request: web.Request) -> bool:
     """Return whether a part of a page is wanted, and not a page."""
     return request.headers.get("HX-Request") == "true"
 
 
-def show_verdict(open_run: OpenRun, request: web.Request) -> Page:
-    view = view_question(
+def show_verdict(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+    view = build_question_view(
         open_run.run, _require_parameter(request, "id"), _require_parameter(request, "question")
     )
     return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
 
 
-async def show_comparison(open_run: OpenRun, request: web.Request) -> Page:
+async def show_comparison(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     """Compare the second run with the first. Raises `InputError` where they have no response in common."""
     other = open_run.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     report = await _compare_runs(open_run, other)
-    lows, highs = zip(*(run.figures["buckets"][:2] for run in (open_run, other)), strict=True)
-    ends = {"lowest": min(lows), "highest": max(highs)}
+    lowest_rewards, highest_rewards = zip(
+        *(run.figures["buckets"][:2] for run in (open_run, other)), strict=True
+    )
+    ends = {"lowest": min(lowest_rewards), "highest": max(highest_rewards)}
     return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
 
 
@@ -254,8 +269,8 @@ async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
             comparison.compare,
             before.index.compared_responses(),
             after.index.compared_responses(),
-            differing=list(comparison.setting_notes(before.run.header, after.run.header)),
-            most_flips=_MAX_FLIPS,
+            differing_settings=list(comparison.setting_notes(before.run.header, after.run.header)),
+            max_flips_listed=_MAX_FLIPS_LISTED,
         )
         before.comparison = state, await before.scans.call(compare)
     return before.comparison[1]
@@ -263,12 +278,12 @@ async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
 
 def send_config(open_run: OpenRun, request: web.Request) -> web.Response:
     """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
-    changes = WhatIf.from_url(request.query)
+    changes = WhatIfChanges.from_url(request.query)
     if not changes.is_expressible_in_config and not changes.is_empty:
         raise InputError("a config has settings alone: leave out changed scores and edges")
-    config = changes.config_of(open_run.run).model_dump(mode="json")
+    config = changes.make_changed_config(open_run.run).model_dump(mode="json")
     lines = [f"# The config of {open_run.name} with {len(changes.settings)} settings changed:"]
-    lines += [f"# {escape_hidden(setting)}" for setting in changes.settings]
+    lines += [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
     text = "\n".join([*lines, to_yaml(config)])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
     return web.Response(text=text, content_type="application/yaml", headers=download_header)
@@ -281,7 +296,9 @@ def _require_parameter(request: web.Request, name: str) -> str:
     return value
 
 
-PAGES: Mapping[str, Callable[[OpenRun, web.Request], Page | Awaitable[Page]]] = {
+PAGE_HANDLERS: Mapping[
+    str, Callable[[OpenRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]]
+] = {
     "/": show_run,
     "/responses": show_table,
     "/response": show_response,

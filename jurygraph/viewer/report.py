@@ -10,56 +10,58 @@ from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.terms import combiner_of
+from jurygraph.explanation.terms import find_combiner
 from jurygraph.runs.calls import read_calls
-from jurygraph.runs.reports.units import unit_of
+from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_run
-from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
+from jurygraph.viewer.overview import run_overview_context
+from jurygraph.viewer.shapes import draw_waterfall, list_evidence, split_response_at_quotes
 from jurygraph.views.trace import (
     TaskAndResponseView,
     TraceView,
+    build_task_and_response_view,
+    build_trace_view,
     describe_failure,
-    view_task_and_response,
-    view_trace,
 )
 
-MAX_RESPONSES = 500
+MAX_REPORT_RESPONSES = 500
 """Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
 _MAX_LOSSES_LISTED = 5
-_MAX_LEADS = 5
+_MAX_LEADS_LISTED = 5
 _MAX_ROWS = 100
-SELECT_LOWEST = (
+SELECT_LOWEST_REWARDS_SQL = (
     "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 )
-_WITHOUT_REWARD = "SELECT name FROM responses WHERE reward IS NULL ORDER BY number LIMIT ?"
+_SELECT_FAILED_RESPONSES_SQL = (
+    "SELECT name FROM responses WHERE reward IS NULL ORDER BY number LIMIT ?"
+)
 
 
-def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) -> str:
+def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCallback) -> str:
     """Return the page of a run with its `most` lowest rewards; `advance` receives the responses that are laid out.
 
     Raises `TraceMismatch` where a response is not what was written.
     """
-    lowest = [name for (name,) in index.fetch(SELECT_LOWEST, most)]
-    without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MAX_ROWS)]
+    lowest = [name for (name,) in index.fetch(SELECT_LOWEST_REWARDS_SQL, most)]
+    failed_responses = [name for (name,) in index.fetch(_SELECT_FAILED_RESPONSES_SQL, _MAX_ROWS)]
     context = {
-        **describe_run(index, cache(partial(unit_of, run))),
-        "most_leads": _MAX_LEADS,
+        **run_overview_context(index, cache(partial(unit_name_of_task, run))),
+        "most_leads": _MAX_LEADS_LISTED,
         "has_gates": bool(run.config.gates),
         "has_criteria": any(
-            combiner_of(spec).counts_criteria
+            find_combiner(spec).counts_criteria
             for decision in run.decisions()
             for spec in decision.specs
         ),
         "most": most,
         "most_rows": _MAX_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
-        "worst": _explain_all(run, lowest, advance),
+        "worst": _explain_responses(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
-        "without_reward": _read_texts(run, without_reward),
+        "without_reward": _read_texts(run, failed_responses),
         "describe_failure": describe_failure,
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
@@ -70,29 +72,29 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
 def _read_texts(run: Run, names: Iterable[str]) -> Iterator[tuple[Trace, TaskAndResponseView]]:
     for name in names:
         scored = run.find_scored_response(name)
-        yield scored.trace, view_task_and_response(run, scored)
+        yield scored.trace, build_task_and_response_view(run, scored)
 
 
-def _explain_all(
+def _explain_responses(
     run: Run, names: Iterable[str], advance: ProgressCallback
 ) -> Iterator[tuple[Explanation, TaskAndResponseView]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
     for name in names:
         scored = run.find_scored_response(name)
-        yield run.explain_trace(scored.trace), view_task_and_response(run, scored)
+        yield run.explain_trace(scored.trace), build_task_and_response_view(run, scored)
         advance(1)
 
 
-def report_response(run: Run, name: str) -> str:
+def render_response_report(run: Run, name: str) -> str:
     """Return the page of a response, with the prompts and replies behind it, and sums that can be redone by hand.
 
     Raises `InputError` if there is none, and `TraceMismatch` where it is not what was written.
     """
     scored = run.find_scored_response(name)
     trace = scored.trace
-    view = view_trace(run.explain_trace(trace))
+    view = build_trace_view(run.explain_trace(trace))
     context = {
-        **describe_response(run, scored, view),
+        **response_page_context(run, scored, view),
         "run_name": run.folder.resolve().name,
         "view": view,
         "scale": run.decision_of(trace.task_id).scale,
@@ -101,16 +103,16 @@ def report_response(run: Run, name: str) -> str:
     return render_document("response_document.html", name, context)
 
 
-def describe_response(run: Run, scored: ScoredResponse, view: TraceView) -> dict[str, Any]:
+def response_page_context(run: Run, scored: ScoredResponse, view: TraceView) -> dict[str, Any]:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
-    task_and_response = view_task_and_response(run, scored)
+    task_and_response = build_task_and_response_view(run, scored)
     evidence = list_evidence(view)
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
-        "messages": cut_response(task_and_response.response, quotations),
+        "messages": split_response_at_quotes(task_and_response.response, quotations),
         "evidence": evidence,
         "others": [member.trace for member in run.group_with(scored.trace.response_id)],
     }

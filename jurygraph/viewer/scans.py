@@ -16,7 +16,7 @@ from jurygraph.viewer.index import RunIndex
 T = TypeVar("T")
 
 
-class Scans:
+class RunScanner:
     """The scans of one run, one after another. The verdicts of the last ranking stay in memory until the run grows."""
 
     def __init__(self, index: RunIndex) -> None:

@@ -14,9 +14,15 @@ from aiohttp import web
 from jinja2 import Environment
 
 from jurygraph.errors import JurygraphError
-from jurygraph.viewer.documents import make_templates
-from jurygraph.viewer.pages import PAGES, OpenRun, Page, is_part, send_config
-from jurygraph.web_access import is_token, require_origin
+from jurygraph.viewer.documents import make_template_environment
+from jurygraph.viewer.pages import (
+    PAGE_HANDLERS,
+    OpenRun,
+    TemplateAndContext,
+    is_partial_page_request,
+    send_config,
+)
+from jurygraph.web_access import matches_token, require_origin
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _COOKIE_NAME = "jurygraph"
@@ -25,9 +31,9 @@ _STATIC_FILE_TYPES = {
     "page.js": "text/javascript",
     "htmx-4.0.1.min.js": "text/javascript",
 }
-RUNS_KEY = web.AppKey("runs", dict[str, OpenRun])
-CHECK_TASKS_KEY = web.AppKey("checks", list[asyncio.Task[None]])
-TEMPLATES_KEY = web.AppKey("templates", Environment)
+RUNS_APP_KEY = web.AppKey("runs", dict[str, OpenRun])
+CHECK_TASKS_APP_KEY = web.AppKey("checks", list[asyncio.Task[None]])
+TEMPLATES_APP_KEY = web.AppKey("templates", Environment)
 
 
 def make_app(
@@ -39,34 +45,34 @@ def make_app(
         hosts: the names, with the port, under which it answers.
         token: what a browser has to show once in `?token=`; None where loopback is all that can reach it.
     """
-    app = web.Application(middlewares=[_check_request(hosts, token), _show_errors])
-    app[RUNS_KEY] = runs
-    app[TEMPLATES_KEY] = make_templates()
+    app = web.Application(middlewares=[_make_request_guard(hosts, token), _error_page_middleware])
+    app[RUNS_APP_KEY] = runs
+    app[TEMPLATES_APP_KEY] = make_template_environment()
     app.router.add_get("/", _redirect_to_start)
     app.router.add_get("/favicon.ico", _send_no_icon)
     app.router.add_get("/static/{name}", _send_static)
     app.router.add_get("/{run:[ab]}/config.yaml", _send_config)
-    for path, page in PAGES.items():
+    for path, page in PAGE_HANDLERS.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
-    app.on_startup.append(_check_runs)
+    app.on_startup.append(_start_run_checks)
     app.on_cleanup.append(_close_runs)
     return app
 
 
-async def _check_runs(app: web.Application) -> None:
+async def _start_run_checks(app: web.Application) -> None:
     """Begin to look for changed records, of which every page then tells."""
-    app[CHECK_TASKS_KEY] = [
-        asyncio.create_task(open_run.check_records()) for open_run in app[RUNS_KEY].values()
+    app[CHECK_TASKS_APP_KEY] = [
+        asyncio.create_task(open_run.check_records()) for open_run in app[RUNS_APP_KEY].values()
     ]
 
 
 async def _close_runs(app: web.Application) -> None:
-    for open_run in app[RUNS_KEY].values():
+    for open_run in app[RUNS_APP_KEY].values():
         open_run.scans.close()
-    await asyncio.gather(*app[CHECK_TASKS_KEY], return_exceptions=True)
+    await asyncio.gather(*app[CHECK_TASKS_APP_KEY], return_exceptions=True)
 
 
-def _check_request(hosts: Collection[str], token: str | None) -> Any:
+def _make_request_guard(hosts: Collection[str], token: str | None) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         require_origin(request, hosts, token, "jurygraph view")
@@ -85,26 +91,27 @@ def _check_request(hosts: Collection[str], token: str | None) -> Any:
 
 def _has_token(request: web.Request, token: str) -> bool:
     request_token = request.query.get("token") or request.cookies.get(_COOKIE_NAME, "")
-    return is_token(request_token, token)
+    return matches_token(request_token, token)
 
 
-def _content_policy(scripts: str) -> str:
-    """Return what a page may do: nothing foreign, no inline script or style, no frame; `scripts` is what may run."""
+def _content_security_policy(script_source: str) -> str:
+    """Return what a page may do: nothing foreign, no inline script or style, no frame; `script_source` is what may
+    run."""
     return (
-        f"default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        f"default-src 'none'; script-src {script_source}; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
 
 
 def _add_protective_headers(response: web.StreamResponse) -> None:
-    response.headers.setdefault("Content-Security-Policy", _content_policy("'none'"))
+    response.headers.setdefault("Content-Security-Policy", _content_security_policy("'none'"))
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["Cache-Control"] = "no-store"
 
 
 @web.middleware
-async def _show_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _error_page_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Show what a user can mend as a page; what is damaged is named, and nothing else is shown in its place."""
     try:
         return await handler(request)
@@ -112,8 +119,8 @@ async def _show_errors(request: web.Request, handler: Handler) -> web.StreamResp
         # The frame of all pages, without a run and without scripts.
         frame = {"runs": {}, "path": request.path, "faults": (), "nonce": ""}
         context = {**frame, "message": str(error), "title": "This cannot be shown"}
-        template = "error_note.html" if is_part(request) else "error.html"
-        text = request.app[TEMPLATES_KEY].get_template(template).render(context)
+        template = "error_note.html" if is_partial_page_request(request) else "error.html"
+        text = request.app[TEMPLATES_APP_KEY].get_template(template).render(context)
         return web.Response(text=text, content_type="text/html", status=400)
 
 
@@ -122,7 +129,7 @@ async def _send_no_icon(request: web.Request) -> web.StreamResponse:
 
 
 async def _redirect_to_start(request: web.Request) -> web.StreamResponse:
-    raise web.HTTPFound("/a/compare" if "b" in request.app[RUNS_KEY] else "/a/")
+    raise web.HTTPFound("/a/compare" if "b" in request.app[RUNS_APP_KEY] else "/a/")
 
 
 async def _send_static(request: web.Request) -> web.StreamResponse:
@@ -136,7 +143,7 @@ async def _send_static(request: web.Request) -> web.StreamResponse:
 def _find_run(request: web.Request) -> tuple[str, OpenRun]:
     """Return the run that an address names, with its letter."""
     letter = request.match_info["run"]
-    runs = request.app[RUNS_KEY]
+    runs = request.app[RUNS_APP_KEY]
     if letter not in runs:
         raise web.HTTPNotFound
     return letter, runs[letter]
@@ -147,10 +154,12 @@ async def _send_config(request: web.Request) -> web.StreamResponse:
     return send_config(open_run, request)
 
 
-def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Handler:
+def _serve(
+    page: Callable[[OpenRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]],
+) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         letter, open_run = _find_run(request)
-        runs = request.app[RUNS_KEY]
+        runs = request.app[RUNS_APP_KEY]
         for run in runs.values():
             run.update()
         page_or_awaitable = page(open_run, request)
@@ -171,11 +180,13 @@ def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Ha
             "faults": [run.fault for run in runs.values() if run.fault],
         }
         text = (
-            request.app[TEMPLATES_KEY].get_template(template).render({**shared_context, **context})
+            request.app[TEMPLATES_APP_KEY]
+            .get_template(template)
+            .render({**shared_context, **context})
         )
         response = web.Response(text=text, content_type="text/html")
-        response.headers["Content-Security-Policy"] = _content_policy(f"'nonce-{nonce}'")
-        if is_part(request) and "address" in context:
+        response.headers["Content-Security-Policy"] = _content_security_policy(f"'nonce-{nonce}'")
+        if is_partial_page_request(request) and "address" in context:
             response.headers["HX-Push-Url"] = context["address"]
         return response
 

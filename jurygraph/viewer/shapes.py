@@ -7,19 +7,19 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from jurygraph.decision.decide import explain_note
+from jurygraph.decision.decide import add_setting_to_note
 from jurygraph.display import format_number
-from jurygraph.explanation.points import PointsLine, by_cost
+from jurygraph.explanation.points import PointsLine, points_line_sort_key
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import (
-    escape_hidden,
-    escape_lines,
+    escape_hidden_characters,
+    escape_multiline_text,
     format_count,
-    format_factor,
-    format_plain,
+    format_factor_for_sentence,
+    format_number_for_sentence,
     shorten,
 )
-from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE
+from jurygraph.models.request import RESPONSE_FAULT_KINDS, RETRYABLE_FAULT_KINDS
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
@@ -72,17 +72,17 @@ def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
     bars = []
     level = best
     summands = [part for line in lines for part in line.parts or (line,)]
-    for line in sorted(summands, key=by_cost):
+    for line in sorted(summands, key=points_line_sort_key):
         level -= line.lost
         start = (level - low) / width
         bars.append(WaterfallBar(line=line, start=start, width=line.lost / width))
     return Waterfall(bars=bars, best=best, total=total, low=low, high=high)
 
 
-_SMALL_SHARE = 0.2
+_SMALL_SHARE_THRESHOLD = 0.2
 
 
-def choose_scales(table: ReportTable) -> dict[int, tuple[float, float]]:
+def choose_column_scales(table: ReportTable) -> dict[int, tuple[float, float]]:
     """Return the ends of a common scale for each column with estimates, by its index.
 
     All that are shown are in it, and 0; it goes up to 1 for shares that are not small.
@@ -96,7 +96,7 @@ def choose_scales(table: ReportTable) -> dict[int, tuple[float, float]]:
         if numbers:
             low = min(0.0, *numbers)
             high = max(0.0, *numbers)
-            scales[index] = low, 1.0 if _SMALL_SHARE < high <= 1.0 else high
+            scales[index] = low, 1.0 if _SMALL_SHARE_THRESHOLD < high <= 1.0 else high
     return scales
 
 
@@ -121,12 +121,12 @@ def mark_evidence(
     edges = {start, end}.union(*nonempty_spans.values())
     segments = []
     for segment_start, segment_end in pairwise(sorted(edges)):
-        covering_quotes = [
+        covering_quote_numbers = [
             number
             for number, span in nonempty_spans.items()
             if span[0] <= segment_start and segment_end <= span[1]
         ]
-        segments.append(MarkedText(text[segment_start:segment_end], covering_quotes))
+        segments.append(MarkedText(text[segment_start:segment_end], covering_quote_numbers))
     return segments
 
 
@@ -147,13 +147,15 @@ def list_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
     ]
 
 
-def cut_response(response: Response | None, evidence: Sequence[Evidence]) -> list[ShownMessage]:
+def split_response_at_quotes(
+    response: Response | None, evidence: Sequence[Evidence]
+) -> list[ShownMessage]:
     """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
     if response is None:
         return []
     if not response.turns:
-        whole_text = mark_evidence(response.text, evidence, 0, len(response.text))
-        return [ShownMessage("", "text", whole_text)]
+        text_segments = mark_evidence(response.text, evidence, 0, len(response.text))
+        return [ShownMessage("", "text", text_segments)]
     messages = []
     for turn in response.turns:
         heading = f"[{turn.message}] {turn.role}"
@@ -181,7 +183,9 @@ def format_cell(value: Any) -> str:
     """Format a cell of the table."""
     if value is None:
         return "–"
-    return format_number(value) if isinstance(value, float) else escape_hidden(str(value))
+    return (
+        format_number(value) if isinstance(value, float) else escape_hidden_characters(str(value))
+    )
 
 
 def format_signed(value: float | None) -> str:
@@ -189,13 +193,13 @@ def format_signed(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 4) + 0.0:+.4f}"
 
 
-_OUTAGE_KINDS = RETRYABLE - {"timeout"}  # which code may have, too
+_OUTAGE_KINDS = RETRYABLE_FAULT_KINDS - {"timeout"}  # which code may have, too
 
 
 def format_failure(name: str) -> str:
     """Format the name of a failure: of a reply that could not be used, the response is the cause at most."""
     cause, _, kind = name.partition(" ")
-    if cause == "response" and kind in RESPONSE_KINDS:
+    if cause == "response" and kind in RESPONSE_FAULT_KINDS:
         return f"unusable reply, {kind}"
     return f"no reply, {kind}" if cause == "infrastructure" and kind in _OUTAGE_KINDS else name
 
@@ -205,7 +209,7 @@ def cut(text: str, length: int | None) -> str:
     return text if length is None else shorten(text, length)
 
 
-FILTERS: Mapping[str, Callable[..., str]] = {
+TEMPLATE_FILTERS: Mapping[str, Callable[..., str]] = {
     "number": format_number,
     "count_of": format_count,
     "percent": format_percent,
@@ -214,12 +218,12 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cell": format_cell,
     "signed": format_signed,
     "failure": format_failure,
-    "turn": partial(format_reversal, upwards=True),
-    "factor": format_factor,
-    "plain": format_plain,
-    "explained": explain_note,
-    "visible": escape_hidden,
-    "lines": escape_lines,
+    "turn": partial(format_reversal, is_rounded_up=True),
+    "factor": format_factor_for_sentence,
+    "plain": format_number_for_sentence,
+    "explained": add_setting_to_note,
+    "visible": escape_hidden_characters,
+    "lines": escape_multiline_text,
     "message_text": message_text,
     "shorten": shorten,
     "cut": cut,

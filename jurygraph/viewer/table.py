@@ -18,17 +18,17 @@ from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
-from jurygraph.views.agents import NO_AGENT
+from jurygraph.views.agents import NO_AGENT_LABEL
 
 ROWS_PER_PAGE = 50
-NO_FAILURE = "(too little judged, no failed verdict)"
+NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
 """The value of `failure` for responses that failed without a failed verdict."""
-_GRID_COLUMNS = 40
-_STATUSES = ("ok", "degraded", "failed", "gated")
+_MAX_GRID_COLUMNS = 40
+_REWARD_STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED_COLUMNS = ("response", "reward", "status", "task", "agent", "coverage")
 """The reward next to its response, so that both are to be seen on a narrow screen."""
-_GRID_FIXED = ("response", "reward", "task", "agent")
-_COLUMN_EXPRESSIONS = {
+_FIXED_GRID_COLUMNS = ("response", "reward", "task", "agent")
+_SQL_BY_COLUMN = {
     "response": "responses.name",
     "task": "tasks.name",
     "agent": "agents.name",
@@ -43,16 +43,16 @@ _COLUMN_EXPRESSIONS = {
     "at": "responses.at",
 }
 """By fixed column: the expression of its value."""
-_JOINED_TABLES = """
+_FROM_JOINED_TABLES_SQL = """
     FROM responses LEFT JOIN names AS tasks ON tasks.number = responses.task
     LEFT JOIN names AS agents ON agents.number = responses.agent
 """
-_SELECT_TEXTS = "SELECT rowid FROM texts WHERE texts MATCH ?"
-_SELECT_QUERIES = "SELECT rowid FROM queries WHERE queries MATCH ?"
-_HAS_NO_FAILURE = "responses.status = 'failed' AND responses.failed = 0"
+_SELECT_TEXTS_SQL = "SELECT rowid FROM texts WHERE texts MATCH ?"
+_SELECT_MATCHING_PROMPTS_SQL = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_NO_FAILURE_SQL = "responses.status = 'failed' AND responses.failed = 0"
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
-_PAGE_KEY: TypeAdapter[tuple[str | float | None, int]]
-_PAGE_KEY = TypeAdapter(tuple[str | float | None, _RowNumber])
+_PAGE_CURSOR_ADAPTER: TypeAdapter[tuple[str | float | None, int]]
+_PAGE_CURSOR_ADAPTER = TypeAdapter(tuple[str | float | None, _RowNumber])
 """The value of the sorted column in the last row of a page, and the number of its response."""
 
 
@@ -156,25 +156,25 @@ class Facet(NamedTuple):
     responses: int
 
 
-def read_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> TablePage:
+def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> TablePage:
     """Return a page of the table. Raises `InputError` for an unknown column."""
     columns = list_columns(index, query)
     conditions = ["TRUE"]
     values: list[Any] = []
-    for condition, its_values in _conditions(index, query):
+    for condition, condition_values in _sql_conditions(index, query):
         conditions.append(condition)
-        values += its_values
+        values += condition_values
     # Tasks are numbered in their order, which is that of `jurygraph show`.
-    key = expression_of(index, query.sort_column) if query.sort else "responses.task"
+    key = column_sql_expression(index, query.sort_column) if query.sort else "responses.task"
     position = ""
     if query.after:
-        position, after = _position_condition(query)
+        position, after = _page_start_condition(query)
         values += after
     # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
     # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
     where = " AND ".join(conditions)
     keyed_rows_query = (
-        f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINED_TABLES}"
+        f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_FROM_JOINED_TABLES_SQL}"
         f" WHERE {where}"
     )
     direction = "DESC" if query.is_descending else "ASC"
@@ -185,14 +185,14 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> 
         rows + 1,
     )
     total = found[0][2] if found else 0
-    next_position = ""
+    next_page_cursor = ""
     if len(found) > rows:
         number, value, _ = found[rows - 1]
-        next_position = json.dumps([value, number])
+        next_page_cursor = json.dumps([value, number])
     numbers = [number for number, *_ in found[:rows]]
     table_rows = _read_rows(index, numbers, columns)
     return TablePage(
-        query=query, columns=columns, rows=table_rows, total=total, following=next_position
+        query=query, columns=columns, rows=table_rows, total=total, following=next_page_cursor
     )
 
 
@@ -200,17 +200,19 @@ def _read_rows(
     index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
 ) -> list[ResponseRow]:
     """Return the rows of responses, in the order of their numbers here."""
-    column_list = ", ".join(expression_of(index, column) for column in columns)
+    column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
     found = index.fetch(
-        f"SELECT responses.number, responses.name, {column_list} {_JOINED_TABLES} WHERE responses.number IN ({marks})",
+        f"SELECT responses.number, responses.name, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
+        f"responses.number IN ({marks})",
         *numbers,
     )
-    filled_in = _find_filled_in_scores(index, numbers, columns)
-    by_number = {
-        number: ResponseRow(number, name, row, filled_in[number]) for number, name, *row in found
+    filled_columns_by_number = _find_filled_in_scores(index, numbers, columns)
+    rows_by_number = {
+        number: ResponseRow(number, name, row, filled_columns_by_number[number])
+        for number, name, *row in found
     }
-    return [by_number[number] for number in numbers]
+    return [rows_by_number[number] for number in numbers]
 
 
 def _find_filled_in_scores(
@@ -218,7 +220,7 @@ def _find_filled_in_scores(
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
     marks = ", ".join("?" * len(numbers))
-    filled_in: dict[int, set[str]] = {number: set() for number in numbers}
+    filled_columns_by_number: dict[int, set[str]] = {number: set() for number in numbers}
     components = index.names("component")
     for name in components.keys() & set(columns):
         # by both, which is the key of the table: by responses alone, SQLite would read all of it
@@ -230,11 +232,11 @@ def _find_filled_in_scores(
         )
         for number, judged, counted_value in found:
             if is_filled_in(judged, counted_value):
-                filled_in[number].add(name)
-    return filled_in
+                filled_columns_by_number[number].add(name)
+    return filled_columns_by_number
 
 
-def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
+def read_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
     component = index.names("component").get(page.query.grid)
     if component is None:
@@ -257,8 +259,8 @@ def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     questions = [question for question, _ in counts.most_common()]
     cells = {(response, question): score for response, question, score in found}
     return ScoreGrid(
-        questions=questions[:_GRID_COLUMNS],
-        omitted=len(questions[_GRID_COLUMNS:]),
+        questions=questions[:_MAX_GRID_COLUMNS],
+        omitted=len(questions[_MAX_GRID_COLUMNS:]),
         cells=cells,
         penalties=_find_penalties(index, page, cells),
     )
@@ -268,8 +270,8 @@ def _find_penalties(
     index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
     """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
-    task_column = page.columns.index("task")
-    tasks = {row.response: row.values[task_column] for row in page.rows}
+    task_column_index = page.columns.index("task")
+    tasks = {row.response: row.values[task_column_index] for row in page.rows}
     negative = set()
     for task in set(tasks.values()):
         for spec in index.run.decision_of(task).specs:
@@ -282,21 +284,23 @@ def _find_penalties(
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
     """Return the columns of a page: the fixed ones, the components where there is no grid, and those chosen."""
     chosen = [name for name in query.columns.split(",") if name]
-    fixed_columns = _GRID_FIXED if query.grid else (*_FIXED_COLUMNS, *index.names("component"))
+    fixed_columns = (
+        _FIXED_GRID_COLUMNS if query.grid else (*_FIXED_COLUMNS, *index.names("component"))
+    )
     return list(dict.fromkeys([*fixed_columns, *chosen]))
 
 
-def expression_of(index: RunIndex, column: str) -> str:
+def column_sql_expression(index: RunIndex, column: str) -> str:
     """Return the SQL expression of a column's value. Raises `InputError` for an unknown column."""
-    if column in _COLUMN_EXPRESSIONS:
-        return _COLUMN_EXPRESSIONS[column]
+    if column in _SQL_BY_COLUMN:
+        return _SQL_BY_COLUMN[column]
     number = index.names("component").get(column)
     if number is not None:
         return f"(SELECT counted FROM components WHERE component = {number} AND response = responses.number)"
     number = index.names("question").get(column)
     if number is not None:
         return f"(SELECT max(score) FROM verdicts WHERE question = {number} AND response = responses.number)"
-    columns = [*_COLUMN_EXPRESSIONS, *index.names("component"), *index.names("question")]
+    columns = [*_SQL_BY_COLUMN, *index.names("component"), *index.names("question")]
     hint = did_you_mean(column, columns) or f"known: {', '.join(columns)}"
     raise InputError(f"there is no column {column!r}; {hint}")
 
@@ -310,14 +314,15 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
     agents = index.fetch(
         "SELECT coalesce(names.name, ?), count(*) FROM responses LEFT JOIN names ON names.number = agent"
         " GROUP BY agent",
-        NO_AGENT,
+        NO_AGENT_LABEL,
     )
     failures = index.fetch(
         "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
         " WHERE failure IS NOT NULL GROUP BY failure"
     )
     failures += index.fetch(
-        f"SELECT ?, count(*) FROM responses WHERE {_HAS_NO_FAILURE} HAVING count(*)", NO_FAILURE
+        f"SELECT ?, count(*) FROM responses WHERE {_NO_FAILURE_SQL} HAVING count(*)",
+        NO_FAILURE_LABEL,
     )
     found = {"status": statuses, "agent": agents, "failure": failures}
     return {
@@ -328,18 +333,18 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
     }
 
 
-def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
+def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the conditions of a query, each with its values. Raises `InputError` for an unknown status."""
     if query.search.strip():
         yield _search_condition(index, query.search.strip())
-    if query.status not in ("", *_STATUSES):
-        known_statuses = ", ".join(_STATUSES)
+    if query.status not in ("", *_REWARD_STATUSES):
+        known_statuses = ", ".join(_REWARD_STATUSES)
         raise InputError(f"there is no status {query.status!r}; write one of {known_statuses}")
     if query.status == "gated":
         yield "responses.gates <> ''", ()
     elif query.status:
         yield "responses.status = ?", [query.status]
-    if query.agent == NO_AGENT:
+    if query.agent == NO_AGENT_LABEL:
         yield "responses.agent IS NULL", ()
     elif query.agent:
         yield "agents.name = ?", [query.agent]
@@ -353,8 +358,8 @@ def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Seque
 
 def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
     """Return the condition that a verdict has this failure or judge, with its values."""
-    if name == NO_FAILURE:
-        return _HAS_NO_FAILURE, ()
+    if name == NO_FAILURE_LABEL:
+        return _NO_FAILURE_SQL, ()
     condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
     return condition, [index.names(field).get(name, -1)]
 
@@ -370,16 +375,14 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     if not words:
         return f"({condition})", [search_text, search_text]
     match_expression = " ".join(f'"{word}"' for word in words)
-    condition += (
-        f" OR responses.number IN ({_SELECT_TEXTS}) OR responses.task IN ({_SELECT_QUERIES})"
-    )
+    condition += f" OR responses.number IN ({_SELECT_TEXTS_SQL}) OR responses.task IN ({_SELECT_MATCHING_PROMPTS_SQL})"
     return f"({condition})", [search_text, search_text, match_expression, match_expression]
 
 
-def _position_condition(query: TableQuery) -> tuple[str, list[Any]]:
+def _page_start_condition(query: TableQuery) -> tuple[str, list[Any]]:
     """Return the clause for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
     try:
-        value, number = _PAGE_KEY.validate_json(query.after)
+        value, number = _PAGE_CURSOR_ADAPTER.validate_json(query.after)
     except ValidationError:
         raise InputError(f"after: {query.after!r} is no key of a page; begin without it") from None
     if value is None:

@@ -17,15 +17,15 @@ from jurygraph.explanation.points import revise
 from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
+    make_decision_finder,
+    refuse_changed_questions,
     refuse_new_names,
-    refuse_other_questions,
-    task_decisions,
 )
 from jurygraph.schema import Config, RecordedVerdict, Task
 from jurygraph.sources.config import apply_settings
 
 
-class EdgeChange(NamedTuple):
+class RetentionChange(NamedTuple):
     """Another retention of an edge of the rubric graph, in [0, 1]; None removes the edge."""
 
     parent: str
@@ -33,11 +33,11 @@ class EdgeChange(NamedTuple):
     retention: Annotated[float, Field(ge=0.0, le=1.0)] | None
 
 
-_EDGE_ADAPTER = TypeAdapter(EdgeChange)
+_RETENTION_CHANGE_ADAPTER = TypeAdapter(RetentionChange)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhatIf:
+class WhatIfChanges:
     """Changes to be tried, as they stand in a URL.
 
     Attributes:
@@ -48,7 +48,7 @@ class WhatIf:
 
     settings: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
-    edges: tuple[EdgeChange, ...] = ()
+    edges: tuple[RetentionChange, ...] = ()
 
     @classmethod
     def from_url(cls, parameters: MultiMapping[str]) -> Self:
@@ -58,8 +58,8 @@ class WhatIf:
         for text in parameters.getall("score", ()):
             question, _, number = text.rpartition("=")
             if number:
-                scores[question] = _read_score(text, number)
-        edges = [_edge_from_url_text(text) for text in parameters.getall("edge", ()) if text]
+                scores[question] = _parse_score(text, number)
+        edges = [_parse_retention_change(text) for text in parameters.getall("edge", ()) if text]
         return cls(settings=tuple(settings), scores=scores, edges=tuple(edges))
 
     def to_url(self) -> str:
@@ -101,16 +101,16 @@ class WhatIf:
                 return value
         return ""
 
-    def config_of(self, run: Run) -> Config:
+    def make_changed_config(self, run: Run) -> Config:
         """Return the config of a run with the settings. Raises `ConfigError` and `InputError` as `rescore` does."""
         config = apply_settings(run.config, self.settings)
-        refuse_other_questions(run, config)
+        refuse_changed_questions(run, config)
         if config.criteria.keys() - run.config.criteria.keys():
             refuse_new_names(run, config, list(run.decisions()))
         return config
 
 
-def _read_score(text: str, number: str) -> float:
+def _parse_score(text: str, number: str) -> float:
     try:
         score = float(number)
     except ValueError:
@@ -124,15 +124,15 @@ def edge_to_url_text(parent: str, child: str, retention: float | None) -> str:
     return json.dumps([parent, child, retention], ensure_ascii=False, separators=(",", ":"))
 
 
-def _edge_from_url_text(text: str) -> EdgeChange:
+def _parse_retention_change(text: str) -> RetentionChange:
     try:
-        return _EDGE_ADAPTER.validate_json(text)
+        return _RETENTION_CHANGE_ADAPTER.validate_json(text)
     except ValidationError:
         expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
         raise InputError(f"edge {text!r}: {expected}") from None
 
 
-def _revise_edges(task: Task, changes: Sequence[EdgeChange]) -> Task:
+def _revise_edges(task: Task, changes: Sequence[RetentionChange]) -> Task:
     """Return the task with changed edges in its rubric. Raises `InputError` for an edge that it does not have."""
     rubric = task.rubric
     edges = {} if rubric is None else {(edge.parent, edge.child): edge for edge in rubric.edges}
@@ -155,7 +155,7 @@ def is_about(verdict: RecordedVerdict, response: str) -> bool:
     return verdict.about == response or response in verdict.responses
 
 
-def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
+def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Explanation:
     """Return the explanation of a response as it would be decided with the changes.
 
     The bits are those of `rescore`, where only settings change. Raises `InputError` for an unknown response, and as
@@ -163,10 +163,10 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     """
     group = [scored.trace for scored in run.group_with(response)]
     trace = next(member for member in group if member.response_id == response)
-    config = changes.config_of(run)
+    config = changes.make_changed_config(run)
     combiners = run.load_combiners(config)
     revise_task = partial(_revise_edges, changes=changes.edges) if changes.edges else None
-    decision = task_decisions(run, config, combiners, revise_task)(trace.task_id)
+    decision = make_decision_finder(run, config, combiners, revise_task)(trace.task_id)
     questions = run.survey_without_texts_of(trace.task_id).questions
     for name in changes.scores:
         if name not in {question.id for question in questions}:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-TIPS: Mapping[str, str] = {
+TERM_TOOLTIPS: Mapping[str, str] = {
     "abstained": "the judge gave no verdict: it could not tell",
     "component": "one named part of a reward, with a signed weight",
     "coverage": "the share of a reward's weight that was judged, between 0 and 1",

@@ -9,28 +9,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.agents.registry import BUILTIN_COMBINERS
+from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS
 from jurygraph.arrays import Floats
-from jurygraph.decision.decide import ROUNDING_ERROR, reward_limits
+from jurygraph.decision.decide import ROUNDING_TOLERANCE, reward_limits
 from jurygraph.display import format_number
 from jurygraph.inference.clusters import (
     Estimate,
+    bonferroni_interval,
     difference_interval,
-    interval_among,
     ratio_interval,
 )
 from jurygraph.messages import format_count
-from jurygraph.runs.reports.units import SINGULAR_UNITS, describe_units
+from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, units_label
 from jurygraph.schema import Decision
 
-NO_AGENT = "(no agent)"
-_FEW_UNITS = 20
+NO_AGENT_LABEL = "(no agent)"
+_MIN_RELIABLE_UNIT_COUNT = 20
 """With fewer, the interval of a difference is rough."""
-NO_LIMITS = (-np.inf, np.inf)
+UNBOUNDED_LIMITS = (-np.inf, np.inf)
 
 
-def name_agent(agent: str | None) -> str:
-    return agent or NO_AGENT
+def agent_label(agent: str | None) -> str:
+    return agent or NO_AGENT_LABEL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class AgentDifference:
 
     @property
     def sentence(self) -> str:
-        names = name_agent(self.first), name_agent(self.second)
+        names = agent_label(self.first), agent_label(self.second)
         size = format_number(self.difference)
         lead_text = f"{names[0]} is ahead of {names[1]}"
         if self.difference == 0.0:
@@ -81,7 +81,7 @@ class AgentDifference:
             lead_text = (
                 f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
             )
-        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNITS[self.units]}"
+        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNIT_LABELS[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
         if self.is_paired and self.left_out:
@@ -91,7 +91,9 @@ class AgentDifference:
         if self.low is not None and self.high is not None:
             design = "paired" if self.is_paired else "unpaired"
             small_sample_note = (
-                f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
+                f"; rough, with fewer than {_MIN_RELIABLE_UNIT_COUNT}"
+                if self.count < _MIN_RELIABLE_UNIT_COUNT
+                else ""
             )
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
             if self.is_widest:
@@ -136,17 +138,21 @@ def _compare_agents(
 
     The intervals of all `pairs` are to hold together with 95 %.
     """
-    estimate, is_paired = _measure_difference(totals.total, totals.scored)
+    estimate, is_paired = _estimate_mean_difference(totals.total, totals.scored)
     left_out = int((totals.responses - totals.scored).sum())
     ends: list[Estimate] = []
     if left_out:
         for better_sums, worse_sums in ((totals.least, totals.most), (totals.most, totals.least)):
             sums = np.stack([better_sums[0], worse_sums[1]])
-            ends.append(_measure_difference(sums, totals.responses)[0])
-    intervals = [interval_among(estimate_or_end, pairs) for estimate_or_end in (estimate, *ends)]
+            ends.append(_estimate_mean_difference(sums, totals.responses)[0])
+    intervals = [
+        bonferroni_interval(estimate_or_end, pairs) for estimate_or_end in (estimate, *ends)
+    ]
     low, high = intervals[0]
-    widest = limits[1] - limits[0]
-    clipped_estimate = clip_to_limits(estimate._replace(low=low, high=high), (-widest, widest))
+    max_difference = limits[1] - limits[0]
+    clipped_estimate = clip_to_limits(
+        estimate._replace(low=low, high=high), (-max_difference, max_difference)
+    )
     least, most = (end.value for end in ends) if ends else (None, None)
     return AgentDifference(
         first=first,
@@ -160,12 +166,13 @@ def _compare_agents(
         left_out=left_out,
         least=least,
         most=most,
-        is_widest=(clipped_estimate.low, clipped_estimate.high) == (-widest, widest),
+        is_widest=(clipped_estimate.low, clipped_estimate.high)
+        == (-max_difference, max_difference),
         is_clear=all(low is not None and low > 0.0 for low, _ in intervals),
     )
 
 
-def _measure_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
+def _estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     """Return the difference of two means, from the sums and numbers of each in each unit, and whether it is paired."""
     is_shared = counts.all(axis=0)
     count = int(np.count_nonzero(is_shared))
@@ -182,31 +189,35 @@ def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
     low_limit, high_limit = limits
     # a combiner of one's own may give more than 1, and rounding a little more
-    is_inside = low_limit - ROUNDING_ERROR <= estimate.value <= high_limit + ROUNDING_ERROR
+    is_within_limits = (
+        low_limit - ROUNDING_TOLERANCE <= estimate.value <= high_limit + ROUNDING_TOLERANCE
+    )
     return (
         estimate.within(low_limit, high_limit)._replace(value=estimate.value)
-        if is_inside
+        if is_within_limits
         else estimate
     )
 
 
-def limits_of(decisions: Sequence[Decision], lowest_reward: float) -> tuple[float, float]:
+def reward_limits_of(decisions: Sequence[Decision], lowest_reward: float) -> tuple[float, float]:
     """Return the least and the greatest reward that some decisions can give; of none, any is possible.
 
     With a combiner of one's own, which may give more than 1, they are those of the clip, if there is one.
 
     Where the `lowest_reward` of all is below what penalties cost if every gain applies, some gains do not.
     """
-    limits = [_decision_limits(decision, all_apply=True) for decision in decisions] or [NO_LIMITS]
-    if lowest_reward < min(limits)[0] - ROUNDING_ERROR:
+    limits = [_decision_limits(decision, all_apply=True) for decision in decisions] or [
+        UNBOUNDED_LIMITS
+    ]
+    if lowest_reward < min(limits)[0] - ROUNDING_TOLERANCE:
         limits = [_decision_limits(decision, all_apply=False) for decision in decisions]
     return min(limits)[0], max(high for _, high in limits)
 
 
 def _decision_limits(decision: Decision, *, all_apply: bool) -> tuple[float, float]:
-    if all(spec.combiner in BUILTIN_COMBINERS for spec in decision.counting_specs):
-        return reward_limits(decision, all_apply=all_apply)
-    return decision.clip or NO_LIMITS
+    if all(spec.combiner in BUILTIN_COMBINER_PATHS for spec in decision.counting_specs):
+        return reward_limits(decision, all_criteria_apply=all_apply)
+    return decision.clip or UNBOUNDED_LIMITS
 
 
 class UnitRewards(NamedTuple):
@@ -267,10 +278,10 @@ def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> 
     order = np.argsort(-means, kind="stable")
     names = np.array([*agents], dtype=object)[order]
     totals = UnitTotals._make(arrays[:, order])
-    return measure_agents(names.tolist(), totals, describe_units(units), limits)
+    return rank_agents_by_mean(names.tolist(), totals, units_label(units), limits)
 
 
-def measure_agents(
+def rank_agents_by_mean(
     agents: Sequence[str], totals: UnitTotals, units: str, limits: tuple[float, float]
 ) -> list[RankedAgent]:
     """Return agents in the order of their means, those without one last, from their totals [A,U] in this order.

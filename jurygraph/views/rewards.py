@@ -62,12 +62,12 @@ def _gate_names(trace: TraceWithoutTexts) -> str | None:
     return ", ".join(trace.gates) or None
 
 
-def _count_unsupported(trace: TraceWithoutTexts) -> int:
+def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
 
-def _disagreement(trace: TraceWithoutTexts) -> float | None:
+def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
     return max(judge_differences(trace.body["verdicts"]), default=None)
 
 
@@ -81,20 +81,20 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
         RewardColumn("gates", _gate_names, True),
-        RewardColumn("disagreement", _disagreement),
-        RewardColumn("unsupported", _count_unsupported),
+        RewardColumn("disagreement", _largest_judge_difference),
+        RewardColumn("unsupported", _count_unsupported_verdicts),
     )
 }
 _FIXED_COLUMNS = ("response", "agent", "status", "reward", "best", "coverage")
 """Columns that are shown by default, `best` where it differs; the others, and `query`, only if they are named."""
-_MAX_COLUMNS = 12
+_MAX_TABLE_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
-PREDICTED_PREFIX = "predicted."
+PREDICTED_COLUMN_PREFIX = "predicted."
 """Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
 _STANDARD_COLUMNS = (*_COLUMNS, "query")
 
 
-class Selection(NamedTuple):
+class ResponseSelection(NamedTuple):
     """The responses to show: those with a status, of an agent and with a label, in the order of a column.
 
     They are the first `limit`. A `label` is its name and its value as text.
@@ -116,7 +116,7 @@ class Selection(NamedTuple):
         """
         if self.sort is None:
             return islice(map(content, self._selected_traces(run)), self.limit)
-        is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
+        is_descending = self.sort.startswith("-") and self.sort not in _components_by_column(run)
         column = _find_column(run, "--sort", self.sort[is_descending:], _read_scores(run))
         present: list[tuple[Any, T]] = []
         items_without_key: list[T] = []
@@ -132,17 +132,17 @@ class Selection(NamedTuple):
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
         values_by_label: dict[str, dict[str, None]] = {}
-        read = trace_reader(run)
+        read = make_trace_reader(run)
         for group in read_stored_groups(run):
             for trace in group.traces:
                 if trace.agent:
                     agents[trace.agent] = None
-                labels = {} if self.label is None else read(address_of(trace)).labels
+                labels = {} if self.label is None else read(response_address(trace)).labels
                 texts = {name: to_text(value) for name, value in labels.items()}
                 for name, text in texts.items():
                     values_by_label.setdefault(name, {})[text] = None
                 has_label = self.label is None or self.label in texts.items()
-                if has_label and self._includes(trace):
+                if has_label and self._includes_trace(trace):
                     yield trace
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
@@ -150,20 +150,20 @@ class Selection(NamedTuple):
         if self.label is not None:
             name, text = self.label
             values = values_by_label.get(name, {})
-            known_text = (
+            known_values_text = (
                 f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
             )
             if values:
-                known_text = f"values of {name}: {join_names(list(values))}"
+                known_values_text = f"values of {name}: {join_names(list(values))}"
             if text not in values:
                 raise InputError(
-                    f"{run.folder}: no response has the label {name}={text}; {known_text}"
+                    f"{run.folder}: no response has the label {name}={text}; {known_values_text}"
                 )
 
-    def _includes(self, trace: TraceWithoutTexts) -> bool:
-        has_status = self.status in (None, trace.status)
+    def _includes_trace(self, trace: TraceWithoutTexts) -> bool:
+        matches_status = self.status in (None, trace.status)
         is_gated = self.status == "gated" and bool(trace.gates)
-        return self.agent in (None, trace.agent) and (has_status or is_gated)
+        return self.agent in (None, trace.agent) and (matches_status or is_gated)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,24 +190,26 @@ class RewardTable:
         return fsum(self.scored) / len(self.scored) if self.scored else None
 
 
-def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) -> RewardTable:
+def build_reward_table(
+    run: Run, selection: ResponseSelection, names: Sequence[str] | None
+) -> RewardTable:
     """Return the table of rewards with the columns of these names, by default the components.
 
     `best` is a column by default where it differs because components do not apply to some responses. Raises
     `InputError` for an unknown column or agent.
     """
     from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
+        ComponentValuesByOutcome,
         FindingCounts,
-        ValuesByOutcome,
         count_findings,
     )
 
-    is_default = names is None
+    shows_default_columns = names is None
     if names is None:
-        names = [*_FIXED_COLUMNS, *_name_components(run)]
-        predicted_columns = name_predictions(run)
+        names = [*_FIXED_COLUMNS, *_components_by_column(run)]
+        predicted_columns = predicted_column_names(run)
         # without `best`, which most tables leave out
-        if len(names) - 1 + len(predicted_columns) <= _MAX_COLUMNS:
+        if len(names) - 1 + len(predicted_columns) <= _MAX_TABLE_COLUMNS:
             names += predicted_columns
     scores = _read_scores(run)
     columns = [_find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]
@@ -218,20 +220,22 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 
     rows = []
     rewards = []
-    parts = ValuesByOutcome()
-    is_any_unsupported = False
+    parts = ComponentValuesByOutcome()
+    has_unsupported_verdict = False
     for row, trace in selection.select(run, read_row):
         rows.append(row)
         rewards.append(trace.value)
         parts.add(trace.reward, trace.names)
-        is_any_unsupported |= any("unsupported" in verdict for verdict in trace.body["verdicts"])
-    if is_default:
+        has_unsupported_verdict |= any(
+            "unsupported" in verdict for verdict in trace.body["verdicts"]
+        )
+    if shows_default_columns:
         index = columns.index(_COLUMNS["best"])
         if len({row[index] for row in rows}) < 2:
             for values in (columns, *rows):
                 del values[index]
     # a second pass over the verdicts, which most runs do without
-    findings = count_findings(run) if is_any_unsupported else FindingCounts()
+    findings = count_findings(run) if has_unsupported_verdict else FindingCounts()
     return RewardTable(
         columns=columns,
         rows=rows,
@@ -241,7 +245,7 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     )
 
 
-def _name_components(run: Run) -> dict[str, str]:
+def _components_by_column(run: Run) -> dict[str, str]:
     """Return the components by column; `component.NAME` is the column of one with the name of another column."""
     return {
         f"component.{name}" if name in _STANDARD_COLUMNS else name: name
@@ -249,15 +253,15 @@ def _name_components(run: Run) -> dict[str, str]:
     }
 
 
-def name_predictions(run: Run) -> list[str]:
+def predicted_column_names(run: Run) -> list[str]:
     """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
     predicted_questions = run.reviewer_questions()
-    counts = Counter(map(_last_part, predicted_questions))
+    counts = Counter(map(_short_question_name, predicted_questions))
     names = []
     for question in predicted_questions:
         reviewer = question.rpartition("@")[2]
-        is_enough = reviewer == _last_part(question) and counts[reviewer] == 1
-        names.append(PREDICTED_PREFIX + (reviewer if is_enough else question))
+        is_enough = reviewer == _short_question_name(question) and counts[reviewer] == 1
+        names.append(PREDICTED_COLUMN_PREFIX + (reviewer if is_enough else question))
     return names
 
 
@@ -265,61 +269,66 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     if name in _COLUMNS:
         return _COLUMNS[name]
     if name == "query":
-        query_of = lru_cache(maxsize=16)(
+        read_query = lru_cache(maxsize=16)(
             lambda seq: run.short_query(run.source.ledger.record_at(seq).key)
         )
-        return RewardColumn(name, lambda trace: query_of(address_of(trace)[0]), True)
-    components = _name_components(run)
+        return RewardColumn(name, lambda trace: read_query(response_address(trace)[0]), True)
+    components = _components_by_column(run)
     if name in components:
         component = components[name]
         return RewardColumn(name, lambda trace: ComponentValue(*trace.component(component)))
-    read = trace_reader(run)
+    read = make_trace_reader(run)
     questions = run.questions()
-    if name.startswith(PREDICTED_PREFIX):
+    if name.startswith(PREDICTED_COLUMN_PREFIX):
         predicted_questions = run.reviewer_questions()
-        wanted_question = full_question(name.removeprefix(PREDICTED_PREFIX), predicted_questions)
+        wanted_question = find_question_id(
+            name.removeprefix(PREDICTED_COLUMN_PREFIX), predicted_questions
+        )
         if wanted_question in predicted_questions:
-            predicted_of = scores.predicted
+            read_predicted_scores = scores.predicted
             return RewardColumn(
-                name, lambda trace: predicted_of(address_of(trace)).get(wanted_question)
+                name,
+                lambda trace: read_predicted_scores(response_address(trace)).get(wanted_question),
             )
-    question = full_question(name.removeprefix("question."), questions)
+    question = find_question_id(name.removeprefix("question."), questions)
     if question in questions:
-        score_of = scores.questions
-        return RewardColumn(name, lambda trace: score_of(address_of(trace)).get(question))
+        read_scores = scores.questions
+        return RewardColumn(name, lambda trace: read_scores(response_address(trace)).get(question))
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
         label = labels[name]
-        return RewardColumn(name, lambda trace: read(address_of(trace)).labels.get(label), True)
-    columns = [*_STANDARD_COLUMNS, *components, *name_predictions(run), *labels]
-    last_parts = [_last_part(question) for question in questions]
-    hint = did_you_mean(name, [*columns, *last_parts, *questions])
+        return RewardColumn(
+            name, lambda trace: read(response_address(trace)).labels.get(label), True
+        )
+    columns = [*_STANDARD_COLUMNS, *components, *predicted_column_names(run), *labels]
+    short_names = [_short_question_name(question) for question in questions]
+    hint = did_you_mean(name, [*columns, *short_names, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
 
-def full_question(name: str, questions: Collection[str]) -> str:
+def find_question_id(name: str, questions: Collection[str]) -> str:
     """Return the question of this name, or the only one that ends in it, as `criteria@kind` in `kind`."""
-    matches = [question for question in questions if _last_part(question) == name]
+    matches = [question for question in questions if _short_question_name(question) == name]
     return matches[0] if len(matches) == 1 and name not in questions else name
 
 
-def _last_part(question: str) -> str:
+def _short_question_name(question: str) -> str:
     return re.split("[@./]", question)[-1]
 
 
-def address_of(trace: TraceWithoutTexts) -> tuple[int, str]:
+def response_address(trace: TraceWithoutTexts) -> tuple[int, str]:
     """Return where a trace is stored: the number of its group's record, and its response."""
     return trace.record.seq - trace.body["group"], trace.response_id
 
 
-def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
+def make_trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
     """Return a function that reads the trace at an address; the last groups are kept, since others often follow."""
-    group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
+    load_group = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
 
     def read(address: tuple[int, str]) -> Trace:
         seq, response = address
-        return next(trace for trace, _ in group_at(seq) if trace.response_id == response)
+        return next(trace for trace, _ in load_group(seq) if trace.response_id == response)
 
     return read
 
@@ -337,7 +346,7 @@ class _ScoreReaders(NamedTuple):
 
 def _read_scores(run: Run) -> _ScoreReaders:
     """Return readers that all columns share: the scores of a response are made together."""
-    read = trace_reader(run)
+    read = make_trace_reader(run)
     return _ScoreReaders(
         questions=lru_cache(maxsize=1)(lambda address: run.question_scores(read(address))),
         predicted=lru_cache(maxsize=1)(lambda address: run.predicted_scores(read(address))),

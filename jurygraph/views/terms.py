@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
-from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
+from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, STOPPED_CODE, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace, ExplainedVerdict
-from jurygraph.messages import format_plain, join_names
+from jurygraph.messages import format_number_for_sentence, join_names
 from jurygraph.schema import ComponentSpec, Trace
 
 
@@ -47,7 +47,7 @@ class WeightsView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeView:
+class CriterionNodeView:
     """A criterion in a rubric graph: p as judged, and q, what its prerequisites leave of it; None if not applicable."""
 
     name: str
@@ -67,11 +67,11 @@ class EdgeView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphView:
+class RubricGraphView:
     """The rubric graph of a term (GEAR), and how q was inferred."""
 
     rule: str
-    nodes: Sequence[NodeView]
+    nodes: Sequence[CriterionNodeView]
     edges: Sequence[EdgeView]
 
 
@@ -92,7 +92,7 @@ class TermView:
     composition: str
     remarks: Sequence[str]
     weights: WeightsView | None
-    graph: GraphView | None
+    graph: RubricGraphView | None
     votes: Sequence[str]
     diagnostics: Mapping[str, float]
 
@@ -101,10 +101,10 @@ class TermView:
         return is_filled_in(self.judged, self.value)
 
 
-def view_term(explained_trace: ExplainedTrace, term: ExplainedTerm) -> TermView:
+def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained_trace.trace
     summand = term.term
-    ballots = list(explained_trace.list_ballots(term))
+    ballots = list(explained_trace.list_majority_votes(term))
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
@@ -186,12 +186,12 @@ def _describe_tensions(difficulties: Mapping[str, Any]) -> Iterator[str]:
                 yield f"tension between {name} and {other}: {strength}, {why}"
 
 
-def _view_graph(term: ExplainedTerm) -> GraphView:
+def _view_graph(term: ExplainedTerm) -> RubricGraphView:
     names = list(term.inputs)
     nodes = []
     for name, use in term.inputs.items():
         nodes.append(
-            NodeView(
+            CriterionNodeView(
                 name=name,
                 weight=use.signed_weight,
                 p=term.mean_of(name),
@@ -203,7 +203,7 @@ def _view_graph(term: ExplainedTerm) -> GraphView:
         EdgeView(parent=names[parent], child=names[child], retention=retention)
         for parent, child, retention in term.combiner.prerequisites(term.params)
     ]
-    return GraphView(rule=term.combiner.describe_rule(term.params), nodes=nodes, edges=edges)
+    return RubricGraphView(rule=term.combiner.describe_rule(term.params), nodes=nodes, edges=edges)
 
 
 def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
@@ -214,27 +214,27 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
             edits[variant.response.id] = variant.edit
     compared_names = {name for verdict in term.verdicts for name in verdict.verdict.responses}
     names = sorted(compared_names & edits.keys())
-    missed_texts = []
+    misranked_texts = []
     for number, name in enumerate(names, start=1):
         margin = term.diagnostics.get(f"pair {number}")
         if margin is not None and margin <= 0.0:
             edit = edits[name] if isinstance(edits[name], Mapping) else {}
             edit_text = edit.get("says", edit.get("kind", "an edit"))
-            missed_texts.append(f"ranked incorrectly: {name} ({edit_text})")
+            misranked_texts.append(f"ranked incorrectly: {name} ({edit_text})")
     if names:
-        correct_count = len(names) - len(missed_texts)
-        yield f"{correct_count} of {len(names)} contrasts score less than the response"
-    yield from missed_texts
+        correct_contrast_count = len(names) - len(misranked_texts)
+        yield f"{correct_contrast_count} of {len(names)} contrasts score less than the response"
+    yield from misranked_texts
 
 
 def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
     """Yield the majority votes of a term; those with equal predictions and results are one."""
     labels: dict[str, list[str]] = {}
-    for voting, columns, has_judges in ballots:
-        counts = Counter(_vote_of_verdict(verdict, has_judges) for verdict in voting)
+    for voting_verdicts, columns, has_judges in ballots:
+        counts = Counter(_vote_of_verdict(verdict, has_judges) for verdict in voting_verdicts)
         votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
-        result = f"{', '.join(votes)}; {_describe_outcome(voting, columns)}"
-        labels.setdefault(result, []).append(voting[0].label)
+        result = f"{', '.join(votes)}; {_describe_vote_result(voting_verdicts, columns)}"
+        labels.setdefault(result, []).append(voting_verdicts[0].label)
     for result, names in labels.items():
         yield f"vote on {join_names(names)}: {result}"
 
@@ -247,7 +247,9 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
     """
     diagnostics = dict(term.diagnostics)
     if ballots:
-        diagnostics[NO_MAJORITY_DIAGNOSTIC] = float(sum(ballot.is_undecided for ballot in ballots))
+        diagnostics[NO_MAJORITY_DIAGNOSTIC] = float(
+            sum(majority_vote.is_undecided for majority_vote in ballots)
+        )
     scores: dict[tuple[Any, ...], list[float]] = {}
     for answer in term.verdicts:
         verdict = answer.verdict
@@ -256,10 +258,10 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
         if verdict.judge is not None and verdict.gated_by is None and answer.score is not None:
             judged = verdict.question, verdict.turn, verdict.about, verdict.responses
             scores.setdefault(judged, []).append(answer.score)
-    spreads = [max(answers) - min(answers) for answers in scores.values() if len(answers) > 1]
-    if spreads:
+    judge_spreads = [max(answers) - min(answers) for answers in scores.values() if len(answers) > 1]
+    if judge_spreads:
         diagnostics.pop(SAMPLE_SPREAD_DIAGNOSTIC, None)
-        diagnostics["spread over judges"] = max(spreads)
+        diagnostics["spread over judges"] = max(judge_spreads)
     return diagnostics
 
 
@@ -273,19 +275,23 @@ def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
     if verdict.verdict.is_worst_case or verdict.score is None:
         return "unsupported"
     if has_judges and verdict.verdict.is_binary:
-        return format_plain(float(bool(verdict.verdict.met)))
-    return verdict.prediction or format_plain(verdict.score)
+        return format_number_for_sentence(float(bool(verdict.verdict.met)))
+    return verdict.prediction or format_number_for_sentence(verdict.score)
 
 
-def _describe_outcome(voting: Sequence[ExplainedVerdict], columns: ScoreArrays) -> str:
+def _describe_vote_result(voting_verdicts: Sequence[ExplainedVerdict], columns: ScoreArrays) -> str:
     """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
     verdict_code = columns.verdict_code[0, 0]
-    if verdict_code == STOPPED:
+    if verdict_code == STOPPED_CODE:
         return "no majority, and no missing vote could make one: the worst case"
-    if verdict_code == NOT_APPLICABLE:
+    if verdict_code == NOT_APPLICABLE_CODE:
         return "the majority is not applicable"
-    if verdict_code != OK:
+    if verdict_code != OK_CODE:
         return "no majority: the failure rule"
     value = float(columns.value[0, 0])
-    predictions = [vote.prediction for vote in voting if vote.prediction and vote.score == value]
-    return f"the majority is {predictions[-1] if predictions else format_plain(value)}"
+    predictions = [
+        vote.prediction for vote in voting_verdicts if vote.prediction and vote.score == value
+    ]
+    return (
+        f"the majority is {predictions[-1] if predictions else format_number_for_sentence(value)}"
+    )

@@ -3,22 +3,22 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jurygraph.decision.decide import explain_note
+from jurygraph.decision.decide import add_setting_to_note
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import (
     CriterionTexts,
     PointsLine,
-    by_cost,
-    describe_last_steps,
-    describe_sum,
+    describe_points_sum,
+    describe_scale_and_clip,
+    points_line_sort_key,
 )
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
-from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
-from jurygraph.messages import format_plain, join_names, quote_words
+from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, find_combiner
+from jurygraph.messages import format_number_for_sentence, join_names, quote_prose
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
-from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
-from jurygraph.views.terms import TermView, view_term
+from jurygraph.schema.task import READ_FROM_PROFILES_FILE, Task, chat_to_prompt_text
+from jurygraph.views.terms import TermView, build_term_view
 
 _MAX_LOSSES_LISTED = 3
 """Losses that are described in words where many responses are."""
@@ -52,13 +52,13 @@ class TraceView:
     materials: Sequence[Material]
 
 
-def view_trace(explanation: Explanation) -> TraceView:
+def build_trace_view(explanation: Explanation) -> TraceView:
     trace = explanation.trace
     explained_trace = explanation.explained
     return TraceView(
         trace=trace,
         counts=explained_trace.counts,
-        terms=[view_term(explained_trace, term) for term in explained_trace.terms],
+        terms=[build_term_view(explained_trace, term) for term in explained_trace.terms],
         lost=explanation.lines,
         sentences=explanation.sentences(),
         predictions=predicted_scores(explained_trace),
@@ -80,16 +80,16 @@ def criterion_texts(decision: Decision, task: Task | None) -> CriterionTexts:
         return {}
     texts = {}
     for spec in decision.specs:
-        if combiner_of(spec).counts_criteria:
+        if find_combiner(spec).counts_criteria:
             criteria = task.rubric.criteria
             for criterion in criteria:
-                texts[spec.name, criterion.id] = f"{criterion.id} {quote_words(criterion.text)}"
+                texts[spec.name, criterion.id] = f"{criterion.id} {quote_prose(criterion.text)}"
             if len(criteria) == 1:
                 texts[spec.name, spec.name] = texts[spec.name, criteria[0].id]
     return texts
 
 
-def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
+def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> str:
     """Return what a reward lost, the costliest first, a line each, or why there is no reward."""
     reward = explanation.trace.reward
     if reward.value is None:
@@ -97,13 +97,13 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
     summands = [part for line in explanation.lines for part in line.parts or (line,)]
     losses = [
         (line.lost, line.describe(criteria))
-        for line in sorted(summands, key=by_cost)
+        for line in sorted(summands, key=points_line_sort_key)
         if line.has_loss
     ]
     for gate in reward.gates:
         lost_points = gate.before - gate.after
         if lost_points > 0:
-            change = f"{format_plain(gate.before)} → {format_plain(gate.after)}"
+            change = f"{format_number_for_sentence(gate.before)} → {format_number_for_sentence(gate.after)}"
             losses.append(
                 (lost_points, f"{gate.kind.capitalize()} gate on {gate.component}: {change}")
             )
@@ -115,8 +115,8 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
     absent = [term.name for term in reward.terms if term.contribution is None]
     if absent:
         sentences.append(f"Not applicable, no effect: {join_names(absent)}")
-    sentences.append(f"Sum: {describe_sum(explanation.lines)}")
-    sentences += describe_last_steps(explanation.explained)
+    sentences.append(f"Sum: {describe_points_sum(explanation.lines)}")
+    sentences += describe_scale_and_clip(explanation.explained)
     if reward.status == "degraded":
         sentences.append(describe_failure(explanation.trace))
     return "\n".join(sentences)
@@ -130,9 +130,9 @@ def describe_failure(trace: Trace) -> str:
         if verdict.failure is not None and not verdict.superseded:
             causes[_describe_missing_verdict(verdict, verdict.failure)] = None
     start = "Not scored" if reward.value is None else "Not all was judged"
-    sentence = f"{start}: {join_names(list(causes or map(explain_note, reward.notes)))}"
+    sentence = f"{start}: {join_names(list(causes or map(add_setting_to_note, reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
-        low, high = map(format_plain, reward.range)
+        low, high = map(format_number_for_sentence, reward.range)
         sentence += f"; it would be between {low} and {high}"
     return sentence
 
@@ -176,13 +176,17 @@ def _list_notes(trace: Trace) -> Iterator[str]:
     profiles = None if trace.plan is None else trace.plan.profiles
     if profiles is not None:
         for name, reader in profiles.by.items():
-            yield f"constraints of {name}: {_describe_reader(reader)}"
+            yield f"constraints of {name}: {_describe_profile_reader(reader)}"
         if profiles.tensions_by is not None:
-            yield f"tensions: {_describe_reader(profiles.tensions_by)}"
+            yield f"tensions: {_describe_profile_reader(profiles.tensions_by)}"
 
 
-def _describe_reader(reader: str) -> str:
-    return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
+def _describe_profile_reader(reader: str) -> str:
+    return (
+        "from a file of profiles"
+        if reader == READ_FROM_PROFILES_FILE
+        else f"profile parsed by {reader}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,10 +199,10 @@ class TaskAndResponseView:
 
     @property
     def query(self) -> str | None:
-        return None if self.task is None else chat_text(self.task.query)
+        return None if self.task is None else chat_to_prompt_text(self.task.query)
 
 
-def view_task_and_response(run: Run, scored: ScoredResponse) -> TaskAndResponseView:
+def build_task_and_response_view(run: Run, scored: ScoredResponse) -> TaskAndResponseView:
     task_id = scored.trace.task_id
     task = run.task(task_id)
     return TaskAndResponseView(

@@ -9,7 +9,7 @@ from jurygraph.messages import did_you_mean
 from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
-from jurygraph.views.rewards import full_question
+from jurygraph.views.rewards import find_question_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class QuestionView:
         return content
 
 
-def view_question(run: Run, response: str, name: str) -> QuestionView:
+def build_question_view(run: Run, response: str, name: str) -> QuestionView:
     """Return the view of a question by its name, or the last part of it.
 
     Raises:
@@ -45,7 +45,7 @@ def view_question(run: Run, response: str, name: str) -> QuestionView:
     """
     trace = run.find_trace(response)
     questions = dict.fromkeys(verdict.question for verdict in trace.verdicts)
-    question = full_question(name, questions)
+    question = find_question_id(name, questions)
     verdicts = [
         verdict.model_copy(update={"calls": tuple(verdict.named_calls)})
         for verdict in trace.verdicts

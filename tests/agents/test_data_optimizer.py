@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from jurygraph import Jury, Response, Task, Trace, Verdict
 from jurygraph.agents.data_optimizer import (
     MAX_WORD_LENGTH,
-    MeasuredGroup,
-    brevity,
+    GroupDiversity,
     compressed_share,
-    free_length,
-    freshness,
+    compute_free_word_count,
+    length_score,
+    unrepeated_share,
     words,
 )
 from jurygraph.conformance import check_evaluator
@@ -76,12 +76,14 @@ def test_every_visible_sign_is_in_a_word(text: str) -> None:
 def test_a_length_scores_1_up_to_the_baseline_and_0_from_the_limit_on(
     length: int, score: float
 ) -> None:
-    assert brevity(length, 10, 3) == pytest.approx(score)
+    assert length_score(length, 10, 3) == pytest.approx(score)
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.5, 1e6), st.floats(1.001, 100))
 def test_more_words_never_raise_the_length_score(a: int, b: int, free: float, limit: float) -> None:
-    assert 0.0 <= brevity(max(a, b), free, limit) <= brevity(min(a, b), free, limit) <= 1.0
+    assert (
+        0.0 <= length_score(max(a, b), free, limit) <= length_score(min(a, b), free, limit) <= 1.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_more_words_never_raise_the_length_score(a: int, b: int, free: float, li
 def test_the_free_length_is_the_reference_or_the_median_of_nonempty_responses(
     reference: int, group: list[int], free: float
 ) -> None:
-    assert free_length(reference, group) == free
+    assert compute_free_word_count(reference, group) == free
 
 
 @pytest.mark.parametrize(
@@ -113,15 +115,15 @@ def test_the_free_length_is_the_reference_or_the_median_of_nonempty_responses(
     ],
 )
 def test_repeated_content_is_redundant(text: str, score: float) -> None:
-    assert freshness(text) == pytest.approx(score)
+    assert unrepeated_share(text) == pytest.approx(score)
 
 
 @given(st.text(alphabet="ab .\n", max_size=200))
 def test_repetition_never_raises_freshness(text: str) -> None:
-    assert 0.0 <= freshness(text) <= 1.0
-    twice = freshness(f"{text}\n{text}")
+    assert 0.0 <= unrepeated_share(text) <= 1.0
+    twice = unrepeated_share(f"{text}\n{text}")
     assert twice <= 0.5 + 1e-9
-    assert twice <= freshness(text) + 1e-9
+    assert twice <= unrepeated_share(text) + 1e-9
 
 
 def test_compression_is_that_of_lz78_by_hand() -> None:
@@ -143,25 +145,25 @@ GROUPS = st.lists(TEXT, min_size=2, max_size=5)
 
 
 def diversity_parts(texts: list[str], *task: str) -> list[list[float]]:
-    group = MeasuredGroup(texts, task)
+    group = GroupDiversity(texts, task)
     return [group.distinct_ngram_shares(), group.self_bleu_novelty()]
 
 
 def test_distinct_is_the_share_of_n_grams_that_no_other_has_by_hand() -> None:
-    group = MeasuredGroup(["the tea on the stone", "the tea on the sea"], ["stone sea"])
+    group = GroupDiversity(["the tea on the stone", "the tea on the sea"], ["stone sea"])
     # n=1: stone of {the tea on stone}; n=2: the-stone of 4; n=3: on-the-stone of 3
     assert group.distinct_ngram_shares() == pytest.approx([(1 / 4 + 1 / 4 + 1 / 3) / 3] * 2)
 
 
 def test_self_bleu_by_hand() -> None:
-    group = MeasuredGroup(["a b c d e", "a b c d f"], ["e f"])
+    group = GroupDiversity(["a b c d e", "a b c d f"], ["e f"])
     # 4 of 5 words; then (3+1)/(4+1), (2+1)/(3+1), (1+1)/(2+1)
     bleu = sqrt(sqrt(4 / 5 * 4 / 5 * 3 / 4 * 2 / 3))
     assert group.self_bleu_novelty() == pytest.approx([1 - bleu] * 2)
 
 
 def test_a_sequence_counts_once_by_hand() -> None:
-    group = MeasuredGroup(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
+    group = GroupDiversity(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
     # tea-sea comes again: on-tea-sea and on are left; 3 of 3 words, 2 of 2 pairs, on-tea-sea of nobody else
     bleu = sqrt(sqrt(3 / 3 * 3 / 3 * 1 / 2 * 1 / 1))
     assert group.self_bleu_novelty()[0] == pytest.approx(1 - bleu)
@@ -184,13 +186,13 @@ def test_a_copy_with_signs_between_its_words_is_a_copy(
     texts: list[str], sign: str, data: st.DataObject
 ) -> None:
     copied = sign.join(data.draw(st.sampled_from(texts)).split())
-    group = MeasuredGroup([*texts, copied])
+    group = GroupDiversity([*texts, copied])
     assert (group.distinct_ngram_shares()[-1], group.self_bleu_novelty()[-1]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("signs", [". " * 300, "$ = $ + $ - " * 8, ", . " * 50])
 def test_signs_are_no_known_words(signs: str) -> None:
-    group = MeasuredGroup(
+    group = GroupDiversity(
         [f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"]
     )
     assert (

@@ -12,7 +12,7 @@ from openevals.trajectory.match import (
 
 import jurygraph as jg
 from jurygraph import ConfigError, Response
-from jurygraph.agents.functions import FeedbackEvaluator, adapt
+from jurygraph.agents.functions import FeedbackEvaluator, adapt_to_evaluator
 from tests.command import run_command
 from tests.rows import all_rows
 
@@ -45,7 +45,9 @@ def test_openevals_own_evaluators_judge_a_conversation(create: Any) -> None:
     verdicts = [judge(made, TASK, one) for made in (strict, superset) for one in (CHAT, shorter)]
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 1.0, 0.0]
     assert verdicts[0].met is True
-    assert adapt(strict, "match").version != adapt(superset, "match").version
+    assert (
+        adapt_to_evaluator(strict, "match").version != adapt_to_evaluator(superset, "match").version
+    )
     without = judge(strict, TASK.model_copy(update={"reference_messages": None}), CHAT)
     assert (without.status, without.reason) == (
         "abstained",
@@ -133,12 +135,16 @@ def test_a_wrong_call_is_refused_when_it_is_set_up() -> None:
     ):
         judge(pick, TASK, CHAT, params={"least": 1, "most": 2})
     with pytest.raises(ConfigError, match="has the keyword `outputs`, of one response: leave"):
-        adapt(pick, "pick", scope="pair")
+        adapt_to_evaluator(pick, "pick", scope="pair")
 
 
 def test_a_parameter_by_position_makes_it_no_such_function() -> None:
-    assert not isinstance(adapt(lambda task, response: 1.0, "plain"), FeedbackEvaluator)
-    assert not isinstance(adapt(lambda inputs, outputs: 1.0, "by place"), FeedbackEvaluator)
+    assert not isinstance(
+        adapt_to_evaluator(lambda task, response: 1.0, "plain"), FeedbackEvaluator
+    )
+    assert not isinstance(
+        adapt_to_evaluator(lambda inputs, outputs: 1.0, "by place"), FeedbackEvaluator
+    )
 
 
 def test_it_is_named_by_its_dotted_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

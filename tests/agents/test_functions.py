@@ -16,11 +16,11 @@ import jurygraph as jg
 from jurygraph import ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
 from jurygraph.agents.functions import (
     REGISTERED_EVALUATORS,
-    AdaptedEvaluator,
     AdaptedSettings,
-    adapt,
-    read_answer,
+    CallableEvaluator,
+    adapt_to_evaluator,
     source_version,
+    to_evaluator_answer,
 )
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
@@ -39,7 +39,7 @@ def _restore_registry() -> Iterator[None]:
     REGISTERED_EVALUATORS.update(before)
 
 
-def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
+def answer(made: CallableEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
     (question,) = made.questions(VIEW)
     result = made.answer(
         EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses))
@@ -176,7 +176,7 @@ def test_a_function_with_an_unsuitable_signature_is_refused(
     function: Callable[..., Any], settings: dict[str, Any], called_as: str
 ) -> None:
     with pytest.raises(ConfigError, match=called_as):
-        adapt(function, "mine", **settings)
+        adapt_to_evaluator(function, "mine", **settings)
 
 
 # Params
@@ -187,7 +187,7 @@ def within(task: TaskView, response: Response, *, limit: int, unit: str = "chara
 
 
 def test_params_of_the_config_are_keywords_and_part_of_the_question() -> None:
-    made = adapt(within, "within")
+    made = adapt_to_evaluator(within, "within")
     made.set_params({"limit": 3})
     assert made.questions(VIEW)[0].params == {"limit": 3}
     assert (answer(made, SHORT), answer(made, LONG)) == (1.0, 0.0)
@@ -204,14 +204,14 @@ def test_params_of_the_config_are_keywords_and_part_of_the_question() -> None:
 )
 def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        adapt(within, "within").set_params(params)
+        adapt_to_evaluator(within, "within").set_params(params)
 
 
 def test_a_param_may_have_an_annotation_of_any_kind() -> None:
     def near(task: TaskView, response: Response, *, limits: [1, 2], weight: float) -> float:  # type: ignore[valid-type]
         return 1.0
 
-    evaluator = adapt(near, "near")
+    evaluator = adapt_to_evaluator(near, "near")
     evaluator.set_params({"limits": "x", "weight": 1})
     assert evaluator.params == {"limits": "x", "weight": 1}
 
@@ -226,8 +226,8 @@ def test_a_pair_comes_as_two_responses_and_a_group_as_one_tuple() -> None:
     def group(task: TaskView, responses: tuple[Response, ...]) -> list[float]:
         return [len(r.text) / 10 for r in responses]
 
-    assert answer(adapt(pair, "pair", scope="pair"), SHORT, LONG) == 1.0
-    assert answer(adapt(group, "group", scope="group"), SHORT, LONG) == [0.2, 0.6]
+    assert answer(adapt_to_evaluator(pair, "pair", scope="pair"), SHORT, LONG) == 1.0
+    assert answer(adapt_to_evaluator(group, "group", scope="group"), SHORT, LONG) == [0.2, 0.6]
 
 
 def test_needed_material_comes_by_name_one_for_each_response() -> None:
@@ -243,10 +243,10 @@ def test_needed_material_comes_by_name_one_for_each_response() -> None:
 
     other = Material(name="steps", data=["3"])
     assert answer(
-        adapt(count_steps, "c", needs=["steps"]), SHORT, material=({"steps": steps},)
+        adapt_to_evaluator(count_steps, "c", needs=["steps"]), SHORT, material=({"steps": steps},)
     ) == ["1", "2"]
     shown = answer(
-        adapt(compare_steps, "c", scope="pair", needs=["steps"]),
+        adapt_to_evaluator(compare_steps, "c", scope="pair", needs=["steps"]),
         SHORT,
         LONG,
         material=({"steps": steps}, {"steps": other}),
@@ -274,7 +274,7 @@ def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
         for text in (source, source, source.replace("0.5", "0.6"))
     ]
     assert versions[0] == versions[1] != versions[2]
-    assert adapt(define_function(source), "f").version == versions[0]
+    assert adapt_to_evaluator(define_function(source), "f").version == versions[0]
 
 
 # Models
@@ -295,7 +295,10 @@ def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
 def test_a_function_uses_the_configs_model_unless_it_has_its_own(
     layer: Any, own_model: Any, uses_model: bool
 ) -> None:
-    assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is uses_model
+    assert (
+        adapt_to_evaluator(short, "short", layer=layer, own_model=own_model).uses_model
+        is uses_model
+    )
 
 
 # Runnables and graphs
@@ -313,14 +316,14 @@ def test_a_function_uses_the_configs_model_unless_it_has_its_own(
     ids=["number", "verdict", "score", "verdict inside", "mapping inside"],
 )
 def test_a_runnable_gives_a_number_a_verdict_or_a_mapping(given: Any) -> None:
-    read = answer(adapt(RunnableLambda(lambda state: given), "r"), SHORT)
+    read = answer(adapt_to_evaluator(RunnableLambda(lambda state: given), "r"), SHORT)
     assert (read.score if isinstance(read, Verdict) else read) == 0.5
 
 
 @pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])
 def test_a_mapping_without_a_score_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match="expected `verdict` or `score` in the result"):
-        read_answer(given)
+        to_evaluator_answer(given)
 
 
 def test_a_mapping_cannot_forge_the_identity_of_a_verdict() -> None:
@@ -332,7 +335,7 @@ def test_a_mapping_cannot_forge_the_identity_of_a_verdict() -> None:
         "layer": "human",
         "sample": 4,
     }
-    assert read_answer(forged) == Verdict(score=0.5, reason="kind")
+    assert to_evaluator_answer(forged) == Verdict(score=0.5, reason="kind")
 
 
 class OneState(TypedDict, total=False):
@@ -355,7 +358,7 @@ def graph(state: type, work: Callable[[Any], dict[str, Any]]) -> Any:
 
 
 def test_a_compiled_graph_judges_a_response() -> None:
-    made = adapt(
+    made = adapt_to_evaluator(
         graph(OneState, lambda state: {"score": len(state["text"]) / 10, "reason": "its length"}),
         "g",
     )
@@ -366,7 +369,7 @@ def test_a_compiled_graph_judges_a_group_by_its_verdicts() -> None:
     def judge(state: GroupState) -> dict[str, Any]:
         return {"verdicts": [{"score": len(r.text) / 10} for r in state["responses"]]}
 
-    judged = answer(adapt(graph(GroupState, judge), "g", scope="group"), SHORT, LONG)
+    judged = answer(adapt_to_evaluator(graph(GroupState, judge), "g", scope="group"), SHORT, LONG)
     assert judged == [Verdict(score=0.2), Verdict(score=0.6)]
 
 
@@ -376,9 +379,9 @@ def test_the_help_of_the_decorator_lists_every_setting() -> None:
 
 
 def test_a_function_of_layer_model_that_abstains_says_how_to_declare_a_model_of_its_own() -> None:
-    tone = adapt(lambda task, response: 0.5, "tone", layer="model", version="1")
+    tone = adapt_to_evaluator(lambda task, response: 0.5, "tone", layer="model", version="1")
     assert tone.uses_model
-    assert tone.without_model.endswith("if the function brings its own, declare own_model=True")
-    assert not adapt(
+    assert tone.no_model_message.endswith("if the function brings its own, declare own_model=True")
+    assert not adapt_to_evaluator(
         lambda task, response: 0.5, "tone", layer="model", own_model=True, version="1"
     ).uses_model

@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.registry import builtin_params, load_combiner, load_deriver, load_evaluator
+from jurygraph.agents.registry import (
+    builtin_params_models,
+    load_combiner,
+    load_deriver,
+    load_evaluator,
+)
 from jurygraph.errors import JurygraphError
 from jurygraph.schema import ComponentInput, DeriverUse, EvaluatorUse
 from tests.rows import all_rows
@@ -181,7 +186,7 @@ def test_a_wrong_param_is_refused_by_its_name(
 
 @all_rows("role", TABLES)
 def test_the_table_has_all_that_take_params_and_each_param_is_described(role: str) -> None:
-    models = builtin_params(role)
+    models = builtin_params_models(role)
     assert {name for name, model in models.items() if model.model_fields} == set(TABLES[role])
     assert all(
         field.description for model in models.values() for field in model.model_fields.values()

@@ -14,9 +14,9 @@ from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task
 from jurygraph.agents import registry
 from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.agents.registry import (
-    BUILTIN_COMBINERS,
-    BUILTIN_EVALUATORS,
-    import_named,
+    BUILTIN_COMBINER_PATHS,
+    BUILTIN_EVALUATOR_PATHS,
+    import_objects_by_name,
     load_combiner,
     load_deriver,
     load_evaluator,
@@ -89,9 +89,9 @@ def _package_of_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     (tmp_path / "mine" / "__init__.py").write_text("")
     (tmp_path / "mine" / "mod.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    registry.installed_plugins.cache_clear()
+    registry.find_plugin_paths.cache_clear()
     yield
-    registry.installed_plugins.cache_clear()
+    registry.find_plugin_paths.cache_clear()
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] == "mine":
             del sys.modules[name]
@@ -138,7 +138,7 @@ VERSION = re.compile(r"\d( |$)")
 """A version that its author writes down, and not one of the source."""
 
 
-@all_rows("name", BUILTIN_EVALUATORS)
+@all_rows("name", BUILTIN_EVALUATOR_PATHS)
 def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
@@ -152,7 +152,7 @@ def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     assert VERSION.match(made.version)
 
 
-@all_rows("name", BUILTIN_COMBINERS)
+@all_rows("name", BUILTIN_COMBINER_PATHS)
 def test_every_builtin_combiner_can_be_loaded(name: str) -> None:
     made = load_combiner(name)
     assert made.name == name
@@ -209,7 +209,7 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, me
 
 def test_the_code_that_a_param_names_is_imported_or_refused_with_the_param() -> None:
     paths = {"dotted": "json.dumps", "colon": "json:dumps"}
-    found = import_named("functions", paths, "__call__", "a function")
+    found = import_objects_by_name("functions", paths, "__call__", "a function")
     assert found == dict.fromkeys(paths, json.dumps)
     for path, message in {
         "json.dmups": "name 'json.dmups': module 'json' has no 'dmups'; did you mean 'dumps'?",
@@ -219,7 +219,7 @@ def test_the_code_that_a_param_names_is_imported_or_refused_with_the_param() -> 
         "json.__name__": "'json.__name__' is of type str; name a function",
     }.items():
         with pytest.raises(ConfigError, match=re.escape(f"functions.f: {message}")):
-            import_named("functions", {"f": path}, "__call__", "a function")
+            import_objects_by_name("functions", {"f": path}, "__call__", "a function")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from jurygraph.aggregation.agreement import (
     strict_majority,
 )
 from jurygraph.errors import PlanError
-from jurygraph.inference.agreement import AlphaLevel
+from jurygraph.inference.agreement import MeasurementLevel
 from tests.rows import all_rows
 
 DATA = Path(__file__).parents[1] / "data"
@@ -152,7 +152,7 @@ def test_alpha_equals_the_krippendorff_package_on_random_ratings_with_gaps() -> 
         shape = (rng.integers(2, 13), rng.integers(3, 61))
         ratings = rng.choice(levels, shape).astype(np.float64)
         ratings[rng.random(shape) < rng.uniform(0.0, 0.8)] = np.nan
-        for level in get_args(AlphaLevel):
+        for level in get_args(MeasurementLevel):
             ours = krippendorff_alpha(ratings, level)
             if np.isnan(ours):
                 break
@@ -185,8 +185,8 @@ def test_alpha_is_not_a_number_where_nothing_can_differ() -> None:
     assert alpha_interval([[1.0, 1.0], [1.0, 1.0]]) is None
 
 
-@pytest.mark.parametrize("level", get_args(AlphaLevel))
-def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: AlphaLevel) -> None:
+@pytest.mark.parametrize("level", get_args(MeasurementLevel))
+def test_the_interval_of_alpha_is_that_of_the_jackknife_over_items(level: MeasurementLevel) -> None:
     rng = np.random.default_rng(1)
     ratings = np.clip(rng.normal(0.0, 1.0, 40) + rng.normal(0.0, 0.7, (4, 40)), -2.0, 2.0).round()
     ratings[rng.random((4, 40)) < 0.3] = np.nan

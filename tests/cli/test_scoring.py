@@ -63,7 +63,7 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
 def test_the_progress_of_a_judge_is_also_in_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(text, "_MIN_SECONDS_BETWEEN_REPORTS", 0.0)
     criteria = {"use": "criteria", "params": {"criteria": ["It is kind.", "It is short."]}}
     config = tmp_path / "jury.yaml"
     with run_server(judge_by_request) as server:

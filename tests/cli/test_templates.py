@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.cli.commands import setup
-from jurygraph.judges.reviewers import load_ready_set
+from jurygraph.judges.reviewers import load_ready_dimensions
 from jurygraph.sources import read_config, read_tasks
 from tests.cli.conftest import Command, traces
 from tests.models.judge_scripts import items_of, quotable, response_in
@@ -119,7 +119,7 @@ def test_without_a_model_judges_abstain_and_every_rating_can_be_shown(
 @pytest.mark.parametrize("template", ["ideas"])
 def test_the_history_of_ideas_follows_the_screening_of_the_judges(folder: Path) -> None:
     """Every reviewer rated exactly the items that passed their own gates, on the scales of the dimensions."""
-    dimensions = load_ready_set("ideas")
+    dimensions = load_ready_dimensions("ideas")
     given: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows(folder / "ratings.jsonl"):
         given.setdefault((row["item"], row["reviewer"]), {})[row["dimension"]] = row["score"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph import Combiner, GraphCycleError, PlanError, ScoreMatrix
-from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
+from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS, load_combiner
 from jurygraph.decision.combiners import input_means
 from jurygraph.schema import ComponentInput
 from tests.examples import at_most
@@ -348,7 +348,9 @@ def test_params_that_make_no_graph_are_refused(params: dict[str, Any], message: 
 
 RUBRIC = ("flat", "gear", "hard-local", "hard-transitive")
 WELFARE = ("stakeholders", "egalitarian", "nash")
-PROPERTY_TESTED = [name for name in BUILTIN_COMBINERS if not load_combiner(name).needs_all_columns]
+PROPERTY_TESTED = [
+    name for name in BUILTIN_COMBINER_PATHS if not load_combiner(name).needs_all_columns
+]
 """Combiners that read columns as pairs or samples have the same test next to their own tests."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.arrays import Floats
 from jurygraph.decision import decide
-from jurygraph.decision.combiners import Combiner, Component, Matrices, Mean, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, InputMatrices, Mean, ScoreMatrix
 from jurygraph.decision.decide import (
     GroupVerdicts,
     RewardRow,
@@ -84,9 +84,11 @@ def members(drawn: Sequence[Scene], names: st.SearchStrategy[list[str]]) -> st.S
 
 def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.MonkeyPatch) -> None:
     tables: list[int] = []
-    reward_rows = decide.reward_rows
+    reward_rows = decide.build_reward_rows
     monkeypatch.setattr(
-        decide, "reward_rows", lambda *given: tables.append(len(given[2])) or reward_rows(*given)
+        decide,
+        "build_reward_rows",
+        lambda *given: tables.append(len(given[2])) or reward_rows(*given),
     )
     plans = [
         make_plan({"evaluators": [evaluator_use("x", samples=2)]}, task(id=name)) for name in "mn"
@@ -316,7 +318,9 @@ def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) 
 class Boundless(Mean):
     """Cannot tell between what values a component lies."""
 
-    def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
+    def bounds(
+        self, low: InputMatrices, high: InputMatrices, params: PlainParams
+    ) -> tuple[Floats, Floats]:
         raise KeyError("nobody")
 
 

@@ -11,7 +11,7 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
-from jurygraph.sources import parse_config
+from jurygraph.sources import parse_config_mapping
 from tests.examples import at_most
 from tests.graphs.scenes import SIGNED, Scene, decide, scenes
 from tests.graphs.scripted import criterion, evaluator_use, make_plan, task
@@ -29,7 +29,7 @@ def evaluator_records(config: Mapping[str, Any]) -> dict[str, EvaluatorRecord]:
 def redecide_from_storage(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:
     """The decision for a task and survey as they are stored."""
     stored = Survey.model_validate_json(survey.model_dump_json())
-    read = parse_config(config)
+    read = parse_config_mapping(config)
     check_recipe(read, evaluator_records(config))
     return decide(about, stored, read, evaluator_records(config), load_combiners(read, ()))
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from jurygraph.decision.table import (
-    ABSENT,
-    ABSTAINED,
-    FAILED_BY_INFRASTRUCTURE,
-    FAILED_BY_RESPONSE,
-    NOT_APPLICABLE,
-    OK,
+    ABSENT_CODE,
+    ABSTAINED_CODE,
+    FAILED_BY_INFRASTRUCTURE_CODE,
+    FAILED_BY_RESPONSE_CODE,
+    NOT_APPLICABLE_CODE,
+    OK_CODE,
     ScoreArrays,
     build_table,
 )
-from jurygraph.decision.table import NO_MODEL as NO_MODEL_CODE
+from jurygraph.decision.table import NO_MODEL_CODE as NO_MODEL_CODE
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict, ScoreCalibration, Verdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, NO_MODEL, RESPONSE_FAILURE
 from tests.rows import all_rows
@@ -117,10 +117,12 @@ def test_a_code_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_to_k
     screened = make_verdict("b", RecordedVerdict(status="not_applicable", gated_by="gate"), "b1")
     given = [make_verdict("a", 0.75, "a1"), make_verdict("a", ABSTENTION, "a2"), screened]
     table = build_table([make_question(material="versions")], ["a", "b"], given)
-    changed = table.with_verdict_code(["q"], FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE,))
+    changed = table.with_verdict_code(
+        ["q"], FAILED_BY_INFRASTRUCTURE_CODE, kept=(NOT_APPLICABLE_CODE,)
+    )
     assert changed.columns["q"].verdict_code.tolist() == [
-        [FAILED_BY_INFRASTRUCTURE] * 2,
-        [NOT_APPLICABLE, ABSENT],
+        [FAILED_BY_INFRASTRUCTURE_CODE] * 2,
+        [NOT_APPLICABLE_CODE, ABSENT_CODE],
     ]
 
 
@@ -173,7 +175,7 @@ def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing
     assert found.value[:, 0].tolist() == pytest.approx([0.3, 0.6, 0.7, 0.0])
     assert (found.met[:, 0].tolist(), found.verdict_code[3, 0]) == (
         [False, True, True, False],
-        ABSTAINED,
+        ABSTAINED_CODE,
     )
 
 
@@ -182,7 +184,7 @@ def test_a_majority_is_one_column_in_every_array() -> None:
     entry = ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     found = build_table([make_question(samples=3)], ["a", "b"], given).effective_columns("q", entry)
     assert {array.shape for array in found} == {(2, 1)}
-    assert (found.value[0, 0], found.verdict_code[:, 0].tolist()) == (1.0, [OK, ABSENT])
+    assert (found.value[0, 0], found.verdict_code[:, 0].tolist()) == (1.0, [OK_CODE, ABSENT_CODE])
 
 
 def test_the_spread_over_samples_is_that_of_each_response() -> None:
@@ -232,7 +234,7 @@ def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rul
 def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
     table = build_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
     for reduce in ("mean", None):
-        judged, requested = table.settled_weight(
+        judged, requested = table.judged_and_requested_weight(
             ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce)
         )
         assert (judged.tolist(), requested.tolist()) == ([2.0], [2.0])
@@ -259,14 +261,14 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
 @all_rows(
     ("given", "value", "verdict_code"),
     [
-        ((0.75, 0.75, 0.25), 0.75, OK),
-        ((0.75, 0.25, 0.5), 0.0, ABSTAINED),
-        ((0.75, ABSTENTION, ABSTENTION), 0.75, OK),
-        ((0.75, ABSTENTION, INFRASTRUCTURE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE),
+        ((0.75, 0.75, 0.25), 0.75, OK_CODE),
+        ((0.75, 0.25, 0.5), 0.0, ABSTAINED_CODE),
+        ((0.75, ABSTENTION, ABSTENTION), 0.75, OK_CODE),
+        ((0.75, ABSTENTION, INFRASTRUCTURE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE_CODE),
         ((0.75, ABSTENTION, NO_MODEL), 0.0, NO_MODEL_CODE),
-        ((0.75, 0.75, INFRASTRUCTURE_FAILURE), 0.75, OK),
-        ((0.75, RESPONSE_FAILURE, 0.25), 0.0, FAILED_BY_RESPONSE),
-        ((0.75, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE),
+        ((0.75, 0.75, INFRASTRUCTURE_FAILURE), 0.75, OK_CODE),
+        ((0.75, RESPONSE_FAILURE, 0.25), 0.0, FAILED_BY_RESPONSE_CODE),
+        ((0.75, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE_CODE),
         ((NO_MODEL, NO_MODEL, NO_MODEL), 0.0, NO_MODEL_CODE),
     ],
 )
@@ -291,16 +293,16 @@ def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> Non
     found = table.effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
-    assert found.verdict_code.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
+    assert found.verdict_code.tolist() == [[OK_CODE], [NOT_APPLICABLE_CODE], [ABSENT_CODE]]
 
 
 def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:
     unsure = RecordedVerdict(score=0.25, confidence=0.1)
     both = make_votes(0.75, unsure, unsure)
-    assert effective_row(make_question(samples=3), *both, reduce="majority") == ([0.25], [OK])
+    assert effective_row(make_question(samples=3), *both, reduce="majority") == ([0.25], [OK_CODE])
     settings: dict[str, Any] = {"reduce": "majority", "min_confidence": 0.5}
-    assert effective_row(make_question(samples=3), *both, **settings) == ([0.75], [OK])
+    assert effective_row(make_question(samples=3), *both, **settings) == ([0.75], [OK_CODE])
     assert effective_row(make_question(samples=3), *both, **settings, vote="all-seats") == (
         [0.0],
-        [ABSTAINED],
+        [ABSTAINED_CODE],
     )

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph.decision.table import (
-    ABSENT,
-    ABSTAINED,
-    FAILED_BY_INFRASTRUCTURE,
-    FAILED_BY_RESPONSE,
-    JUDGED_NOT_APPLICABLE,
-    NO_MODEL,
-    NO_VARIANTS,
-    NOT_APPLICABLE,
-    OK,
-    STOPPED,
+    ABSENT_CODE,
+    ABSTAINED_CODE,
+    FAILED_BY_INFRASTRUCTURE_CODE,
+    FAILED_BY_RESPONSE_CODE,
+    JUDGED_NOT_APPLICABLE_CODE,
+    NO_MODEL_CODE,
+    NO_VARIANTS_CODE,
+    NOT_APPLICABLE_CODE,
+    OK_CODE,
+    STOPPED_CODE,
     VerdictTable,
     build_table,
 )
@@ -37,36 +37,40 @@ class Cell(NamedTuple):
 
 
 OK_CELLS = {
-    RecordedVerdict(score=0.25): Cell(0.25, False, OK),
-    RecordedVerdict(score=0.25, met=True, confidence=0.25): Cell(0.25, True, OK, 0.25),
-    RecordedVerdict(score=0.75, confidence=0.5): Cell(0.75, True, OK, 0.5),
-    RecordedVerdict(score=0.75, met=False): Cell(0.75, False, OK),
-    RecordedVerdict(score=0.5): Cell(0.5, True, OK),
+    RecordedVerdict(score=0.25): Cell(0.25, False, OK_CODE),
+    RecordedVerdict(score=0.25, met=True, confidence=0.25): Cell(0.25, True, OK_CODE, 0.25),
+    RecordedVerdict(score=0.75, confidence=0.5): Cell(0.75, True, OK_CODE, 0.5),
+    RecordedVerdict(score=0.75, met=False): Cell(0.75, False, OK_CODE),
+    RecordedVerdict(score=0.5): Cell(0.5, True, OK_CODE),
 }
 OTHER_CELLS = {
-    scripted.ABSTENTION: Cell(0.0, False, ABSTAINED),
-    scripted.NO_MODEL: Cell(0.0, False, NO_MODEL),
-    scripted.RESPONSE_FAILURE: Cell(0.0, False, FAILED_BY_RESPONSE),
-    scripted.INFRASTRUCTURE_FAILURE: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE),
-    RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
-    RecordedVerdict(status="not_applicable", confidence=0.25): Cell(
-        0.0, False, JUDGED_NOT_APPLICABLE, 0.25
+    scripted.ABSTENTION: Cell(0.0, False, ABSTAINED_CODE),
+    scripted.NO_MODEL: Cell(0.0, False, NO_MODEL_CODE),
+    scripted.RESPONSE_FAILURE: Cell(0.0, False, FAILED_BY_RESPONSE_CODE),
+    scripted.INFRASTRUCTURE_FAILURE: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE_CODE),
+    RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(
+        0.0, False, NOT_APPLICABLE_CODE
     ),
-    RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
-    RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED),
-    RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK),
+    RecordedVerdict(status="not_applicable", confidence=0.25): Cell(
+        0.0, False, JUDGED_NOT_APPLICABLE_CODE, 0.25
+    ),
+    RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(
+        0.0, False, STOPPED_CODE
+    ),
+    RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED_CODE),
+    RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK_CODE),
     RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT_GATE): Cell(
-        0.0, False, NO_VARIANTS
+        0.0, False, NO_VARIANTS_CODE
     ),
 }
-CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
+CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT_CODE)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
 """Those of which every three are combined."""
 
-SCORED = (OK, STOPPED)
-ANSWERED = (OK, JUDGED_NOT_APPLICABLE)
-VOTING = (OK, STOPPED, JUDGED_NOT_APPLICABLE)
-UNJUDGED = (ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
+SCORED = (OK_CODE, STOPPED_CODE)
+ANSWERED = (OK_CODE, JUDGED_NOT_APPLICABLE_CODE)
+VOTING = (OK_CODE, STOPPED_CODE, JUDGED_NOT_APPLICABLE_CODE)
+UNJUDGED = (ABSTAINED_CODE, NO_MODEL_CODE, FAILED_BY_RESPONSE_CODE, FAILED_BY_INFRASTRUCTURE_CODE)
 PAIRS = list(itertools.product(CELLS, repeat=2))
 TRIPLES = list(itertools.product(FEWER, repeat=3))
 
@@ -96,41 +100,43 @@ def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> VerdictTable
 
 def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
-    without_variants = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+    without_variants = STOPPED_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
     counted = [
-        cell._replace(verdict_code=without_variants) if cell.verdict_code == NO_VARIANTS else cell
+        cell._replace(verdict_code=without_variants)
+        if cell.verdict_code == NO_VARIANTS_CODE
+        else cell
         for cell in row
     ]
     sure = [
-        cell._replace(verdict_code=ABSTAINED)
+        cell._replace(verdict_code=ABSTAINED_CODE)
         if cell.verdict_code in ANSWERED and cell.sure < spec_input.min_confidence
         else cell
         for cell in counted
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
         return [
-            cell._replace(verdict_code=NOT_APPLICABLE)
-            if cell.verdict_code == JUDGED_NOT_APPLICABLE
+            cell._replace(verdict_code=NOT_APPLICABLE_CODE)
+            if cell.verdict_code == JUDGED_NOT_APPLICABLE_CODE
             else cell
             for cell in sure
         ]
     votes = Counter(
-        None if cell.verdict_code == JUDGED_NOT_APPLICABLE else cell.value
+        None if cell.verdict_code == JUDGED_NOT_APPLICABLE_CODE else cell.value
         for cell in sure
         if cell.verdict_code in ANSWERED
     )
     requested = [cell for cell in sure if cell.verdict_code in (*VOTING, *UNJUDGED)]
-    leaving = [ABSTAINED] if spec_input.vote == "discard-first" else []
+    leaving = [ABSTAINED_CODE] if spec_input.vote == "discard-first" else []
     seats = [cell for cell in requested if cell.verdict_code not in leaving]
     value, number = votes.most_common(1)[0] if votes else (0.0, 0)
     if 2 * number > len(seats) and value is None:
-        return [Cell(0.0, False, NOT_APPLICABLE)]
+        return [Cell(0.0, False, NOT_APPLICABLE_CODE)]
     if 2 * number > len(seats):
-        met = sum(cell.met for cell in sure if cell.verdict_code == OK and cell.value == value)
-        return [Cell(value, 2 * met >= number, OK)]
+        met = sum(cell.met for cell in sure if cell.verdict_code == OK_CODE and cell.value == value)
+        return [Cell(value, 2 * met >= number, OK_CODE)]
     # the worst case has no value yet, and so no vote
-    if any(cell.verdict_code == STOPPED for cell in sure):
-        return [Cell(0.0, False, STOPPED)]
+    if any(cell.verdict_code == STOPPED_CODE for cell in sure):
+        return [Cell(0.0, False, STOPPED_CODE)]
     if requested:
         return [
             Cell(
@@ -138,7 +144,7 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
                 False,
                 max(
                     [
-                        ABSTAINED,
+                        ABSTAINED_CODE,
                         *(cell.verdict_code for cell in sure if cell.verdict_code in UNJUDGED),
                     ]
                 ),
@@ -148,7 +154,9 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
         Cell(
             0.0,
             False,
-            NOT_APPLICABLE if any(cell.verdict_code == NOT_APPLICABLE for cell in sure) else ABSENT,
+            NOT_APPLICABLE_CODE
+            if any(cell.verdict_code == NOT_APPLICABLE_CODE for cell in sure)
+            else ABSENT_CODE,
         )
     ]
 
@@ -165,15 +173,15 @@ class FilledCell(NamedTuple):
 def fill_cell(
     cell: Cell, spec_input: ComponentInput, rule: str, direction: int, scenario: str
 ) -> FilledCell:
-    applies = cell.verdict_code not in (ABSENT, NOT_APPLICABLE)
+    applies = cell.verdict_code not in (ABSENT_CODE, NOT_APPLICABLE_CODE)
     there = not applies or cell.verdict_code in SCORED
     is_penalty = spec_input.weights[0] * direction < 0
-    live = applies or (spec_input.if_skipped == "zero" and cell.verdict_code == NOT_APPLICABLE)
+    live = applies or (spec_input.if_skipped == "zero" and cell.verdict_code == NOT_APPLICABLE_CODE)
     live = live and (there or scenario != "partial")
     fills = {"counted": is_penalty and rule != "gear", "low": False, "high": True, "partial": False}
     if not there:
         return FilledCell(float(fills[scenario]), fills[scenario], False, live)
-    if cell.verdict_code == STOPPED:
+    if cell.verdict_code == STOPPED_CODE:
         return FilledCell(float(is_penalty), is_penalty, False, live)
     return FilledCell(cell.value, cell.met, True, live)
 
@@ -258,7 +266,7 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
         spec_input = ComponentInput(questions=("q",), reduce=reduce, **settings)
         given = [[CELLS[verdict] for verdict in row] for row in rows]
         counted = [effective_row(row, spec_input) for row in given]
-        settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
+        settled = (*SCORED, NOT_APPLICABLE_CODE) if spec_input.if_skipped == "zero" else SCORED
         known = [sum(cell.verdict_code in settled for cell in row) for row in counted]
         requested = [
             sum(cell.verdict_code in (*settled, *UNJUDGED) for cell in row) for row in counted
@@ -266,7 +274,7 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
         if reduce is not None:
             known = [k / max(a, 1) for k, a in zip(known, requested, strict=True)]
             requested = [min(a, 1) for a in requested]
-        judged, wanted = table.settled_weight(spec_input)
+        judged, wanted = table.judged_and_requested_weight(spec_input)
         assert (judged.tolist(), wanted.tolist()) == (
             [2.0 * k for k in known],
             [2.0 * a for a in requested],

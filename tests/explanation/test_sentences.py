@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.cli.render.trace import trace_lines
+from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import Change, change_sentences, describe_losses
@@ -33,7 +33,7 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.verdict import RESPONSE_GATES, ScoreCalibration
-from jurygraph.views.trace import view_trace
+from jurygraph.views.trace import build_trace_view
 from tests.rows import all_rows
 from tests.runs.investigations import Investigator, judge
 
@@ -77,7 +77,7 @@ def explanation_sentences(trace: Trace, decision: Decision) -> list[str]:
 
 
 def show_lines(trace: Trace, decision: Decision) -> list[str]:
-    return [line.strip() for line in trace_lines(view_trace(explain(trace, decision)))]
+    return [line.strip() for line in format_trace_lines(build_trace_view(explain(trace, decision)))]
 
 
 def sentences(trace: Trace) -> list[str]:

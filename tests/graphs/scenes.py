@@ -13,7 +13,7 @@ from jurygraph.decision.decide import GroupVerdicts, compute_rewards
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.graphs.routing import make_stamp
-from jurygraph.graphs.survey import build_survey, list_questions, view_task
+from jurygraph.graphs.survey import build_survey, list_configured_questions, view_task
 from jurygraph.schema import (
     Config,
     Decision,
@@ -27,7 +27,7 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.verdict import VerdictKey
-from jurygraph.sources import parse_config
+from jurygraph.sources import parse_config_mapping
 from tests.graphs.scripted import (
     COMBINERS,
     UNJUDGED,
@@ -205,14 +205,16 @@ def scenes(
 
 def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     """The plan, by the steps of `prepare`: quicker than its graph, and without the random ids that LangGraph draws."""
-    read = parse_config(config)
+    read = parse_config_mapping(config)
     cast: dict[str, Evaluator] = {}
     for use in sorted(read.evaluators, key=lambda use: use.name or ""):
         made = ScriptedEvaluator(**use.params)
         made.name, made.params = use.name or "", use.params
         cast[made.name] = made
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
-    questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
+    questions = list_configured_questions(
+        cast, {use.name or "": use for use in read.evaluators}, views
+    )
     survey = build_survey(views, (), questions, read.safety.gates)
     decision = decide(
         about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import jurygraph as jg
-from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
+from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS, load_combiner
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.graphs.routing import make_stamp, sort_responses
+from jurygraph.graphs.routing import make_stamp, sort_responses_by_content
 from jurygraph.schema import (
     Criterion,
     Failure,
@@ -34,7 +34,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.verdict import VerdictKey
 
-COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_COMBINERS}
+COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_COMBINER_PATHS}
 
 SCRIPTED = "tests.graphs.scripted:ScriptedEvaluator"
 DATA_READER = "tests.graphs.scripted:DataReader"
@@ -258,7 +258,7 @@ def decide_rewards(
 
 
 def ordered_ids(*responses: Response) -> list[str]:
-    return [one.id for one in sort_responses(responses)]
+    return [one.id for one in sort_responses_by_content(responses)]
 
 
 def find_verdict(trace: Trace, question: str) -> RecordedVerdict:

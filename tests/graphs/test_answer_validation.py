@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.graphs.answers import MAX_KIND_CHARACTERS, to_failure
+from jurygraph.graphs.answers import MAX_FAILURE_KIND_CHARACTERS, to_failure
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
@@ -349,7 +349,7 @@ def validation_error() -> ValidationError:
         (
             type("E" * 600, (RuntimeError,), {})("boo"),
             "evaluator",
-            "E" * MAX_KIND_CHARACTERS,
+            "E" * MAX_FAILURE_KIND_CHARACTERS,
             "boo",
         ),
         (ConnectionResetError("gone"), "infrastructure", "ConnectionResetError", "gone"),

@@ -13,7 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.graphs import calls
 from jurygraph.graphs.answers import to_recorded_verdicts
-from jurygraph.graphs.time_limits import CallLimits, CallThreads
+from jurygraph.graphs.time_limits import CallTimeLimits, UserCallThreads
 from tests.graphs.scripted import Half, Measure
 
 HERE = __name__
@@ -192,7 +192,7 @@ def test_a_call_that_is_cancelled_before_it_begins_leaves_no_warning() -> None:
         return 1.0
 
     async def cancel_at_once() -> None:
-        limits = CallLimits("x", None, CallThreads())
+        limits = CallTimeLimits("x", None, UserCallThreads())
         started = calls.UserCalls(answer, [()], limits)
         started.start()
         for task in started.tasks:

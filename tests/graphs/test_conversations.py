@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.prompts import RenderOptions, load_prompt
 from jurygraph.schema.conversation import RenderedText
@@ -108,7 +108,7 @@ class Satisfied(Backend):
     """A judge for whom all is met, which keeps nothing of the request."""
 
     provider = model = "satisfied"
-    capabilities = Capabilities("native")
+    capabilities = EndpointCapabilities("native")
     costs_nothing = True
 
     async def complete(self, request: Request, timeout: float) -> Reply:

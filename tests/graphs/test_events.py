@@ -11,7 +11,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.graphs.events import Event, VerdictGiven
 from jurygraph.models.request import Reply, Request
-from jurygraph.safety.evidence import LONG_TEXT
+from jurygraph.safety.evidence import LONG_TEXT_LENGTH
 from jurygraph.testing import ScriptedJudge
 from tests.rows import all_rows
 from tests.virtual_time import run_held
@@ -111,9 +111,9 @@ def without_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     "judge, length, repeated",
     [
         (jg.criteria(["It is polite.", "It is short."]), 0, 0),
-        (jg.criteria(["It is polite."]), LONG_TEXT, 0),
+        (jg.criteria(["It is polite."]), LONG_TEXT_LENGTH, 0),
         ({"use": OneByOne()}, 0, 0),
-        ({"use": OneByOne()}, LONG_TEXT, 0),
+        ({"use": OneByOne()}, LONG_TEXT_LENGTH, 0),
         ({"use": Batch()}, 0, 0),
         ({"use": FailsLater()}, 0, 2),
         ({"use": FindsSecret()}, 0, 1),

@@ -3,11 +3,11 @@
 import pytest
 
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.context import VERDICTS_UNTIL_GIVING_UP, FirstAnswers
-from jurygraph.schema import Cause, Failure, RecordedVerdict
+from jurygraph.graphs.context import VERDICTS_UNTIL_GIVING_UP, FirstVerdictsCheck
+from jurygraph.schema import Failure, FailureCause, RecordedVerdict
 
 
-def verdict(cause: Cause | None) -> RecordedVerdict:
+def verdict(cause: FailureCause | None) -> RecordedVerdict:
     if cause is None:
         return RecordedVerdict(score=1.0)
     return RecordedVerdict(
@@ -16,7 +16,7 @@ def verdict(cause: Cause | None) -> RecordedVerdict:
 
 
 def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> None:
-    answers = FirstAnswers()
+    answers = FirstVerdictsCheck()
     answers.note("sound", [verdict(None)])
     answers.note("broken", [verdict("evaluator")] * (VERDICTS_UNTIL_GIVING_UP - 1))
     with pytest.raises(
@@ -26,7 +26,7 @@ def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> N
 
 
 @pytest.mark.parametrize("cause", [None, "response", "infrastructure"])
-def test_an_evaluator_that_once_did_its_work_never_ends_the_run(cause: Cause | None) -> None:
-    answers = FirstAnswers()
+def test_an_evaluator_that_once_did_its_work_never_ends_the_run(cause: FailureCause | None) -> None:
+    answers = FirstVerdictsCheck()
     answers.note("e", [verdict("evaluator"), verdict(cause), *[verdict("evaluator")] * 50])
     answers.note("e", [verdict("evaluator")] * 50)

@@ -35,10 +35,10 @@ def test_so_many_responses_are_in_work_and_more_where_groups_are_large(
             groups=map(make_group, range(200)),
             admit_groups=admit_groups,
             batch_size=8,
-            most_responses=128,
-            usual_responses=32,
-            usual_groups=4,
-            plans_by_model=False,
+            max_responses=128,
+            target_responses=32,
+            target_groups=4,
+            may_plan_by_model=False,
             langsmith=False,
         )
         async with aclosing(scheduler.run()) as results:

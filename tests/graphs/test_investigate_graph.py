@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.graphs.lookups import MAX_RESULT_CHARACTERS
+from jurygraph.graphs.lookups import MAX_TOOL_RESULT_CHARACTERS
 from jurygraph.models.request import Request
 from jurygraph.tools.tool import ToolInput
 from tests.rows import all_rows
@@ -98,7 +98,7 @@ def test_whatever_a_tool_does_the_judge_is_told_and_nothing_is_credit(
             (offered,) = request.investigation.tools if request.investigation else ()
             return [(offered.name, arguments)]
         (found,) = results_in(request)
-        assert len(found) <= MAX_RESULT_CHARACTERS
+        assert len(found) <= MAX_TOOL_RESULT_CHARACTERS
         return {"quotes": [found[:80]], "met": True, "probability": 1.0}
 
     trace = trace_of(obey, tools=[tool])

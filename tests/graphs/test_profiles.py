@@ -9,8 +9,8 @@ import jurygraph as jg
 from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
-from jurygraph.schema.task import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
-from jurygraph.sources import parse_config
+from jurygraph.schema.task import READ_FROM_PROFILES_FILE, Profiles, ProfilesLine, apply_profiles
+from jurygraph.sources import parse_config_mapping
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
 from tests.graphs.scenes import decide
 from tests.graphs.scripted import evaluator_use, make_plan
@@ -61,7 +61,7 @@ def profiles_of(plan: Plan) -> Profiles:
 def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     about = trip(ANN, BEN)
     plan = plan_of(about, requests=3)
-    whole = with_profiles(about, profiles_of(plan))
+    whole = apply_profiles(about, profiles_of(plan))
     by_hand = make_plan({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
     assert plan.survey == by_hand.survey
     ((spec,), (other,)) = (one.decision.specs for one in (plan, by_hand))
@@ -97,7 +97,7 @@ class TestByHand:
     def test_written_profiles_replace_the_model(self) -> None:
         for model in ({}, {"model": "none"}):
             found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(), requests=0, **model))
-            assert found.by == {"ann": READ_FROM_FILE, "ben": READ_FROM_FILE}
+            assert found.by == {"ann": READ_FROM_PROFILES_FILE, "ben": READ_FROM_PROFILES_FILE}
             assert [[one.id for one in each.constraints] for each in found.stakeholders] == [
                 ["nuts"],
                 ["aa", "zz"],
@@ -109,8 +109,8 @@ class TestByHand:
     def test_missing_profiles_and_tensions_are_requested_from_the_model(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
         found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own), requests=1))
-        assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 2"}
-        assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_FILE)
+        assert found.by == {"ben": READ_FROM_PROFILES_FILE, "ann": "tiny, prompt profile 2"}
+        assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_PROFILES_FILE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
         found = profiles_of(
             plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2)
@@ -153,8 +153,8 @@ class TestByHand:
 def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
     about = trip(ANN, BEN, ZOE)
     plan = plan_of(about)
-    config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
-    whole = with_profiles(about, profiles_of(plan))
+    config = parse_config_mapping({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
+    whole = apply_profiles(about, profiles_of(plan))
     seats = {"kind": EvaluatorRecord(version="1", audience="stakeholder")}
     again = decide(whole, plan.survey, config, seats, load_combiners(config, ()))
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
@@ -187,7 +187,11 @@ class TestBeforeAnythingIsSent:
                 assert server.count == 3
                 assert (plan is not None and plan.digest, len(requests)) == (made.digest, 3)
                 assert jury.gateway is not None
-                assert {jury.gateway.reply_source(request) for request in requests} == {"cache"}
+                assert {jury.gateway.find_reply_source(request) for request in requests} == {
+                    "cache"
+                }
                 _, requests = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
-                (request,) = (one for one in requests if jury.gateway.reply_source(one) is None)
+                (request,) = (
+                    one for one in requests if jury.gateway.find_reply_source(one) is None
+                )
                 assert ZOE in request.messages[1].content

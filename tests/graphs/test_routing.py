@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
+from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses_by_content
 from jurygraph.schema import (
     Criterion,
     Failure,
@@ -60,7 +60,7 @@ def test_a_group_is_sorted_by_content_then_id() -> None:
     order = ordered_ids(*same, other)
     assert ordered_ids(other, *same[::-1]) == order
     assert [name for name in order if name != "z"] == ["a", "b", "c"]
-    assert all(r.agent is None for r in sort_responses(same))
+    assert all(r.agent is None for r in sort_responses_by_content(same))
 
 
 def test_the_worst_case_of_a_penalty_is_that_all_of_it_is_found() -> None:

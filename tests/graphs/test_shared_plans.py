@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.graphs import context
-from jurygraph.graphs.context import SharedParts
+from jurygraph.graphs.context import SharedPlanParts
 from jurygraph.schema import Question, Task, TaskView
 from tests.examples import at_most
 from tests.graphs.scripted import evaluator_use
@@ -98,7 +98,7 @@ def test_a_plan_does_not_depend_on_the_tasks_planned_before(
     several: list[Task], most_shared: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patched, jg.Jury(**settings_of_jury()) as one:
-        patched.setattr(context, "_MAX_SHARED", most_shared)
+        patched.setattr(context, "_MAX_SHARED_PARTS", most_shared)
         for task in several:
             with jg.Jury(**settings_of_jury()) as alone:
                 expected = alone.prepare(task)
@@ -117,8 +117,8 @@ def test_tasks_that_differ_in_their_texts_share_a_survey_without_texts_and_a_dec
 
 
 def test_shared_parts_are_bounded() -> None:
-    parts = SharedParts[int]()
-    for number in range(3 * context._MAX_SHARED):
-        parts.keep(number, number)
+    parts = SharedPlanParts[int]()
+    for number in range(3 * context._MAX_SHARED_PARTS):
+        parts.store_part(number, number)
         assert parts[number] == number
-        assert len(parts) <= context._MAX_SHARED
+        assert len(parts) <= context._MAX_SHARED_PARTS

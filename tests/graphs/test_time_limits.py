@@ -14,12 +14,12 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
-from jurygraph.agents.roles import CODE_LIMIT
+from jurygraph.agents.roles import CODE_TIME_LIMIT_SECONDS
 from jurygraph.graphs.time_limits import (
     MAX_HANGING_THREADS,
-    OWN_MODEL_LIMIT,
-    CallLimits,
-    CallThreads,
+    OWN_MODEL_TIMEOUT_SECONDS,
+    CallTimeLimits,
+    UserCallThreads,
     time_limit,
 )
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
@@ -218,14 +218,14 @@ class Inline(OwnTimeout):
 @all_rows(
     ("use", "calls", "limit"),
     [
-        (f"{HERE}.hangs", {}, CODE_LIMIT),
-        (f"{HERE}.waits", {}, CODE_LIMIT),
-        (f"{HERE}.graph", {}, OWN_MODEL_LIMIT),
+        (f"{HERE}.hangs", {}, CODE_TIME_LIMIT_SECONDS),
+        (f"{HERE}.waits", {}, CODE_TIME_LIMIT_SECONDS),
+        (f"{HERE}.graph", {}, OWN_MODEL_TIMEOUT_SECONDS),
         (f"{HERE}.OwnTimeout", {}, 5.0),
         ({"use": f"{HERE}.OwnTimeout", "timeout": 7}, {}, 7.0),
         (f"{HERE}.Inline", {}, None),
         (f"{HERE}.UsesModel", {}, None),
-        (f"{HERE}.UsesModel", {"deadline": 30}, 30 + CODE_LIMIT),
+        (f"{HERE}.UsesModel", {"deadline": 30}, 30 + CODE_TIME_LIMIT_SECONDS),
         ("maths.format", {}, None),
         ({"use": "maths.format", "timeout": 7}, {}, 7.0),
     ],
@@ -260,7 +260,7 @@ def test_a_call_that_clings_is_left_alone_if_it_is_cancelled_twice() -> None:
     """The second cancellation comes while the first is waited for; a loop that is closed then would wait for ever."""
 
     async def scene() -> set[asyncio.Task[Any]]:
-        limits = CallLimits("it", CODE_LIMIT, CallThreads())
+        limits = CallTimeLimits("it", CODE_TIME_LIMIT_SECONDS, UserCallThreads())
         waiting = asyncio.create_task(limits.await_result(cling(), ()))
         for _ in range(2):
             for _ in range(3):  # until it waits

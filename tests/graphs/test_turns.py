@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.context import TaskContexts
-from jurygraph.graphs.groups import to_planned_group
+from jurygraph.graphs.groups import make_planned_group
 from jurygraph.graphs.state import PrepareState, ScoreState, TaskPlanning
 from tests.graphs.scripted import jury
 from tests.virtual_time import run
@@ -152,7 +152,7 @@ def test_another_run_of_the_graph_goes_on_after_many_turns(
     Judge.released.set()
     given = groups(*"xyz")
     expected = [trace.digest for (trace,) in made.score_many(given)]
-    monkeypatch.setattr(score_graph, "TURNS_PER_RUN", 1)
+    monkeypatch.setattr(score_graph, "MAX_TURNS_PER_GRAPH_RUN", 1)
     assert [trace.digest for (trace,) in made.score_many(given)] == expected
 
 
@@ -172,7 +172,9 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
 
         async def scene() -> tuple[list[str], list[str]]:
             active_groups = ActiveGroups()
-            active_groups.admit(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.admit_group(
+                make_planned_group(group, opened.prepare(group.task)), opened.context
+            )
             active_groups.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
@@ -197,7 +199,9 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
 
         async def scene() -> list[Any]:
             active_groups = ActiveGroups()
-            active_groups.admit(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.admit_group(
+                make_planned_group(group, opened.prepare(group.task)), opened.context
+            )
             active_groups.close()
             updates = score_graph.build().astream(
                 ScoreState(turn=0), context=active_groups, stream_mode="updates"
@@ -214,12 +218,12 @@ def test_a_cancellation_that_comes_together_with_news_ends_the_wait() -> None:
     async def scenario() -> bool:
         groups = ActiveGroups()
         ready: Any = SimpleNamespace(number=0)
-        groups._groups = {0: ready, 1: ready}
-        groups._ready = [ready]
+        groups._groups_by_number = {0: ready, 1: ready}
+        groups._ready_groups = [ready]
         waiting = asyncio.create_task(groups.wait())
         for _ in range(3):  # until it waits for the other group
             await asyncio.sleep(0)
-        groups._news.set()
+        groups._news_event.set()
         await asyncio.sleep(0)
         is_due = waiting.cancel()
         await asyncio.wait({waiting})
@@ -242,7 +246,7 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
         calls = SimpleNamespace(tasks=[asyncio.create_task(end_slowly())])
         entry: Any = SimpleNamespace(started_calls={"checks": calls}, outcome_future=outcome_future)
         groups = ActiveGroups()
-        groups._groups = {0: entry}
+        groups._groups_by_number = {0: entry}
         ending = asyncio.create_task(groups.cancel())
         for _ in range(3):  # until it waits for the call
             await asyncio.sleep(0)

@@ -14,8 +14,8 @@ import jurygraph as jg
 from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
 from jurygraph.graphs.active_groups import ActiveGroups
-from jurygraph.graphs.groups import GroupOutcome, to_planned_group
-from jurygraph.graphs.score_graph import run_machine
+from jurygraph.graphs.groups import GroupOutcome, make_planned_group
+from jurygraph.graphs.score_graph import run_score_graph
 
 TASK = jg.Task(id="t", query="q")
 RESPONSES = [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]
@@ -127,13 +127,13 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
     components = {"it": {"combiner": "planted.Own", "inputs": inputs}}
     with jg.Jury(evaluators=["planted.half"], components=components, reward={"it": 1.0}) as jury:
         plan, context = jury.prepare(TASK), jury.context
-    groups = [to_planned_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
+    groups = [make_planned_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
 
     async def score() -> list[GroupOutcome]:
         active_groups = ActiveGroups()
-        outcome_futures = [active_groups.admit(group, context) for group in groups]
+        outcome_futures = [active_groups.admit_group(group, context) for group in groups]
         active_groups.close()
-        await run_machine(active_groups)
+        await run_score_graph(active_groups)
         return [outcome_future.result() for outcome_future in outcome_futures]
 
     first, second, third = asyncio.run(score())

@@ -12,8 +12,8 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, krippendorff_alpha
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import (
-    AlphaLevel,
-    alphas_without,
+    MeasurementLevel,
+    alphas_leaving_out_clusters,
     jaccard_above_median,
     jaccard_by_chance,
     jaccard_excess,
@@ -142,7 +142,7 @@ def test_an_argument_that_does_not_fit_is_named(arguments: dict, message: str) -
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
-def test_alpha_is_given_of_all_items_and_without_each_cluster(level: AlphaLevel) -> None:
+def test_alpha_is_given_of_all_items_and_without_each_cluster(level: MeasurementLevel) -> None:
     rng = np.random.default_rng(0)
     positions = np.array([-1.0, 0.0, 2.0, 5.0])
     first, second = rng.integers(0, 4, (2, 60))
@@ -152,7 +152,7 @@ def test_alpha_is_given_of_all_items_and_without_each_cluster(level: AlphaLevel)
     for cluster in range(3):
         kept = clusters != cluster
         expected.append(krippendorff_alpha(positions[[first[kept], second[kept]]], level))
-    found = alphas_without(counts, positions, level, clusters)
+    found = alphas_leaving_out_clusters(counts, positions, level, clusters)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

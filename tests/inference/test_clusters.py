@@ -13,14 +13,14 @@ from scipy.stats import binom
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import (
     Estimate,
+    bonferroni_interval,
     bounded_interval,
     difference_interval,
     draw_clusters,
-    interval_among,
-    mean_over,
+    mean_with_cluster_interval,
     ratio_interval,
     share_interval,
-    share_over,
+    share_with_cluster_interval,
     t_quantile,
 )
 from tests.rows import all_rows
@@ -37,11 +37,15 @@ def mean_interval(clusters: list[list[float]]) -> Estimate:
 
 def test_members_are_summed_by_the_names_or_numbers_of_their_clusters() -> None:
     names = ["b", "a", "b", "c"]
-    assert mean_over([1.0, 2.0, 4.0, 8.0], names) == ratio_interval([2.0, 5.0, 8.0], [1, 2, 1])
-    assert share_over([True, False, False, True], names) == share_interval([0, 1, 1], [1, 2, 1])
-    assert mean_over([8.0, 1.0], [5, 2]) == ratio_interval([1.0, 8.0], [1, 1])
-    assert mean_over([], []) is None
-    assert share_over([], []) is None
+    assert mean_with_cluster_interval([1.0, 2.0, 4.0, 8.0], names) == ratio_interval(
+        [2.0, 5.0, 8.0], [1, 2, 1]
+    )
+    assert share_with_cluster_interval([True, False, False, True], names) == share_interval(
+        [0, 1, 1], [1, 2, 1]
+    )
+    assert mean_with_cluster_interval([8.0, 1.0], [5, 2]) == ratio_interval([1.0, 8.0], [1, 1])
+    assert mean_with_cluster_interval([], []) is None
+    assert share_with_cluster_interval([], []) is None
 
 
 def plain_jackknife(clusters: list[list[float]]) -> float:
@@ -106,7 +110,7 @@ def test_one_of_several_intervals_is_wider_by_bonferroni(
     clusters: list[list[float]], rows: int
 ) -> None:
     found = mean_interval(clusters)
-    low, high = interval_among(found, rows)
+    low, high = bonferroni_interval(found, rows)
     if found.error:
         assert high is not None
         expected = found.value + stats.t.ppf(1.0 - 0.025 / rows, found.clusters - 1) * found.error

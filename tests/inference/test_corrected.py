@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.simulation.need import exact_sample
-from jurygraph.inference.clusters import ratio_interval, share_interval, unseen_share
+from jurygraph.inference.clusters import max_unseen_cluster_share, ratio_interval, share_interval
 from jurygraph.inference.corrected import (
     LabelledSample,
-    labels_needed,
+    needed_label_count,
     ppi_mean,
     ppi_weight,
     rogan_gladen,
@@ -119,7 +119,7 @@ def test_a_judge_that_says_nothing_has_no_true_rate() -> None:
 @all_rows("accuracy, expected", [(0.6, 2174), (0.75, 1804), (0.85, 1321), (0.9, 980), (0.95, 549)])
 def test_a_better_judge_needs_fewer_labels(accuracy: float, expected: int) -> None:
     """Of 10,000 independent items with a mean of .37, for ±.02: the normal formula, of which t is a little above."""
-    assert labels_needed(exact_sample(accuracy), 0.02, (0.0, 1.0)) == pytest.approx(
+    assert needed_label_count(exact_sample(accuracy), 0.02, (0.0, 1.0)) == pytest.approx(
         expected, rel=0.03
     )
 
@@ -127,13 +127,13 @@ def test_a_better_judge_needs_fewer_labels(accuracy: float, expected: int) -> No
 def test_labels_are_needed_up_to_all_items() -> None:
     """Without a judge it is the number for a mean; none where not even all items would do, or of one task."""
     drawn = sample([0.0, 1.0] * 50, [1.0] * 100, [1.0] * 900)
-    needed = labels_needed(drawn, 0.05, (0.0, 1.0))
+    needed = needed_label_count(drawn, 0.05, (0.0, 1.0))
     assert needed == pytest.approx((1.96 * 0.5025 / 0.05) ** 2, rel=0.01)
-    assert labels_needed(drawn, 0.03, (0.0, 1.0)) is None
-    assert labels_needed(drawn._replace(tasks=drawn.tasks * 0), 0.5, (0.0, 1.0)) is None
+    assert needed_label_count(drawn, 0.03, (0.0, 1.0)) is None
+    assert needed_label_count(drawn._replace(tasks=drawn.tasks * 0), 0.5, (0.0, 1.0)) is None
     agreeing = drawn._replace(tasks=np.arange(100) // 2)  # one right and one wrong response each
     assert ppi_mean(agreeing, (0.0, 1.0)).low is None
-    assert labels_needed(agreeing, 0.05, (0.0, 1.0)) is None
+    assert needed_label_count(agreeing, 0.05, (0.0, 1.0)) is None
 
 
 @all_rows("said", [[0.0, 1.0] * 20, [0.0] * 40])
@@ -142,7 +142,7 @@ def test_the_needed_labels_of_one_kind_and_of_a_perfect_judge_show_what_they_mus
 ) -> None:
     """Labels like these, as many as needed, have the wanted interval, and one less has not."""
     labels = said if np.ptp(said) else [0.0] * 40
-    needed = labels_needed(sample(labels, labels, labels * 200), 0.04, (0.0, 1.0))
+    needed = needed_label_count(sample(labels, labels, labels * 200), 0.04, (0.0, 1.0))
     assert needed is not None
     widths = []
     for count in (needed - 1, needed):
@@ -182,7 +182,7 @@ def test_labels_of_one_kind_have_the_exact_interval_of_their_tasks() -> None:
     assert expected is not None
     assert (found.value, found.low, found.high) == pytest.approx((0.0, 0.0, expected.high))
     best = ppi_mean(sample([5.0] * 40, [4.0, 5.0] * 20, [3.0] * 9), (1.0, 5.0))
-    assert (best.low, best.high) == pytest.approx((5.0 - 4.0 * unseen_share(40), 5.0))
+    assert (best.low, best.high) == pytest.approx((5.0 - 4.0 * max_unseen_cluster_share(40), 5.0))
 
 
 def test_a_judge_without_an_error_is_not_taken_for_one_that_never_errs() -> None:
@@ -190,8 +190,8 @@ def test_a_judge_without_an_error_is_not_taken_for_one_that_never_errs() -> None
     said = [0.0, 1.0] * 15
     drawn = sample(said, said, [0.0, 1.0] * 500)
     for found, reach in (
-        (ppi_mean(drawn, (0.0, 1.0)), unseen_share(30)),
-        (rogan_gladen(drawn), unseen_share(15) / 2),
+        (ppi_mean(drawn, (0.0, 1.0)), max_unseen_cluster_share(30)),
+        (rogan_gladen(drawn), max_unseen_cluster_share(15) / 2),
     ):
         assert found is not None
         assert found.low is not None

@@ -10,12 +10,12 @@ from statsmodels.stats.power import TTestPower
 
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import (
-    ONE_SIDED,
+    ONE_SIDED_LEVEL,
     Estimate,
     detectable_difference,
     lower_bound,
-    needed_clusters,
-    no_worse_p,
+    needed_cluster_count,
+    no_worse_p_value,
     ratio_interval,
 )
 
@@ -32,16 +32,16 @@ def test_p_is_the_level_at_which_the_lowest_value_is_the_margin(
     means: list[float], margin: float, loss: float
 ) -> None:
     found = estimate(means)
-    p = no_worse_p(found, margin, loss)
+    p = no_worse_p_value(found, margin, loss)
     if 1e-12 < p < 1.0:
         assert lower_bound(found, loss, p) == pytest.approx(-margin, abs=1e-6)
-    assert (p < ONE_SIDED) == (lower_bound(found, loss) > -margin)
+    assert (p < ONE_SIDED_LEVEL) == (lower_bound(found, loss) > -margin)
 
 
 @given(st.integers(2, 400), margins, st.floats(0.5, 2.0))
 def test_without_any_difference_p_is_exact(tasks: int, margin: float, loss: float) -> None:
     """A loss of L in a share of margin / L of all tasks makes the margin; so often is it in none of G tasks."""
-    p = no_worse_p(Estimate(0.0, None, None, 0.0, tasks), margin, loss)
+    p = no_worse_p_value(Estimate(0.0, None, None, 0.0, tasks), margin, loss)
     assert p == pytest.approx((1.0 - min(1.0, margin / loss)) ** tasks, abs=1e-9)
 
 
@@ -50,7 +50,7 @@ def test_the_needed_tasks_are_the_least_that_would_do(
     means: list[float], margin: float, loss: float
 ) -> None:
     found = estimate(means)
-    needed = needed_clusters(found, margin, loss)
+    needed = needed_cluster_count(found, margin, loss)
     if needed is None:
         assert lower_bound(found, loss, clusters=1_000_000) <= -margin
         return
@@ -59,7 +59,7 @@ def test_the_needed_tasks_are_the_least_that_would_do(
 
 
 def test_a_loss_of_one_in_rare_tasks_takes_183_tasks_to_exclude_from_a_mean_of_2_percent() -> None:
-    assert needed_clusters(Estimate(0.0, None, None, 0.0, 10), 0.02, 1.0) == 183
+    assert needed_cluster_count(Estimate(0.0, None, None, 0.0, 10), 0.02, 1.0) == 183
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_a_loss_of_exactly_the_margin_passes_in_at_most_a_twentieth_of_400_pairs
     for _ in range(400):
         found = ratio_interval(-LOSSES[kind](rng, tasks, 0.04), np.ones(tasks))
         assert found is not None
-        p = no_worse_p(found, 0.04, 1.0)
-        passed += p < ONE_SIDED
+        p = no_worse_p_value(found, 0.04, 1.0)
+        passed += p < ONE_SIDED_LEVEL
     assert passed <= 20
 
 

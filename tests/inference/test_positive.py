@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.inference.clusters import jackknife_interval, t_quantile
-from jurygraph.inference.positive import difference_of_means, positive_mean, ratio_of_means
+from jurygraph.inference.positive import (
+    difference_of_positive_means,
+    mean_of_positive_values,
+    ratio_of_positive_means,
+)
 
 VALUES = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0], "d": [2.5]}
 
@@ -16,7 +20,7 @@ VALUES = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0], "d": [2.5]}
 def test_a_mean_has_the_jackknife_of_its_logarithm_and_counts_the_noisiest_cluster_twice_above() -> (
     None
 ):
-    found = positive_mean(VALUES)
+    found = mean_of_positive_values(VALUES)
     assert found is not None
     assert found.low is not None
     assert found.high is not None
@@ -38,7 +42,7 @@ def test_no_interval_reaches_below_0_or_to_the_thirtyfold_of_a_mean(
     values: dict[str, list[float]],
 ) -> None:
     """The upper end may be at most once more as large: of the largest mean with one cluster twice."""
-    found = positive_mean(values)
+    found = mean_of_positive_values(values)
     assert found is not None
     if found.low is not None and found.high is not None:
         assert 0.0 < found.low <= found.value <= found.high <= 2 * 30.0 * found.value
@@ -47,31 +51,31 @@ def test_no_interval_reaches_below_0_or_to_the_thirtyfold_of_a_mean(
 def test_few_tasks_whose_ratio_may_be_anything_have_no_interval() -> None:
     above = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0]}
     below = {"a": [1.0], "b": [2.0, 1.0], "c": [2.0]}
-    found = ratio_of_means(above, below)
+    found = ratio_of_positive_means(above, below)
     assert found is not None
     assert found.low is not None
     assert found.high is not None
     assert found.value == pytest.approx(3.5 / 1.5)
     assert 0.0 < found.low < found.value < found.high
-    wide = ratio_of_means({"a": [1.0], "b": [9.0]}, {"a": [3.0], "b": [1.0]})
+    wide = ratio_of_positive_means({"a": [1.0], "b": [9.0]}, {"a": [3.0], "b": [1.0]})
     assert wide is not None
     assert (wide.value, wide.low, wide.high) == (2.5, None, None)
-    infinite = ratio_of_means(above, {"a": [0.0]})
+    infinite = ratio_of_positive_means(above, {"a": [0.0]})
     assert infinite is not None
     assert (infinite.value, infinite.low) == (math.inf, None)
-    one_sided = ratio_of_means(above, {"a": [1.0], "b": [0.0]})
+    one_sided = ratio_of_positive_means(above, {"a": [1.0], "b": [0.0]})
     assert one_sided is not None
     assert (one_sided.value, one_sided.low) == (7.0, None)
-    assert ratio_of_means({"a": [0.0]}, {"a": [0.0]}) is None
-    assert ratio_of_means(above, {}) is None
-    assert positive_mean({}) is None
+    assert ratio_of_positive_means({"a": [0.0]}, {"a": [0.0]}) is None
+    assert ratio_of_positive_means(above, {}) is None
+    assert mean_of_positive_values({}) is None
 
 
 def test_the_ends_of_a_difference_are_as_far_off_as_those_of_both_means_together() -> None:
     other = {"a": [1.0], "b": [3.0], "d": [4.0]}
-    found = difference_of_means(VALUES, other)
-    above = positive_mean(VALUES)
-    below = positive_mean(other)
+    found = difference_of_positive_means(VALUES, other)
+    above = mean_of_positive_values(VALUES)
+    below = mean_of_positive_values(other)
     assert found is not None
     assert above is not None
     assert below is not None
@@ -81,5 +85,5 @@ def test_the_ends_of_a_difference_are_as_far_off_as_those_of_both_means_together
     )
     assert found.low == pytest.approx(found.value - math.hypot(down[0], up[1]))
     assert found.high == pytest.approx(found.value + math.hypot(up[0], down[1]))
-    assert difference_of_means(VALUES, {"a": [1.0]}) == (3.3 - 1.0, None, None, None, 4)
-    assert difference_of_means(VALUES, {}) is None
+    assert difference_of_positive_means(VALUES, {"a": [1.0]}) == (3.3 - 1.0, None, None, None, 4)
+    assert difference_of_positive_means(VALUES, {}) is None

@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import Share, share_interval, t_quantile, wilson
+from jurygraph.inference.clusters import ProportionEstimate, share_interval, t_quantile, wilson
 
 counts = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 tasks = st.lists(
@@ -19,7 +19,7 @@ tasks = st.lists(
 )
 
 
-def share_of(tasks: list[tuple[int, int]]) -> Share:
+def share_of(tasks: list[tuple[int, int]]) -> ProportionEstimate:
     return share_interval([hits for hits, _ in tasks], [size for _, size in tasks])
 
 
@@ -95,8 +95,8 @@ def test_the_interval_covers_the_share(tasks: int, responses: int, icc: float, p
 
 
 def test_one_task_has_no_interval_and_none_no_share() -> None:
-    assert share_interval([3], [4]) == Share(0.75, None, None, 1.0, 1)
-    assert share_interval([0, 3], [0, 4]) == Share(0.75, None, None, 1.0, 1)
+    assert share_interval([3], [4]) == ProportionEstimate(0.75, None, None, 1.0, 1)
+    assert share_interval([0, 3], [0, 4]) == ProportionEstimate(0.75, None, None, 1.0, 1)
     assert share_interval([0], [0]) is None
     assert share_interval([], []) is None
 

@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 from jurygraph.errors import PlanError
 from jurygraph.inference import sign_flips
-from jurygraph.inference.sign_flips import flippable_sums, holm, sign_flip_p
+from jurygraph.inference.sign_flips import holm, nonzero_sums, sign_flip_p
 
 whole = st.lists(st.integers(-20, 20), min_size=1, max_size=12)
 tied = st.lists(st.integers(-9, 9).map(lambda value: value / 10), min_size=1, max_size=12)
@@ -44,8 +44,8 @@ def test_fractions_with_ties_and_zeros_equal_enumeration(sums: list[float]) -> N
 def test_random_flips_equal_enumeration_within_their_error(sums: list[float]) -> None:
     expected = enumerated(sums)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sign_flips, "MAX_ENUMERATED", 0)
-        patch.setattr(sign_flips, "MAX_CELLS", 0)
+        patch.setattr(sign_flips, "MAX_ENUMERATED_TASKS", 0)
+        patch.setattr(sign_flips, "MAX_DISTRIBUTION_ADDITIONS", 0)
         found = sign_flip_p(sums, seed=1)
     if expected is None:
         assert found is None
@@ -97,7 +97,7 @@ def test_the_level_holds_where_responses_of_a_task_belong_together() -> None:
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 1e-13, 3.0]), min_size=1, max_size=12))
 def test_the_least_p_is_that_of_sums_with_one_sign(sums: list[float]) -> None:
-    count = len(flippable_sums(sums))
+    count = len(nonzero_sums(sums))
     assert count == sum(value > 1e-12 for value in sums)
     assert sign_flip_p(sums) == (2.0 ** (1 - count) if count else None)
 
@@ -106,7 +106,7 @@ def test_of_very_many_tasks_the_normal_tail_is_that_of_random_flips() -> None:
     sums = np.random.default_rng(5).normal(0.02, 1.0, 6000)
     quick = sign_flip_p(sums)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sign_flips, "MAX_SAMPLED", len(sums))
+        patch.setattr(sign_flips, "MAX_SAMPLED_TASKS", len(sums))
         drawn = sign_flip_p(sums)
     assert quick is not None
     assert drawn is not None

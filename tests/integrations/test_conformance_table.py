@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from jurygraph.integrations.conformance import (
-    SETTINGS,
     TOLERANCE,
+    TRAINER_SETTINGS,
     TrainerSetting,
-    measure_effect,
-    stated_factor,
-    table_lines,
-    trl_grpo,
-    trl_normalize_then_sum,
+    conformance_table_lines,
+    documented_factor,
+    measure_failed_reward_effect,
+    trl_grpo_advantages,
+    trl_normalize_then_sum_advantages,
 )
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "training.md"
@@ -24,26 +24,28 @@ RECORDED = np.array([[0.12, 0.5], [0.0, 0.5]] * 2 + [[0.12, 0.5]] + [[NAN, 0.5]]
 
 
 @pytest.mark.parametrize(
-    "setting", SETTINGS, ids=lambda setting: f"{setting.trainer} {setting.setting}"
+    "setting", TRAINER_SETTINGS, ids=lambda setting: f"{setting.trainer} {setting.setting}"
 )
 def test_siblings_are_unchanged_or_by_the_stated_factor_alone(setting: TrainerSetting) -> None:
-    alone = measure_effect(setting, setting.automatic, 1)
-    assert alone.factor == pytest.approx(stated_factor(setting), abs=TOLERANCE)
-    assert alone.of_failed == pytest.approx(0.0, abs=TOLERANCE)
-    if setting.automatic == "mask":
-        beside = measure_effect(setting, "mask", 2)
+    alone = measure_failed_reward_effect(setting, setting.automatic_rule, 1)
+    assert alone.factor == pytest.approx(documented_factor(setting), abs=TOLERANCE)
+    assert alone.failed_advantages == pytest.approx(0.0, abs=TOLERANCE)
+    if setting.automatic_rule == "mask":
+        beside = measure_failed_reward_effect(setting, "mask", 2)
         assert beside.factor == pytest.approx(1.0, abs=TOLERANCE)
-        assert measure_effect(setting, "none", 2).factor is None, "no mask beside a function"
+        assert measure_failed_reward_effect(setting, "none", 2).factor is None, (
+            "no mask beside a function"
+        )
 
 
 def test_the_arithmetic_is_what_trl_was_seen_to_do() -> None:
-    (advantages,) = trl_grpo([RECORDED], "group")
+    (advantages,) = trl_grpo_advantages([RECORDED], "group")
     assert advantages.round(2).tolist() == [1.21, -0.72, 1.21, -0.72, 1.21, -0.72, -0.72, -0.72]
-    (normalized,) = trl_normalize_then_sum([RECORDED])
+    (normalized,) = trl_normalize_then_sum_advantages([RECORDED])
     assert normalized[5:].round(2).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_page_has_the_table_that_the_command_prints() -> None:
     shown = re.search(r"^\| trainer \| version .*?(?=\n\n)", PAGE.read_text("utf-8"), re.M | re.S)
     assert shown is not None
-    assert shown[0].splitlines() == list(table_lines())
+    assert shown[0].splitlines() == list(conformance_table_lines())

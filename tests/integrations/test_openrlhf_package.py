@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.lazy_jury import find_shared_jury
 
 pytestmark = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]
 FILE = """
@@ -80,4 +80,4 @@ def test_the_client_takes_rewards_and_gets_none_for_a_failed_one(
     assert (judged["reward"], judged["scores"]) == ([0.5], [0.5])
     assert judged["extra_logs"] == {"jury_graded": [0.5]}
     assert asyncio.run(run("x"))["reward"] is None
-    shared_jury(str(config)).close()
+    find_shared_jury(str(config)).close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import jurygraph as jg
 from jurygraph.integrations import openrlhf
-from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.trl import reward_function
 from jurygraph.integrations.verl import compute_score
 from tests.command import run_command
@@ -35,7 +35,7 @@ def test_every_interface_gives_the_same_bits(tmp_path: Path) -> None:
         "openrlhf": by_openrlhf(config, samples),
         "score": by_command(tmp_path, samples),
     }
-    shared_jury(config).close()
+    find_shared_jury(config).close()
     for name, values in rewards.items():
         assert [value.hex() for value in values] == [value.hex() for value in rewards["score"]], (
             name

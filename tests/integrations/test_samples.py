@@ -8,9 +8,9 @@ from langchain_core.messages import HumanMessage
 from jurygraph.errors import InputError
 from jurygraph.integrations.samples import (
     find_groups,
-    read_parts,
     read_response,
     read_task,
+    read_task_parts,
     read_tasks,
 )
 
@@ -24,7 +24,9 @@ def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
     tasks = read_tasks(["2 + 2?"] * 3, rows, columns)
     assert list(find_groups(tasks).values()) == [[0, 1], [2]]
     assert tasks[0].reference == "4"
-    numbers = [read_parts({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)]
+    numbers = [
+        read_task_parts({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)
+    ]
     assert numbers == ["4", "0.5", "-3"]
     assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id == "prompt-d1800cc4586619da"
     langchain = [HumanMessage("How far?")]

@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations import openrlhf, verifiers
-from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.verl import JuryRewardManager, compute_score
 from tests.rows import all_rows
 
@@ -27,7 +27,7 @@ def config(tmp_path: Path) -> Iterator[str]:
     path = tmp_path / "jury.yaml"
     path.write_text(GRADED, encoding="utf-8")
     yield str(path)
-    shared_jury(str(path)).close()
+    find_shared_jury(str(path)).close()
 
 
 def verl_score(config: str, text: str, extra: Any = EXTRA, **settings: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_a_failed_reward_is_an_error_and_a_mean_needs_the_server(
     pairs.write_text(PAIRS, encoding="utf-8")
     with pytest.raises(InputError, match="compares the responses of a group, and this trainer"):
         verl_score(str(pairs), "it is 1.0")
-    shared_jury(str(pairs)).close()
+    find_shared_jury(str(pairs)).close()
 
 
 def test_wrong_samples_of_verl_are_named(config: str) -> None:
@@ -157,4 +157,4 @@ def test_verifiers_gets_what_each_component_adds_up_to_the_reward(tmp_path: Path
     assert clipped == {"jury/graded": 1.5, "jury/rest": -0.5}, "the sum is the reward"
     with pytest.raises(NoRewardError, match="1 of 1 rewards failed"):
         asyncio.run(Judge().score(TASK, SimpleNamespace(last_reply="x")))
-    shared_jury(path).close()
+    find_shared_jury(path).close()

@@ -18,7 +18,12 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError, NoRewardError
 from jurygraph.integrations import lazy_jury
-from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function, reward_functions
+from jurygraph.integrations.trl import (
+    JuryReward,
+    read_trainer_settings,
+    reward_function,
+    reward_functions,
+)
 from jurygraph.schema import Config, EvaluatorUse
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
@@ -235,17 +240,17 @@ def test_a_trainer_made_from_one_without_a_mask_has_none(opened: list[JuryReward
     class MyTrainer(OnlineDPOTrainer):
         pass
 
-    assert not read_trainer(MyTrainer().log_metric).has_mask
-    assert read_trainer(Trainer().log_metric).has_mask
+    assert not read_trainer_settings(MyTrainer().log_metric).has_mask
+    assert read_trainer_settings(Trainer().log_metric).has_mask
 
 
 def test_an_evaluation_has_a_group_size_of_its_own() -> None:
     trainer = Trainer(
         num_generations=8, num_generations_eval=2, model=SimpleNamespace(training=True)
     )
-    assert read_trainer(trainer.log_metric).group_sizes == (8,)
+    assert read_trainer_settings(trainer.log_metric).group_sizes == (8,)
     trainer.model.training = False  # type: ignore[attr-defined]
-    assert read_trainer(trainer.log_metric).group_sizes == (2,)
+    assert read_trainer_settings(trainer.log_metric).group_sizes == (2,)
 
 
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
@@ -379,4 +384,4 @@ def test_a_version_of_trl_without_a_mask_is_seen(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(
             __import__("sys").modules, "trl", type("trl", (), {"__version__": version})
         )
-        assert read_trainer(Trainer().log_metric).has_mask is has_mask
+        assert read_trainer_settings(Trainer().log_metric).has_mask is has_mask

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.integrations.conformance import trl_grpo, trl_normalize_then_sum, trl_rloo
+from jurygraph.integrations.conformance import (
+    trl_grpo_advantages,
+    trl_normalize_then_sum_advantages,
+    trl_rloo_advantages,
+)
 from jurygraph.integrations.trl import reward_functions
 from tests.integrations.trainers import QUESTIONS
 
@@ -131,10 +135,10 @@ def expected(kind: str, functions: str, settings: dict[str, Any]) -> np.ndarray[
 
 def _advantages(kind: str, settings: dict[str, Any], groups: list[Any]) -> list[Any]:
     if kind == "RLOO":
-        return trl_rloo(groups)
+        return trl_rloo_advantages(groups)
     if "multi_objective_aggregation" in settings:
-        return trl_normalize_then_sum(groups)
-    return trl_grpo(groups, settings["scale_rewards"])
+        return trl_normalize_then_sum_advantages(groups)
+    return trl_grpo_advantages(groups, settings["scale_rewards"])
 
 
 @pytest.mark.parametrize("functions", ["alone", "wrapped", "careless"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.integrations.lazy_jury import shared_jury
+from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.verifiers import JuryJudge
 
 pytestmark = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]
@@ -41,7 +41,7 @@ def score(folder: Path, reply: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     except vf.errors.TaskError as error:
         trace.failed = error
     finally:
-        shared_jury(config).close()
+        find_shared_jury(config).close()
     return trace
 
 

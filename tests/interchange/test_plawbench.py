@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.interchange.plawbench import NO_SUB_ITEMS_NOTE, sub_items
+from jurygraph.interchange.plawbench import NO_SUB_ITEMS_NOTE, split_sub_items
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Part
 from tests.examples import at_most
@@ -87,7 +87,7 @@ def test_an_id_is_derived_from_the_content_of_the_case(file: Path) -> None:
     ],
 )
 def test_sub_items_are_found_by_their_marks(text: str, found: list[tuple[str, float]]) -> None:
-    assert [(part["text"], part["weight"]) for part in sub_items(text)] == found
+    assert [(part["text"], part["weight"]) for part in split_sub_items(text)] == found
 
 
 @settings(max_examples=at_most(30), deadline=None)
@@ -103,7 +103,7 @@ def test_any_text_between_the_marks_is_kept_in_full(
         for points, words in items
     ]
     text = "\n".join(texts)
-    found = sub_items(text)
+    found = split_sub_items(text)
     assert [part["weight"] for part in found] == [points for points, _ in items]
     within = "".join("".join(part["text"] for part in found).split())
     assert "".join(text.split()).endswith(within)

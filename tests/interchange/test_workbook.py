@@ -127,7 +127,7 @@ def test_below_the_agents_stand_date_models_cost_and_weights(folder: Path) -> No
         "Weight of polite": 0.7,
         "Weight of brief": 0.3,
         "Rewards can be": "0 to 1",
-        **dict(workbook._LEGEND),
+        **dict(workbook._LEGEND_ROWS),
     }
 
 
@@ -253,7 +253,7 @@ def test_without_the_library_its_extra_is_named(
 
 
 def test_an_open_run_shows_its_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jurygraph.cli.render.text._MIN_SECONDS", 0.0)
+    monkeypatch.setattr("jurygraph.cli.render.text._MIN_SECONDS_BETWEEN_REPORTS", 0.0)
     ended = run_command("export", folder, "--to", "csv")
     assert ended.code == 0
     assert "reading: 12 of 12 responses (100%)" in ended.err

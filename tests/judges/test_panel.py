@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Plan, Reward, ScoreMatrix, Trace, Verdict
-from jurygraph.cli.render.trace import trace_lines
+from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import ConsensusOfJudges, Panel
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.verdict import VerdictKey
-from jurygraph.views.trace import view_trace
+from jurygraph.views.trace import build_trace_view
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, task
 from tests.rows import all_rows
@@ -244,7 +244,9 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     )
     lines = [
         line
-        for line in trace_lines(view_trace(Explanation(trace, of.decision, of.survey.questions)))
+        for line in format_trace_lines(
+            build_trace_view(Explanation(trace, of.decision, of.survey.questions))
+        )
         if "vote on" in line
     ]
     assert any(
@@ -264,7 +266,7 @@ def test_what_a_reviewer_is_predicted_to_give_stands_in_the_reviewers_scale() ->
     of = plan("ann")
     trace = explained_trace(of, {question_id("ann"): (fours, fours, three)})
     explanation = Explanation(trace, of.decision, of.survey.questions)
-    lines = "\n".join(trace_lines(view_trace(explanation)))
+    lines = "\n".join(format_trace_lines(build_trace_view(explanation)))
     assert "quality of ann: 2 × 4 of 1–5, 1 × 3 of 1–5; the majority is 4 of 1–5" in lines
     assert f"  {question_id('ann')}  4 of 1–5  (" in lines
     assert f"  {question_id('ann')}, sample 3  3 of 1–5  (" in lines

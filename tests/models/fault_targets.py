@@ -89,25 +89,25 @@ async def _complete(backend: Backend) -> None:
 
 
 async def _openai_compatible(url: str, model: str) -> None:
-    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+    from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 
-    await _complete(OpenAICompatible(f"{url}/v1", model, "sk-0123456789"))
+    await _complete(OpenAICompatibleBackend(f"{url}/v1", model, "sk-0123456789"))
 
 
 def _litellm(provider: str, path: str = "") -> Callable[[str, str], Awaitable[None]]:
     async def call(url: str, model: str) -> None:
-        from jurygraph.models.backends.litellm import LiteLLM
+        from jurygraph.models.backends.litellm import LiteLLMBackend
 
-        await _complete(LiteLLM(f"{provider}/{model}", f"{url}{path}"))
+        await _complete(LiteLLMBackend(f"{provider}/{model}", f"{url}{path}"))
 
     return call
 
 
 async def _chat_model(url: str, model: str) -> None:
-    from jurygraph.models.backends.chat_model import ChatModel
+    from jurygraph.models.backends.chat_model import ChatModelBackend
     from tests.models.fault_chat_model import OpenAIChat
 
-    await _complete(ChatModel(OpenAIChat(url=f"{url}/v1", model_name=model)))
+    await _complete(ChatModelBackend(OpenAIChat(url=f"{url}/v1", model_name=model)))
 
 
 async def _openai_compatible_embedder(url: str, model: str) -> None:
@@ -122,7 +122,10 @@ async def _openai_compatible_reranker(url: str, model: str) -> None:
 
 def _try_once(model: str) -> None:
     """Make one attempt, within the time for the mode in a model's name."""
-    remote.TIMEOUT_SECONDS, remote.POLICY = _timeout_for(model), RetryPolicy(attempts=1)
+    remote.REQUEST_TIMEOUT_SECONDS, remote.RETRY_POLICY = (
+        _timeout_for(model),
+        RetryPolicy(attempts=1),
+    )
 
 
 def _timeout_for(model: str) -> float:
@@ -145,7 +148,7 @@ HTTP_TARGETS: Mapping[str, Target] = {
 
 async def _gguf(folder: str, mode: str) -> None:
     """Plant the chunks of llama.cpp; `test_gguf` tests the engine itself."""
-    from jurygraph.models.backends.gguf import Gguf
+    from jurygraph.models.backends.gguf import GgufBackend
 
     path = Path(folder) / "planted.gguf"
     path.write_bytes(b"GGUF")
@@ -155,7 +158,7 @@ async def _gguf(folder: str, mode: str) -> None:
         collect({"choices": [{"delta": {"content": text}, "finish_reason": None}]})
         collect({"choices": [{"delta": {}, "finish_reason": finish}]})
 
-    backend = Gguf(path)
+    backend = GgufBackend(path)
     backend._server = SimpleNamespace(handle_chat_completions=answer)
     await _complete(backend)
 

@@ -12,10 +12,10 @@ from urllib.parse import quote
 import pytest
 
 from jurygraph.models.backend import Backend
-from jurygraph.models.backends.chat_model import ChatModel
-from jurygraph.models.backends.litellm import LiteLLM
-from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.request import RETRYABLE, Fault, Reply, Request
+from jurygraph.models.backends.chat_model import ChatModelBackend
+from jurygraph.models.backends.litellm import LiteLLMBackend
+from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
+from jurygraph.models.request import RETRYABLE_FAULT_KINDS, Fault, Reply, Request
 from tests.models.fault_chat_model import KEY, OpenAIChat
 from tests.models.fault_targets import each_of
 from tests.models.server import (
@@ -41,10 +41,10 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 BACKENDS: dict[str, Callable[[str], Backend]] = {
-    "openai-compatible": lambda url: OpenAICompatible(url, "tiny", KEY),
-    "litellm openai": lambda url: LiteLLM("openai/tiny", url),
-    "litellm hosted_vllm": lambda url: LiteLLM("hosted_vllm/tiny", url),
-    "chat_model": lambda url: ChatModel(OpenAIChat(url=url, model_name="tiny")),
+    "openai-compatible": lambda url: OpenAICompatibleBackend(url, "tiny", KEY),
+    "litellm openai": lambda url: LiteLLMBackend("openai/tiny", url),
+    "litellm hosted_vllm": lambda url: LiteLLMBackend("hosted_vllm/tiny", url),
+    "chat_model": lambda url: ChatModelBackend(OpenAIChat(url=url, model_name="tiny")),
 }
 every_backend = each_of("name", BACKENDS)
 every_reader = each_of("name", [name for name in BACKENDS if name != "chat_model"])
@@ -222,7 +222,7 @@ def test_an_incomplete_reply_at_the_timeout_is_a_fault(name: str, answer: Answer
 def test_an_unreachable_server_is_a_connection_fault(name: str) -> None:
     with nobody() as closed, pytest.raises(Fault) as caught:
         run_held(complete(BACKENDS[name](closed), 30.0))
-    assert (caught.value.kind, caught.value.kind in RETRYABLE) == ("connection", True)
+    assert (caught.value.kind, caught.value.kind in RETRYABLE_FAULT_KINDS) == ("connection", True)
     assert caught.value.is_unsent == (name != "chat_model")
 
 

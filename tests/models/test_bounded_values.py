@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.judges.criteria import Binary, _reply_model
 from jurygraph.models.backends import gguf
-from jurygraph.models.backends.gguf import bound_values
+from jurygraph.models.backends.gguf import bound_schema_values
 from jurygraph.models.judge_client import answer_schema
 
 TEXT = {"type": "string"}
@@ -29,7 +29,7 @@ def longest(part: dict[str, Any]) -> int:
 
 def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
     short = {"type": "string", "maxLength": 50}
-    bounded = bound_values(
+    bounded = bound_schema_values(
         schema(a=TEXT, b={"type": "array", "items": TEXT, "maxItems": 3}, c=short), 500
     )
     properties = bounded["properties"]
@@ -41,25 +41,26 @@ def test_a_judges_reply_on_four_criteria_fits_into_its_tokens() -> None:
     model = _reply_model(
         tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5))
     )
-    assert longest(bound_values(answer_schema(model), 1024)) <= 2 * 1024
+    assert longest(bound_schema_values(answer_schema(model), 1024)) <= 2 * 1024
 
 
 def test_names_of_choices_and_schemas_without_a_limit_of_tokens_stay_as_they_are() -> None:
     choice = {"type": "string", "enum": ["A", "B"]}
-    assert bound_values(schema(a=choice), 8) == schema(a=choice)
-    assert bound_values(schema(a=TEXT), None) == schema(a=TEXT)
+    assert bound_schema_values(schema(a=choice), 8) == schema(a=choice)
+    assert bound_schema_values(schema(a=TEXT), None) == schema(a=TEXT)
 
 
 def test_a_string_may_always_have_some_letters() -> None:
     fields = {f"f{n}": TEXT for n in range(100)}
     assert {
-        each["maxLength"] for each in bound_values(schema(**fields), 100)["properties"].values()
+        each["maxLength"]
+        for each in bound_schema_values(schema(**fields), 100)["properties"].values()
     } == {40}
 
 
 def test_a_number_has_an_end_and_keeps_bounds_of_its_own() -> None:
     share = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
-    bounded = bound_values(
+    bounded = bound_schema_values(
         schema(price={"type": "number"}, share=share, count={"type": "integer"}), 100
     )["properties"]
     assert bounded["price"] == {
@@ -84,6 +85,6 @@ def test_an_engine_answers_before_it_may_be_unloaded_and_has_a_thread(
     library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
     monkeypatch.setattr(gguf, "library", lambda: library)
-    assert gguf.start_server(Path("tiny.gguf")) is server
+    assert gguf.start_engine(Path("tiny.gguf")) is server
     assert sent == ["metrics"]
     assert parameters.cpuparams.n_threads == parameters.cpuparams_batch.n_threads == 1

@@ -11,16 +11,16 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.limits import (
-    TEMPLATE_TOKENS,
+    MAX_TEMPLATE_TOKENS_PER_MESSAGE,
     Budget,
+    BudgetReservation,
     Price,
-    Reservation,
     cost,
-    highest_cost,
-    price_of,
-    reply_limit,
+    find_user_price,
+    highest_request_cost,
+    max_reply_tokens_of,
 )
-from jurygraph.models.request import RETRYABLE, Fault
+from jurygraph.models.request import RETRYABLE_FAULT_KINDS, Fault
 from tests.examples import at_most
 from tests.rows import all_rows
 
@@ -30,7 +30,7 @@ def refusal_message(budget: Budget, cost: float | None) -> str:
         budget.reserve(cost)
     assert raised.value.kind == "budget"
     assert raised.value.cause == "infrastructure"
-    assert raised.value.kind not in RETRYABLE
+    assert raised.value.kind not in RETRYABLE_FAULT_KINDS
     return str(raised.value)
 
 
@@ -146,11 +146,11 @@ class InAnyOrder(RuleBasedStateMachine):
     def begin(self, max_cost: float | None, max_calls: int | None) -> None:
         self.max_cost, self.max_calls = max_cost, max_calls
         self.budget = Budget(max_cost, max_calls)
-        self.reserved: dict[Reservation, float | None] = {}
+        self.reserved: dict[BudgetReservation, float | None] = {}
         self.charged: list[float | None] = []
 
     @rule(target=held, cost=st.none() | costs)
-    def reserve(self, cost: float | None) -> Reservation | None:
+    def reserve(self, cost: float | None) -> BudgetReservation | None:
         fits = self._fits(cost)
         try:
             reservation = self.budget.reserve(cost)
@@ -162,7 +162,7 @@ class InAnyOrder(RuleBasedStateMachine):
         return reservation
 
     @rule(reservation=consumes(held), share=st.none() | st.floats(0.0, 1.0))
-    def settle(self, reservation: Reservation | None, share: float | None) -> None:
+    def settle(self, reservation: BudgetReservation | None, share: float | None) -> None:
         if reservation is not None:
             most = self.reserved.pop(reservation)
             cost = None if share is None or most is None else share * most
@@ -238,7 +238,7 @@ def test_only_a_model_that_is_free_both_ways_has_a_known_cost_without_its_counts
 
 def test_the_maximum_cost_counts_every_byte_and_message() -> None:
     price = Price(input=1e6, output=1e6)  # a dollar a token
-    assert highest_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
+    assert highest_request_cost(price, 100, 3, 7) == 100 + 3 * MAX_TEMPLATE_TOKENS_PER_MESSAGE + 7
 
 
 @given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
@@ -251,11 +251,11 @@ def test_no_reply_costs_more_than_the_maximum_of_its_request(
     data: st.DataObject,
 ) -> None:
     price = Price(input=input_, output=output)
-    tokens_in = data.draw(st.integers(0, prompt_bytes + TEMPLATE_TOKENS * messages))
+    tokens_in = data.draw(st.integers(0, prompt_bytes + MAX_TEMPLATE_TOKENS_PER_MESSAGE * messages))
     tokens_out = data.draw(st.integers(0, max_tokens))
     billed, bound = (
         cost(price, tokens_in, tokens_out),
-        highest_cost(price, prompt_bytes, messages, max_tokens),
+        highest_request_cost(price, prompt_bytes, messages, max_tokens),
     )
     assert billed is not None
     assert bound is not None
@@ -264,14 +264,14 @@ def test_no_reply_costs_more_than_the_maximum_of_its_request(
 
 def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> None:
     own = {"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE}
-    assert price_of("azure/gpt-5-mini", own) is FREE
-    assert price_of("openai/gpt-5-mini", own) is MINI
-    assert price_of("gpt-5-mini", own) is MINI
+    assert find_user_price("azure/gpt-5-mini", own) is FREE
+    assert find_user_price("openai/gpt-5-mini", own) is MINI
+    assert find_user_price("gpt-5-mini", own) is MINI
 
 
 def test_only_the_provider_is_removed_from_a_model_name() -> None:
-    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
-    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
+    assert find_user_price("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
+    assert find_user_price("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
 
 
 @all_rows(
@@ -291,4 +291,4 @@ def test_only_the_provider_is_removed_from_a_model_name() -> None:
 def test_a_reply_may_have_as_many_tokens_as_any_parameter_allows(
     parameters: dict[str, Any], limit: int
 ) -> None:
-    assert reply_limit(parameters, 100) == limit
+    assert max_reply_tokens_of(parameters, 100) == limit

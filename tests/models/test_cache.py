@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.models.cache import Cache, CachedReply, default_folder
+from jurygraph.models.cache import Cache, CachedReply, default_cache_folder
 from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
@@ -300,12 +300,12 @@ def test_the_folder_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.delenv("JURYGRAPH_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert default_folder() == Path("/home/me/.cache/jurygraph/replies")
+    assert default_cache_folder() == Path("/home/me/.cache/jurygraph/replies")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert default_folder() == Path("/home/me/.cache/jurygraph/replies")
+    assert default_cache_folder() == Path("/home/me/.cache/jurygraph/replies")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert default_folder() == Path("/caches/jurygraph/replies")
+    assert default_cache_folder() == Path("/caches/jurygraph/replies")
     monkeypatch.setenv("JURYGRAPH_CACHE", "")
-    assert default_folder() == Path("/caches/jurygraph/replies")
+    assert default_cache_folder() == Path("/caches/jurygraph/replies")
     monkeypatch.setenv("JURYGRAPH_CACHE", "/mine")
-    assert default_folder() == Path("/mine")
+    assert default_cache_folder() == Path("/mine")

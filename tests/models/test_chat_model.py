@@ -22,7 +22,7 @@ from langsmith.run_helpers import get_tracing_context
 from pydantic import Field, SecretStr
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.backends.chat_model import ChatModel
+from jurygraph.models.backends.chat_model import ChatModelBackend
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.rows import all_rows
@@ -65,7 +65,7 @@ def request(**others: Any) -> Request:
 
 
 def ask(model: BaseChatModel, timeout: float = 5.0, **others: Any) -> Reply:
-    return run_held(ChatModel(model).complete(request(**others), timeout))
+    return run_held(ChatModelBackend(model).complete(request(**others), timeout))
 
 
 def fault(raised: BaseException) -> Fault:
@@ -78,13 +78,13 @@ def fault(raised: BaseException) -> Fault:
 
 
 def test_the_provider_is_the_class_and_the_model_its_name() -> None:
-    backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
+    backend = ChatModelBackend(Judge(answer=lambda _: AIMessage("ok")))
     assert (backend.provider, backend.endpoint, backend.model) == (
         "langchain:Judge",
         None,
         "judge-1",
     )
-    assert ChatModel(listed).model == "FakeListChatModel"
+    assert ChatModelBackend(listed).model == "FakeListChatModel"
 
 
 def test_provider_data_of_a_reply_is_kept() -> None:
@@ -143,7 +143,7 @@ def test_nothing_is_sent_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_callbacks_of_a_surrounding_graph_are_not_called() -> None:
-    backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
+    backend = ChatModelBackend(Judge(answer=lambda _: AIMessage("ok")))
     listening = CallbackRecorder()
 
     async def node(_: str) -> str:
@@ -163,7 +163,7 @@ class CallbackRecorder(BaseCallbackHandler):
 def test_langchain_caches_are_not_used() -> None:
     set_llm_cache(InMemoryCache())
     try:
-        backend = ChatModel(FakeListChatModel(responses=["yes", "no"]))
+        backend = ChatModelBackend(FakeListChatModel(responses=["yes", "no"]))
         assert [asyncio.run(backend.complete(request(), 5.0)).text for _ in range(2)] == [
             "yes",
             "no",
@@ -255,7 +255,8 @@ OTHER = "sk-other-9876543210"
 
 def test_a_model_is_loaded_by_its_name() -> None:
     assert (
-        ChatModel("tests.models.test_chat_model.listed").provider == "langchain:FakeListChatModel"
+        ChatModelBackend("tests.models.test_chat_model.listed").provider
+        == "langchain:FakeListChatModel"
     )
 
 
@@ -274,7 +275,7 @@ def test_a_model_is_loaded_by_its_name() -> None:
 )
 def test_a_name_that_is_not_a_chat_model_is_refused(name: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        ChatModel(name)
+        ChatModelBackend(name)
 
 
 def test_a_load_error_does_not_show_a_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_a_load_error_does_not_show_a_key(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
     with pytest.raises(ConfigError, match=r"cannot be loaded: ValueError: \[redacted\] is no key"):
-        ChatModel("telling_judge.judge")
+        ChatModelBackend("telling_judge.judge")
 
 
 class ModelWithRetries(FakeListChatModel):
@@ -293,14 +294,14 @@ class ModelWithRetries(FakeListChatModel):
 
 def test_a_model_with_its_own_retries_is_refused() -> None:
     assert (
-        ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider
+        ChatModelBackend(ModelWithRetries(responses=["x"], max_retries=0)).provider
         == "langchain:ModelWithRetries"
     )
     for retries in (2, None):
         problem = f"ModelWithRetries.*has max_retries={retries}.*make it with max_retries=0"
         with pytest.raises(ConfigError, match=problem):
-            ChatModel(ModelWithRetries(responses=["x"], max_retries=retries))
+            ChatModelBackend(ModelWithRetries(responses=["x"], max_retries=retries))
 
 
 def test_its_secrets_are_the_keys_of_the_model() -> None:
-    assert ChatModel(Judge(answer=lambda _: AIMessage("ok"))).secrets == (SECRET,)
+    assert ChatModelBackend(Judge(answer=lambda _: AIMessage("ok"))).secrets == (SECRET,)

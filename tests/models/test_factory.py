@@ -16,9 +16,14 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 import jurygraph
 from jurygraph import Jury
 from jurygraph.errors import ConfigError
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.embedding import open_embedder
-from jurygraph.models.factory import find_file, find_model_folder, open_backend, open_gateway
+from jurygraph.models.factory import (
+    find_model_folder,
+    find_package_file,
+    open_backend,
+    open_gateway,
+)
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.limits import Budget
 from jurygraph.models.recording import Recorder
@@ -132,7 +137,7 @@ def test_an_unknown_provider_is_refused_with_the_nearest_one(
 def test_the_form_of_a_provider_is_configured_or_known() -> None:
     assert backend("groq/llama").capabilities.form == "instructed"
     assert backend("groq/llama", form="native").capabilities.form == "native"
-    assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities(
+    assert backend("openai/gpt-4o", form="instructed").capabilities == EndpointCapabilities(
         "instructed", logprobs=True, tools=True
     )
 
@@ -301,7 +306,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_is_found_without_running_the_package(packages: Path) -> None:
-    assert find_file("one_model/tiny.gguf") == packages / "one_model" / "tiny.gguf"
+    assert find_package_file("one_model/tiny.gguf") == packages / "one_model" / "tiny.gguf"
     assert "one_model" not in sys.modules
 
 
@@ -324,7 +329,7 @@ def test_a_file_is_found_without_running_the_package(packages: Path) -> None:
 )
 def test_a_file_that_is_not_there_is_refused(named: str, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        find_file(named)
+        find_package_file(named)
     assert problem in str(raised.value)
 
 

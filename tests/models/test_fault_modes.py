@@ -107,8 +107,8 @@ def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(key, "sk-0123456789")
     for key in _ADDRESSES:
         monkeypatch.delenv(key)
-    monkeypatch.setattr(remote, "TIMEOUT_SECONDS", remote.TIMEOUT_SECONDS)
-    monkeypatch.setattr(remote, "POLICY", remote.POLICY)
+    monkeypatch.setattr(remote, "REQUEST_TIMEOUT_SECONDS", remote.REQUEST_TIMEOUT_SECONDS)
+    monkeypatch.setattr(remote, "RETRY_POLICY", remote.RETRY_POLICY)
 
 
 @every_target

@@ -11,10 +11,21 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import REPLIES_UNTIL_GIVING_UP, Gateway, RequestLimits, to_call
-from jurygraph.models.limits import TEMPLATE_TOKENS, Budget, Limiter, Price, RetryPolicy
+from jurygraph.models.gateway import (
+    REPLIES_UNTIL_GIVING_UP,
+    Gateway,
+    RequestLimits,
+    make_call_record,
+)
+from jurygraph.models.limits import (
+    MAX_TEMPLATE_TOKENS_PER_MESSAGE,
+    Budget,
+    Price,
+    RequestLimiter,
+    RetryPolicy,
+)
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Call, Message
 from jurygraph.testing import ScriptedJudge
@@ -73,7 +84,9 @@ async def request_from_gateway(
 ) -> AsyncIterator[Gateway]:
     """Return a gateway whose retries follow at once, except after a Retry-After."""
     limits = RequestLimits(timeout, retries=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
-    gateway = Gateway(OpenAICompatible(url, "tiny"), Limiter(concurrency), limits, **parts)
+    gateway = Gateway(
+        OpenAICompatibleBackend(url, "tiny"), RequestLimiter(concurrency), limits, **parts
+    )
     try:
         yield gateway
     finally:
@@ -144,7 +157,7 @@ class TestAskedOnce:
                 await super().store(request, answered)
 
         async def ask_all() -> float:
-            gateway = Gateway(SteadyJudge({"": True}), Limiter(2), RequestLimits(LONG))
+            gateway = Gateway(SteadyJudge({"": True}), RequestLimiter(2), RequestLimits(LONG))
             requests = [make_request(f"Is {number} a prime?") for number in range(4)]
             kept = Slow()
             await asyncio.gather(*(gateway.ask(request, sink=kept) for request in requests))
@@ -266,7 +279,7 @@ class Throttled(Bills):
 async def ask_backend(backend: Throttled, *requests: Request, concurrency: int = 64) -> None:
     """Send requests at once; retries follow at once, except after a `retry_after`."""
     limits = RequestLimits(LONG, retries=RetryPolicy(3, 0.0, 0.0))
-    gateway = Gateway(backend, Limiter(concurrency), limits)  # type: ignore[arg-type]
+    gateway = Gateway(backend, RequestLimiter(concurrency), limits)  # type: ignore[arg-type]
     await asyncio.gather(*(gateway.ask(request) for request in requests))
     await gateway.close()
 
@@ -402,7 +415,7 @@ class TestTwoLoops:
             await asyncio.sleep(0)
             return left
 
-        gateway = Gateway(Bills(1, 1), Limiter(1), RequestLimits(LONG))  # type: ignore[arg-type]
+        gateway = Gateway(Bills(1, 1), RequestLimiter(1), RequestLimits(LONG))  # type: ignore[arg-type]
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda _, context: None)  # it tells of the task that never ends
         left = loop.run_until_complete(leave(gateway))
@@ -424,7 +437,10 @@ def envelope(tokens_out: int) -> str:
 
 def most_expensive_reply(body: Mapping[str, Any], number: int) -> Answer:
     """Return a reply that uses as many tokens as the request allows."""
-    texts = sum(len(message["content"].encode()) + TEMPLATE_TOKENS for message in body["messages"])
+    texts = sum(
+        len(message["content"].encode()) + MAX_TEMPLATE_TOKENS_PER_MESSAGE
+        for message in body["messages"]
+    )
     usage = {"prompt_tokens": texts, "completion_tokens": body.get("max_tokens", 16)}
     message = {"role": "assistant", "content": "yes"}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -441,7 +457,7 @@ async def request_64(gateway: Gateway) -> list[AnsweredCall | Fault]:
 
 class TestBudget:
     def test_no_more_is_spent_than_allowed_with_64_in_flight(self) -> None:
-        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        one = ((2 + MAX_TEMPLATE_TOKENS_PER_MESSAGE) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget = Budget(max_cost=10.5 * one)
         with run_server(most_expensive_reply, together=10) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
@@ -454,7 +470,7 @@ class TestBudget:
         assert {fault.kind for fault in results if isinstance(fault, Fault)} == {"budget"}
 
     def test_after_a_bill_above_max_tokens_no_request_is_sent(self) -> None:
-        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        one = ((2 + MAX_TEMPLATE_TOKENS_PER_MESSAGE) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, concurrency = Budget(max_cost=1000 * one), 4
         with run_server(lambda body, number: raw_body(envelope(tokens_out=160))) as server:
             results = with_gateway(
@@ -483,7 +499,7 @@ class TestBudget:
     def test_a_broken_reply_is_charged_and_a_429_is_not(
         self, answer: Answer, billed: float
     ) -> None:
-        most = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        most = ((2 + MAX_TEMPLATE_TOKENS_PER_MESSAGE) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, asked = Budget(), make_request("07", answer=None, form="text")
         with run_server(lambda body, number: answer) as server:
             with_gateway(
@@ -530,8 +546,8 @@ def test_a_request_without_a_reply_is_stored_without_secrets(
 
     async def store(gateway: Gateway) -> None:
         request = make_request("my key is sk-canary-0123456789")
-        gateway.store_unanswered(request, to_call(request, served=None), Failed())
-        gateway.store_unanswered(request, to_call(request, served=None), None)
+        gateway.store_unanswered(request, make_call_record(request, served=None), Failed())
+        gateway.store_unanswered(request, make_call_record(request, served=None), None)
 
     with run_server(yes) as server:
         with_gateway(server.url, store)

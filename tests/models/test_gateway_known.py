@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 import pytest
 
 from jurygraph.errors import UnusableRepliesError
-from jurygraph.models.backend import Capabilities
+from jurygraph.models.backend import EndpointCapabilities
 from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import (
     REPLIES_UNTIL_GIVING_UP,
-    FirstReplies,
+    FirstRepliesCheck,
     Gateway,
     Gateways,
     RequestLimits,
 )
-from jurygraph.models.limits import Limiter, Price, RetryPolicy
+from jurygraph.models.limits import Price, RequestLimiter, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, Message
@@ -34,7 +34,7 @@ def with_gateway(
     do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any
 ) -> T:
     async def whole() -> T:
-        gateway = Gateway(backend or Bills(11, 7), Limiter(4), ONCE, **parts)  # type: ignore[arg-type]
+        gateway = Gateway(backend or Bills(11, 7), RequestLimiter(4), ONCE, **parts)  # type: ignore[arg-type]
         try:
             return await do(gateway)
         finally:
@@ -46,13 +46,13 @@ def with_gateway(
 async def sources_before_and_after(
     gateway: Gateway, sink: Kept | None = None
 ) -> tuple[str | None, ...]:
-    before = gateway.reply_source(make_request(), sink)
+    before = gateway.find_reply_source(make_request(), sink)
     await gateway.ask(make_request(), sink=sink)
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
     return (
         before,
-        gateway.reply_source(make_request(), sink),
-        gateway.reply_source(make_request("another"), sink),
+        gateway.find_reply_source(make_request(), sink),
+        gateway.find_reply_source(make_request("another"), sink),
     )
 
 
@@ -60,9 +60,9 @@ def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
     assert with_gateway(sources_before_and_after, cache=Cache(tmp_path)) == (None, "cache", None)
 
     async def forgotten(gateway: Gateway) -> tuple[str | None, ...]:
-        before = gateway.reply_source(make_request())
+        before = gateway.find_reply_source(make_request())
         gateway.drop_from_cache(make_request().digest)
-        return before, gateway.reply_source(make_request())
+        return before, gateway.find_reply_source(make_request())
 
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == ("cache", None)
 
@@ -72,7 +72,7 @@ def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None
         await gateway.ask(make_request())
         gateway.drop_from_cache(make_request().digest)
         await asyncio.sleep(0)
-        return gateway.reply_source(make_request()) is not None
+        return gateway.find_reply_source(make_request()) is not None
 
     assert not with_gateway(forgotten, cache=Cache(tmp_path))
     with_gateway(lambda gateway: gateway.ask(make_request("closed at once")), cache=Cache(tmp_path))
@@ -204,7 +204,7 @@ def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
 
 
 async def _known(gateway: Gateway, text: str) -> bool:
-    return gateway.reply_source(make_request(text)) is not None
+    return gateway.find_reply_source(make_request(text)) is not None
 
 
 def test_a_call_records_its_request_its_model_and_its_cost() -> None:
@@ -245,17 +245,17 @@ def answered(number: int) -> AnsweredCall:
     )
 
 
-def read(first: FirstReplies, *faults: Fault | None) -> None:
+def read(first: FirstRepliesCheck, *faults: Fault | None) -> None:
     """Let a reply with each of these faults arrive and be read."""
     for number, fault in enumerate(faults):
-        first.expect(f"c{number}")
+        first.note_arrived(f"c{number}")
         first.note(answered(number), fault)
 
 
 def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change() -> None:
-    first = FirstReplies()
+    first = FirstRepliesCheck()
     read(first, *[PROSE] * (REPLIES_UNTIL_GIVING_UP - 1))
-    first.expect("c19")
+    first.note_arrived("c19")
     with pytest.raises(UnusableRepliesError) as stopped:
         first.note(answered(19), PROSE)
     assert str(stopped.value) == (
@@ -266,7 +266,7 @@ def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change
 
 def test_a_reply_that_names_a_setting_is_the_example() -> None:
     """The reply to a second request, which quotes the first reply, names none."""
-    first = FirstReplies()
+    first = FirstRepliesCheck()
     readable = Fault("malformed", "the reply is not valid JSON")
     readable.setting = "calls.reply: one-object"
     read(first, PROSE, readable, PROSE)
@@ -277,7 +277,7 @@ def test_a_reply_that_names_a_setting_is_the_example() -> None:
 @pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
     for place in (0, 7, REPLIES_UNTIL_GIVING_UP - 1):
-        first = FirstReplies()
+        first = FirstRepliesCheck()
         faults: list[Fault | None] = [PROSE] * 40
         faults[place] = other
         read(first, *faults)
@@ -285,13 +285,13 @@ def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
 
 
 def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
-    first = FirstReplies()
+    first = FirstRepliesCheck()
     for number in range(100, 150):
         first.note(answered(number), PROSE)
     assert first.problem is None
     for number in range(REPLIES_UNTIL_GIVING_UP):
-        first.expect(f"c{number}")
-    first.expect("c99")
+        first.note_arrived(f"c{number}")
+    first.note_arrived("c99")
     first.note(answered(99), None)
     for number in range(REPLIES_UNTIL_GIVING_UP - 1):
         first.note(answered(number), PROSE)
@@ -308,7 +308,7 @@ def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
     def send(fault: Fault) -> Fault | None:
         return first.note_fault(fault, first.note_sent())
 
-    first = FirstReplies()
+    first = FirstRepliesCheck()
     unsent = [send(rejection(is_unsent=True)) for _ in range(2 * REPLIES_UNTIL_GIVING_UP)]
     late = [send(Fault("timeout", "no reply")) for _ in range(2 * REPLIES_UNTIL_GIVING_UP)]
     ends = [send(rejection()) for _ in range(REPLIES_UNTIL_GIVING_UP + 1)]
@@ -335,7 +335,7 @@ def test_all_backends_are_closed_though_one_cannot_be() -> None:
                 raise OSError("it is gone")
 
     gateways = Gateways(
-        {name: Gateway(Closes(name), Limiter(1), ONCE) for name in ("first", "second")}
+        {name: Gateway(Closes(name), RequestLimiter(1), ONCE) for name in ("first", "second")}
     )
     with pytest.raises(OSError, match="it is gone"):
         run(gateways.close())
@@ -347,7 +347,7 @@ class Named(Bills):
 
     provider = "p"
     endpoint = None
-    capabilities = Capabilities("text")
+    capabilities = EndpointCapabilities("text")
 
     def __init__(self, model: str) -> None:
         super().__init__(1, 1)
@@ -355,7 +355,7 @@ class Named(Bills):
 
 
 def gateway_of(model: str, **parameters: Any) -> Gateway:
-    return Gateway(Named(model), Limiter(1), ONCE, parameters=parameters)  # type: ignore[arg-type]
+    return Gateway(Named(model), RequestLimiter(1), ONCE, parameters=parameters)  # type: ignore[arg-type]
 
 
 def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_its_parameters() -> (
@@ -370,8 +370,13 @@ def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_
         make_request(model="n"),
         make_request(model="?"),
     ]
-    assert [gateways.name_of(request) for request in requests] == [None, "seeded", "other", None]
-    assert Gateways({"only": gateway_of("n")}).name_of(make_request(model="?")) == "only"
+    assert [gateways.model_name_of(request) for request in requests] == [
+        None,
+        "seeded",
+        "other",
+        None,
+    ]
+    assert Gateways({"only": gateway_of("n")}).model_name_of(make_request(model="?")) == "only"
 
 
 def test_a_dry_run_of_all_models_has_the_replies_that_the_run_stored() -> None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends import gguf
-from jurygraph.models.backends.gguf import Gguf
+from jurygraph.models.backends.gguf import GgufBackend
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -70,14 +70,17 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(tiny: Path) -> Iterator[Gguf]:
-    model = Gguf(tiny, threads=1)
+def model(tiny: Path) -> Iterator[GgufBackend]:
+    model = GgufBackend(tiny, threads=1)
     yield model
     asyncio.run(model.close())
 
 
 def ask(
-    model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any
+    model: GgufBackend,
+    prompt: str = "Is it?",
+    answer: dict[str, Any] | None = None,
+    **parameters: Any,
 ) -> Request:
     return Request(
         provider=model.provider,
@@ -91,7 +94,10 @@ def ask(
 
 
 def reply(
-    model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any
+    model: GgufBackend,
+    prompt: str = "Is it?",
+    answer: dict[str, Any] | None = None,
+    **parameters: Any,
 ) -> Reply:
     return asyncio.run(model.complete(ask(model, prompt, answer, **parameters), LONG))
 
@@ -106,11 +112,11 @@ def fault(attempt: Coroutine[Any, Any, Reply]) -> Fault:
 
 
 def test_a_model_is_known_by_its_name_and_its_bytes(
-    tmp_path: Path, tiny: Path, model: Gguf
+    tmp_path: Path, tiny: Path, model: GgufBackend
 ) -> None:
     assert (model.provider, model.model) == ("gguf", "tiny.gguf")
     assert model.endpoint == "sha256:" + hashlib.sha256(tiny.read_bytes()).hexdigest()
-    other = Gguf(write_tiny(tmp_path / "tiny.gguf", CHAT + " "))
+    other = GgufBackend(write_tiny(tmp_path / "tiny.gguf", CHAT + " "))
     assert (other.model, other.endpoint) != (model.model, model.endpoint)
     assert other.model == model.model
 
@@ -130,7 +136,7 @@ def test_a_file_that_is_no_model_is_refused_at_once(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=wrong) as caught:
-        Gguf(path)
+        GgufBackend(path)
     assert str(caught.value).startswith(f"gguf: {path}: ")
 
 
@@ -140,7 +146,7 @@ def test_a_model_that_is_cut_short_is_refused_when_it_is_loaded(
 ) -> None:
     path = tmp_path / "cut.gguf"
     path.write_bytes(tiny.read_bytes()[:length])
-    model = Gguf(path, threads=1)
+    model = GgufBackend(path, threads=1)
     with pytest.raises(
         ConfigError, match=r"cut\.gguf: llama\.cpp cannot load it; it may be cut short"
     ):
@@ -155,25 +161,25 @@ def test_without_the_library_the_extra_is_named(
     with pytest.raises(
         ConfigError, match=r"^gguf: needs xllamacpp: pip install 'jurygraph\[local\]'$"
     ):
-        Gguf(tiny)
+        GgufBackend(tiny)
 
 
 # The reply
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_a_reply_validates_as_a_whole_whatever_the_prompt(model: Gguf, prompt: str) -> None:
+def test_a_reply_validates_as_a_whole_whatever_the_prompt(model: GgufBackend, prompt: str) -> None:
     given = reply(model, prompt, VERDICTS, temperature=1.0, seed=len(prompt))
     assert given.finish == "stop"
     assert [part.id for part in Verdicts.model_validate_json(given.text).verdicts] == ["a", "b"]
 
 
-def test_a_recorded_reply_has_no_unneeded_white_space(model: Gguf) -> None:
+def test_a_recorded_reply_has_no_unneeded_white_space(model: GgufBackend) -> None:
     space = {str(ord(" ")): 60.0}
     assert reply(model, answer=MET, logit_bias=space).text in ('{"met":true}', '{"met":false}')
 
 
-def test_a_reply_holds_letters_beyond_ascii_whole(model: Gguf) -> None:
+def test_a_reply_holds_letters_beyond_ascii_whole(model: GgufBackend) -> None:
     likely = {str(byte): 60.0 for byte in "é解😀".encode()}
     answer = {"type": "string", "minLength": 4, "maxLength": 4}
     given = reply(model, answer=answer, logit_bias=likely, temperature=1.0, seed=3)
@@ -183,12 +189,12 @@ def test_a_reply_holds_letters_beyond_ascii_whole(model: Gguf) -> None:
     assert "\ufffd" not in text
 
 
-def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: Gguf) -> None:
+def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: GgufBackend) -> None:
     instructed = ask(model, answer=MET, max_tokens=5).model_copy(update={"form": "instructed"})
     assert not asyncio.run(model.complete(instructed, LONG)).text.startswith("{")
 
 
-def test_a_reply_tells_its_end_its_tokens_and_the_engine(model: Gguf) -> None:
+def test_a_reply_tells_its_end_its_tokens_and_the_engine(model: GgufBackend) -> None:
     given = reply(model, "abc", max_tokens=7)
     # <s><|user|>abc<|assistant|>
     assert (given.finish, given.tokens_in, given.tokens_out) == (
@@ -210,7 +216,7 @@ THINKER = (
 
 def test_text_marked_as_thought_by_a_template_is_part_of_the_reply(tmp_path: Path) -> None:
     """Templates of reasoning models open a thought, and the engine by itself would leave the reply empty."""
-    model = Gguf(write_tiny(tmp_path / "thinker.gguf", THINKER), threads=1)
+    model = GgufBackend(write_tiny(tmp_path / "thinker.gguf", THINKER), threads=1)
     assert reply(model, answer=MET).text in ('{"met":true}', '{"met":false}')
     assert reply(model, grammar='root ::= "{a</think>b}"').text == "{a</think>b}"
     asyncio.run(model.close())
@@ -220,7 +226,7 @@ def test_a_thinking_model_is_configured_not_to_think(tmp_path: Path) -> None:
     thoughtful = (
         CHAT + "{% if enable_thinking is defined and enable_thinking is false %}!!!{% endif %}"
     )
-    told = Gguf(write_tiny(tmp_path / "thoughtful.gguf", thoughtful), threads=1)
+    told = GgufBackend(write_tiny(tmp_path / "thoughtful.gguf", thoughtful), threads=1)
     assert reply(told, "abc", max_tokens=1).tokens_in == 9
     asyncio.run(told.close())
 
@@ -241,7 +247,9 @@ def share_of_yes(others: tuple[tuple[str, float], ...]) -> float:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS[:8])
-def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, prompt: str) -> None:
+def test_yes_and_no_share_the_probability_as_the_model_has_it(
+    model: GgufBackend, prompt: str
+) -> None:
     everything = (
         reply(model, prompt, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0].others
     )
@@ -253,7 +261,7 @@ def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, promp
 
 
 def test_log_probabilities_are_the_models_own_whatever_the_grammar_and_the_temperature(
-    model: Gguf,
+    model: GgufBackend,
 ) -> None:
     free = reply(model, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0]
     assert math.fsum(math.exp(logprob) for _, logprob in free.others) == pytest.approx(
@@ -265,7 +273,7 @@ def test_log_probabilities_are_the_models_own_whatever_the_grammar_and_the_tempe
     assert held.logprob == pytest.approx(dict(free.others)["{"], abs=1e-2)
 
 
-def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
+def test_the_tokens_of_a_reply_are_its_text(model: GgufBackend) -> None:
     given = reply(model, answer=VERDICTS, logprobs=True, top_logprobs=3)
     assert "".join(token.text for token in given.tokens) == given.text
     assert all(token.logprob <= 0.0 and len(token.others) in (0, 3) for token in given.tokens)
@@ -280,7 +288,7 @@ def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
 # What goes wrong
 
 
-def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
+def test_a_prompt_beyond_the_context_overflows(model: GgufBackend) -> None:
     wrong = fault(model.complete(ask(model, "x" * 5000), LONG))
     assert (wrong.kind, wrong.cause) == ("overflowed", "response")
     assert "4096" in str(wrong)
@@ -295,7 +303,7 @@ def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
     ],
 )
 def test_a_request_rejected_by_the_engine_is_not_retried(
-    model: Gguf, parameters: dict[str, Any]
+    model: GgufBackend, parameters: dict[str, Any]
 ) -> None:
     wrong = fault(model.complete(ask(model, **parameters), LONG))
     assert wrong.kind == "rejected"
@@ -305,7 +313,7 @@ def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None
     strict = (
         "{% if messages[0].content == 'no' %}{{ raise_exception('not this') }}{% endif %}" + CHAT
     )
-    model = Gguf(write_tiny(tmp_path / "strict.gguf", strict), threads=1)
+    model = GgufBackend(write_tiny(tmp_path / "strict.gguf", strict), threads=1)
     wrong = fault(model.complete(ask(model, "no"), LONG))
     asyncio.run(model.close())
     assert wrong.kind == "rejected"
@@ -330,9 +338,9 @@ class RecordingServer:
 
 
 @pytest.fixture
-def roomy(tiny: Path) -> Iterator[tuple[Gguf, RecordingServer]]:
+def roomy(tiny: Path) -> Iterator[tuple[GgufBackend, RecordingServer]]:
     """Yield a model with one slot, and room for a reply that takes seconds."""
-    model = Gguf(tiny, slots=1, context=30_000, threads=1)
+    model = GgufBackend(tiny, slots=1, context=30_000, threads=1)
     model.open()
     recording_server = model._server = RecordingServer(model._server)
     yield model, recording_server
@@ -340,10 +348,10 @@ def roomy(tiny: Path) -> Iterator[tuple[Gguf, RecordingServer]]:
 
 
 def test_requests_that_take_too_long_time_out_and_are_given_up(
-    roomy: tuple[Gguf, RecordingServer], monkeypatch: pytest.MonkeyPatch
+    roomy: tuple[GgufBackend, RecordingServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, recording_server = roomy
-    monkeypatch.setattr(gguf, "_FIRST_LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(gguf, "_FIRST_CALL_TIMEOUT_SECONDS", 0.05)
 
     async def crowd() -> list[Reply | BaseException]:
         requests = (ask(model, f"{number}", max_tokens=20_000) for number in range(6))
@@ -359,7 +367,7 @@ def test_requests_that_take_too_long_time_out_and_are_given_up(
 
 
 def test_the_first_replies_say_how_long_later_ones_may_take(
-    roomy: tuple[Gguf, RecordingServer],
+    roomy: tuple[GgufBackend, RecordingServer],
 ) -> None:
     """A limit that is too short for this machine is no failure of a model that does answer."""
     model, _ = roomy
@@ -370,7 +378,7 @@ def test_the_first_replies_say_how_long_later_ones_may_take(
 
 
 def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(
-    roomy: tuple[Gguf, RecordingServer],
+    roomy: tuple[GgufBackend, RecordingServer],
 ) -> None:
     model, recording_server = roomy
 
@@ -388,7 +396,7 @@ def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(
 
 
 def test_a_closed_model_is_loaded_again_at_the_next_request(tiny: Path) -> None:
-    model = Gguf(tiny, threads=1)
+    model = GgufBackend(tiny, threads=1)
     asyncio.run(model.close())
     first = reply(model)
     asyncio.run(model.close())
@@ -417,7 +425,7 @@ def test_an_interrupt_is_still_pythons(tiny: Path) -> None:
     """A server in the process that took the signals for itself would make Ctrl-C end nothing."""
     # a shell's background job ignores it
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    model = Gguf(tiny, threads=1)
+    model = GgufBackend(tiny, threads=1)
     try:
         model.open()
         with pytest.raises(KeyboardInterrupt):

@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import BURST_SECONDS, MAX_WAIT_SECONDS, THROTTLE_SECONDS, Limiter
+from jurygraph.models.limits import (
+    BURST_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
+    THROTTLE_PAUSE_SECONDS,
+    RequestLimiter,
+)
 from jurygraph.models.request import Fault
 from tests.virtual_time import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
 
 
-async def start_time(limiter: Limiter, tokens: int = 1, lasting: float = 0.0) -> float:
+async def start_time(limiter: RequestLimiter, tokens: int = 1, lasting: float = 0.0) -> float:
     """Return the time at which a turn was granted."""
     async with limiter.turn(tokens):
         began = now()
@@ -24,18 +29,22 @@ async def start_time(limiter: Limiter, tokens: int = 1, lasting: float = 0.0) ->
         return began
 
 
-async def start_times(limiter: Limiter, tokens: Sequence[int], lasting: float = 0.0) -> list[float]:
+async def start_times(
+    limiter: RequestLimiter, tokens: Sequence[int], lasting: float = 0.0
+) -> list[float]:
     """Return the times at which concurrent turns were granted."""
     return await asyncio.gather(*(start_time(limiter, each, lasting) for each in tokens))
 
 
-async def at_once(limiter: Limiter, asking: int = 40) -> int:
+async def at_once(limiter: RequestLimiter, asking: int = 40) -> int:
     """Return the number of concurrent turns."""
     begun = await start_times(limiter, [1] * asking, lasting=1.0)
     return begun.count(min(begun))
 
 
-async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | None = 0.0) -> None:
+async def throttle(
+    limiter: RequestLimiter, requests: int = 1, retry_after: float | None = 0.0
+) -> None:
     """Send a burst of requests, and refuse each."""
     sent = asyncio.Barrier(requests)
 
@@ -47,7 +56,7 @@ async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | Non
     await asyncio.gather(*(one() for _ in range(requests)))
 
 
-async def serve_requests(limiter: Limiter, requests: int) -> None:
+async def serve_requests(limiter: RequestLimiter, requests: int) -> None:
     for _ in range(requests):
         async with limiter.turn(1) as turn:
             limiter.report_success(turn)
@@ -59,7 +68,7 @@ class TestTurns:
         self, concurrency: int, lasting: list[float]
     ) -> None:
         async def begun() -> list[float]:
-            limiter = Limiter(concurrency)
+            limiter = RequestLimiter(concurrency)
             return await asyncio.gather(*(start_time(limiter, lasting=each) for each in lasting))
 
         free, expected = [0.0] * concurrency, []
@@ -74,7 +83,7 @@ class TestTurns:
     def test_a_reply_that_is_being_stored_leaves_its_turn_until_as_many_are_as_may_run(
         self, storing: float, expected: list[float]
     ) -> None:
-        async def request(limiter: Limiter, lasting: float) -> float:
+        async def request(limiter: RequestLimiter, lasting: float) -> float:
             async with limiter.turn(1) as turn:
                 began = now()
                 await asyncio.sleep(lasting)
@@ -83,7 +92,7 @@ class TestTurns:
                 return began
 
         async def begun() -> list[float]:
-            limiter = Limiter(2)
+            limiter = RequestLimiter(2)
             return await asyncio.gather(*(request(limiter, each) for each in (1, 1.2, 1, 1)))
 
         assert run(begun()) == expected
@@ -97,12 +106,12 @@ class TestBudgets:
     def test_a_turn_starts_exactly_when_the_tokens_allow_it(
         self, per_minute: int, asked: list[tuple[int, float]]
     ) -> None:
-        async def one(limiter: Limiter, tokens: int) -> float:
+        async def one(limiter: RequestLimiter, tokens: int) -> float:
             async with limiter.turn(tokens):
                 return now()
 
         async def begun() -> tuple[list[float], list[float]]:
-            limiter, arrivals, turns = Limiter(100, tokens_per_minute=per_minute), [], []
+            limiter, arrivals, turns = RequestLimiter(100, tokens_per_minute=per_minute), [], []
             for tokens, pause in asked:
                 arrivals.append(now())
                 turns.append(asyncio.create_task(one(limiter, tokens)))
@@ -119,14 +128,14 @@ class TestBudgets:
             assert at == pytest.approx(max([arrivals[j], *begun_at[:j], *paid]), abs=1e-6)
 
     def test_an_oversized_request_starts_and_later_ones_wait_for_its_debt(self) -> None:
-        assert run(start_times(Limiter(9, tokens_per_minute=600), [6000, 0, 20])) == pytest.approx(
-            [0, 598, 600]
-        )
+        assert run(
+            start_times(RequestLimiter(9, tokens_per_minute=600), [6000, 0, 20])
+        ) == pytest.approx([0, 598, 600])
 
     @pytest.mark.parametrize(("used", "next_at"), [(0, 0.0), (50, 4.0), (100, 9.0), (150, 14.0)])
     def test_actual_tokens_replace_the_estimate(self, used: int, next_at: float) -> None:
         async def begun() -> float:
-            limiter = Limiter(9, tokens_per_minute=600)
+            limiter = RequestLimiter(9, tokens_per_minute=600)
             async with limiter.turn(100) as turn:
                 waiting = asyncio.create_task(start_time(limiter, 10))
                 await asyncio.sleep(0)
@@ -141,16 +150,16 @@ class TestThrottling:
     @pytest.mark.parametrize(
         ("asked", "held"),
         [
-            (MAX_WAIT_SECONDS, MAX_WAIT_SECONDS),
-            (MAX_WAIT_SECONDS + 1.0, THROTTLE_SECONDS),
-            (999_999.0, THROTTLE_SECONDS),
+            (MAX_RETRY_AFTER_SECONDS, MAX_RETRY_AFTER_SECONDS),
+            (MAX_RETRY_AFTER_SECONDS + 1.0, THROTTLE_PAUSE_SECONDS),
+            (999_999.0, THROTTLE_PAUSE_SECONDS),
         ],
     )
     def test_a_retry_after_beyond_the_longest_wait_holds_nothing(
         self, asked: float, held: float
     ) -> None:
         async def begun() -> float:
-            limiter = Limiter(8)
+            limiter = RequestLimiter(8)
             await throttle(limiter, retry_after=asked)
             return await start_time(limiter)
 
@@ -161,7 +170,7 @@ class TestThrottling:
         self, bursts: int, left: int
     ) -> None:
         async def allowed() -> int:
-            limiter = Limiter(8)
+            limiter = RequestLimiter(8)
             for burst in range(bursts):
                 await throttle(limiter, requests=max(1, 8 // 2**burst))
             return await at_once(limiter)
@@ -170,7 +179,7 @@ class TestThrottling:
 
     def test_a_late_429_neither_halves_nor_holds_again(self) -> None:
         async def allowed() -> tuple[float, int]:
-            limiter = Limiter(8)
+            limiter = RequestLimiter(8)
             async with limiter.turn(1) as late:
                 await throttle(limiter)
                 await asyncio.sleep(5.0)
@@ -186,7 +195,7 @@ class TestThrottling:
         self, waits: Sequence[float], logged: int, caplog: pytest.LogCaptureFixture
     ) -> None:
         async def hold() -> None:
-            limiter = Limiter(8)
+            limiter = RequestLimiter(8)
             async with limiter.turn(1) as first, limiter.turn(1) as second:
                 for turn, seconds in zip((first, second), waits, strict=False):
                     limiter.report_fault(turn, Fault("rate-limit", "429", seconds))
@@ -204,7 +213,7 @@ class TestThrottling:
         self, served: int, allowed: int
     ) -> None:
         async def after() -> int:
-            limiter = Limiter(8)
+            limiter = RequestLimiter(8)
             await throttle(limiter)
             await serve_requests(limiter, served)
             return await at_once(limiter)
@@ -215,7 +224,7 @@ class TestThrottling:
 class TestCancellation:
     def test_a_cancelled_wait_is_not_charged_and_lets_the_next_start(self) -> None:
         async def begun() -> list[float]:
-            limiter = Limiter(9, tokens_per_minute=600)
+            limiter = RequestLimiter(9, tokens_per_minute=600)
             await start_time(limiter, 600)
             large = asyncio.create_task(start_time(limiter, 600))  # at 60 s
             small = [asyncio.create_task(start_time(limiter, 10)) for _ in range(2)]
@@ -234,14 +243,14 @@ class TestCancellation:
         self, chance: random.Random, concurrency: int, per_minute: float | None
     ) -> None:
         async def stressed() -> int:
-            limiter = Limiter(concurrency, per_minute, per_minute and per_minute * 10)
+            limiter = RequestLimiter(concurrency, per_minute, per_minute and per_minute * 10)
             return await stress(limiter, concurrency, chance, turns=60, longest=0.5)
 
         assert run(stressed()) == concurrency
 
 
 async def stress(
-    limiter: Limiter, concurrency: int, chance: random.Random, turns: int, longest: float
+    limiter: RequestLimiter, concurrency: int, chance: random.Random, turns: int, longest: float
 ) -> int:
     """Run turns that fail, are refused or cancelled at any moment; return the concurrency afterwards."""
     running = 0
@@ -276,7 +285,7 @@ async def stress(
     return await holding(limiter)
 
 
-async def holding(limiter: Limiter) -> int:
+async def holding(limiter: RequestLimiter) -> int:
     """Return the number of turns that can be held at the same time."""
     held = 0
 
@@ -296,7 +305,7 @@ async def holding(limiter: Limiter) -> int:
 
 class TestLoops:
     def test_turns_of_an_abandoned_loop_block_nothing(self) -> None:
-        limiter = Limiter(1)
+        limiter = RequestLimiter(1)
         loop = SkippingLoop()
         loop.set_exception_handler(lambda _, context: None)  # it tells of the tasks that never end
         left = [loop.create_task(start_time(limiter, lasting=60.0)) for _ in range(3)]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.backends.litellm import ADDRESSES, LiteLLM, library
+from jurygraph.models.backends.litellm import ADDRESS_VARIABLES_BY_PROVIDER, LiteLLMBackend, library
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import (
@@ -56,7 +56,7 @@ def request(model: str = "openai/tiny", **others: Any) -> Request:
     )
 
 
-async def complete(backend: LiteLLM, asked: Request, timeout: float) -> Reply:
+async def complete(backend: LiteLLMBackend, asked: Request, timeout: float) -> Reply:
     try:
         return await backend.complete(asked, timeout)
     finally:
@@ -64,7 +64,9 @@ async def complete(backend: LiteLLM, asked: Request, timeout: float) -> Reply:
 
 
 def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **others: Any) -> Reply:
-    return asyncio.run(complete(LiteLLM(model, server.url), request(model, **others), timeout))
+    return asyncio.run(
+        complete(LiteLLMBackend(model, server.url), request(model, **others), timeout)
+    )
 
 
 def clients() -> int:
@@ -108,7 +110,7 @@ def test_unsupported_parameters_of_a_model_are_omitted(
         "top_logprobs": 5,
     }
     with pytest.raises(Fault, match="nothing is sent"):
-        asyncio.run(complete(LiteLLM(model), request(model, parameters=given), 9.0))
+        asyncio.run(complete(LiteLLMBackend(model), request(model, parameters=given), 9.0))
     sent = {name: arguments[name] for name in given if name in arguments}
     assert sent.keys() == left
     if not model.startswith("unheard-of"):  # and with what is left litellm has nothing to refuse
@@ -135,7 +137,7 @@ def test_unsupported_parameters_of_a_model_are_omitted(
     ],
 )
 def test_capabilities_of_a_provider_are_known(model: str, form: str, logprobs: bool) -> None:
-    able = LiteLLM(model).capabilities
+    able = LiteLLMBackend(model).capabilities
     assert (able.form, able.logprobs) == (form, logprobs)
 
 
@@ -153,20 +155,20 @@ def test_a_missing_key_is_reported_without_a_request(
 
 def test_an_unknown_provider_is_rejected() -> None:
     with pytest.raises(Fault, match="LLM Provider NOT provided") as caught:
-        asyncio.run(complete(LiteLLM("unheard-of/model"), request("unheard-of/model"), 30.0))
+        asyncio.run(complete(LiteLLMBackend("unheard-of/model"), request("unheard-of/model"), 30.0))
     assert caught.value.kind == "rejected"
 
 
 def test_a_url_with_a_password_is_refused() -> None:
     with pytest.raises(ValueError, match="pass the key separately"):
-        LiteLLM("openai/tiny", f"http://me:{SECRET}@host/v1")
+        LiteLLMBackend("openai/tiny", f"http://me:{SECRET}@host/v1")
 
 
 def test_the_endpoint_is_the_address_without_possible_secrets() -> None:
-    assert LiteLLM("openai/tiny").endpoint is None
-    assert LiteLLM("openai/tiny", "http://judge:8000/v1/").endpoint == "http://judge:8000/v1"
+    assert LiteLLMBackend("openai/tiny").endpoint is None
+    assert LiteLLMBackend("openai/tiny", "http://judge:8000/v1/").endpoint == "http://judge:8000/v1"
     assert (
-        LiteLLM("openai/tiny", f"http://judge:8000/v1?key={SECRET}").endpoint
+        LiteLLMBackend("openai/tiny", f"http://judge:8000/v1?key={SECRET}").endpoint
         == "http://judge:8000/v1"
     )
 
@@ -176,10 +178,10 @@ def test_a_server_named_in_the_environment_has_another_identity(
 ) -> None:
     with run_server(lambda body, number: reply_with("yes")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/")
-        backend = LiteLLM("openai/tiny")
+        backend = LiteLLMBackend("openai/tiny")
         assert asyncio.run(complete(backend, request(), 30.0)).text == "yes"
         assert (backend.endpoint, server.count) == (server.url, 1)
-    assert LiteLLM("openai/tiny", "http://judge:8000/v1").endpoint == "http://judge:8000/v1"
+    assert LiteLLMBackend("openai/tiny", "http://judge:8000/v1").endpoint == "http://judge:8000/v1"
 
 
 @pytest.mark.parametrize(
@@ -190,10 +192,10 @@ def test_an_address_of_the_environment_with_a_password_is_refused(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_BASE", address.format(SECRET))
     with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* pass the key separately") as caught:
-        LiteLLM("openai/tiny")
+        LiteLLMBackend("openai/tiny")
     assert SECRET not in str(caught.value)
     assert (
-        LiteLLM("openai/tiny", "http://judge:8000/models@v1").endpoint
+        LiteLLMBackend("openai/tiny", "http://judge:8000/models@v1").endpoint
         == "http://judge:8000/models@v1"
     )
 
@@ -261,7 +263,7 @@ def named_addresses() -> set[str]:
         for provider in providers
         for ending in ("API_BASE", "BASE_URL", "API_URL")
     }
-    return guessed.union(*ADDRESSES.values())
+    return guessed.union(*ADDRESS_VARIABLES_BY_PROVIDER.values())
 
 
 def reached_by_litellm(model: str, paths: list[str]) -> str | None:
@@ -308,7 +310,7 @@ def test_the_server_is_the_one_that_litellm_finds_in_the_environment(
         for name in named_addresses():
             monkeypatch.setenv(name, f"{address}/{name}")
         found: list[str] = []
-        while (endpoint := LiteLLM(model).endpoint) is not None:
+        while (endpoint := LiteLLMBackend(model).endpoint) is not None:
             name = endpoint.removeprefix(f"{address}/")
             assert reached_by_litellm(model, paths) == name
             monkeypatch.delenv(name)
@@ -328,7 +330,7 @@ def test_a_litellm_proxy_in_the_environment_is_the_endpoint(
         assert reached_by_litellm("groq/m", paths) == "GROQ_API_BASE"
         monkeypatch.setenv("USE_LITELLM_PROXY", "True")
         assert reached_by_litellm("groq/m", paths) == "LITELLM_PROXY_API_BASE"
-        assert LiteLLM("groq/m").endpoint == f"{address}/LITELLM_PROXY_API_BASE"
+        assert LiteLLMBackend("groq/m").endpoint == f"{address}/LITELLM_PROXY_API_BASE"
 
 
 @pytest.mark.parametrize(
@@ -341,14 +343,14 @@ def test_ollama_gets_one_request_per_reply(
         # where litellm would ask what the model can do
         monkeypatch.setenv("OLLAMA_API_BASE", address)
         with pytest.raises(Fault):
-            asyncio.run(complete(LiteLLM(model), request(model), 30.0))
+            asyncio.run(complete(LiteLLMBackend(model), request(model), 30.0))
         assert paths == [path]
-    assert LiteLLM(model).list_price() is None
+    assert LiteLLMBackend(model).find_list_price() is None
 
 
 def test_a_closed_backend_keeps_others_connected_and_can_be_reused() -> None:
     async def both(url: str) -> list[str]:
-        first, second = LiteLLM("openai/tiny", url), LiteLLM("openai/tiny", url)
+        first, second = LiteLLMBackend("openai/tiny", url), LiteLLMBackend("openai/tiny", url)
         replies = [await first.complete(request(), 30.0), await second.complete(request(), 30.0)]
         await first.close()
         assert clients() > 0
@@ -368,7 +370,7 @@ def test_the_session_is_given_to_litellm_only_while_a_backend_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def sessions(url: str) -> list[object]:
-        backend = LiteLLM("openai/tiny", url)
+        backend = LiteLLMBackend("openai/tiny", url)
         await backend.complete(request(), 30.0)
         # whoever does this, the backend still has its client
         await litellm.close_litellm_async_clients()
@@ -403,7 +405,7 @@ def test_a_reply_by_a_client_of_litellms_own_is_refused(monkeypatch: pytest.Monk
     ):
         asyncio.run(
             complete(
-                LiteLLM("oobabooga/tiny", server.url.removesuffix("/v1")),
+                LiteLLMBackend("oobabooga/tiny", server.url.removesuffix("/v1")),
                 request("oobabooga/tiny"),
                 30.0,
             )
@@ -418,7 +420,7 @@ def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.Mo
         monkeypatch.setenv("HTTP_PROXY", proxy)
         with pytest.raises(Fault):
             asyncio.run(
-                complete(LiteLLM("openai/tiny", "http://judge.example/v1"), request(), 30.0)
+                complete(LiteLLMBackend("openai/tiny", "http://judge.example/v1"), request(), 30.0)
             )
         assert paths == ["http://judge.example/v1/chat/completions"]
 
@@ -427,7 +429,7 @@ def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.Mo
     "model", ["hosted_vllm/qwen", "unheard-of/gpt-4.1", "openai/unheard-of", "", "openai/"]
 )
 def test_an_unknown_price_is_none(model: str) -> None:
-    assert LiteLLM(model).list_price() is None
+    assert LiteLLMBackend(model).find_list_price() is None
 
 
 ALONE = """

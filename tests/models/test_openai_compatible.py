@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.backend import Capabilities
-from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.request import RETRYABLE, Fault, Reply, Request
+from jurygraph.models.backend import EndpointCapabilities
+from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
+from jurygraph.models.request import RETRYABLE_FAULT_KINDS, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import (
     Answer,
@@ -37,7 +37,7 @@ def request(**fields: Any) -> Request:
 
 
 def with_backend(
-    backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]
+    backend: OpenAICompatibleBackend, do: Callable[[OpenAICompatibleBackend], Awaitable[Any]]
 ) -> Any:
     async def whole() -> Any:
         try:
@@ -52,7 +52,7 @@ def reply_to(
     answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY
 ) -> Reply:
     with run_server(lambda body, number: answer) as server:
-        backend = OpenAICompatible(server.url, "tiny", key)
+        backend = OpenAICompatibleBackend(server.url, "tiny", key)
         reply: Reply = with_backend(backend, lambda one: one.complete(asked or request(), timeout))
         return reply
 
@@ -77,7 +77,7 @@ def sent_body_and_headers(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     with run_server(lambda body, number: reply_with("yes")) as server:
         with_backend(
-            OpenAICompatible(server.url, "tiny", **backend_fields),
+            OpenAICompatibleBackend(server.url, "tiny", **backend_fields),
             lambda one: one.complete(asked, 5.0),
         )
         [seen] = server.requests
@@ -100,7 +100,9 @@ def test_text_that_is_not_unicode_is_rejected_before_sending() -> None:
     with run_server(lambda body, number: reply_with("yes")) as server:
         asked = request(messages=(Message(role="user", content="half a \ud800 pair"),))
         with pytest.raises(Fault) as caught:
-            with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
+            with_backend(
+                OpenAICompatibleBackend(server.url, "tiny"), lambda one: one.complete(asked, 5.0)
+            )
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
@@ -114,14 +116,14 @@ def test_cookies_proxies_and_netrc_are_not_used(
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
 
-    async def twice(one: OpenAICompatible) -> None:
+    async def twice(one: OpenAICompatibleBackend) -> None:
         await one.complete(request(), 5.0)
         await one.complete(request(), 5.0)
 
     with run_server(
         lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())
     ) as server:
-        with_backend(OpenAICompatible(server.url, "tiny"), twice)
+        with_backend(OpenAICompatibleBackend(server.url, "tiny"), twice)
         assert server.count == 2
         assert not any(
             {"cookie", "authorization"} & seen.headers.keys() for seen in server.requests
@@ -228,7 +230,7 @@ def test_a_request_beyond_the_context_is_a_fault_of_the_response(error: dict[str
 
 def test_a_url_with_the_path_of_the_requests_says_what_to_drop() -> None:
     with run_server(lambda body, number: status(404)) as server:
-        backend = OpenAICompatible(f"{server.url}/chat/completions", "tiny")
+        backend = OpenAICompatibleBackend(f"{server.url}/chat/completions", "tiny")
         with pytest.raises(
             Fault, match="; drop /chat/completions from the URL, as it is added to it"
         ):
@@ -260,7 +262,7 @@ def test_an_error_with_status_200_is_an_error() -> None:
 )
 def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
     fault = fault_of(raw_body(body))
-    assert (fault.kind, fault.kind in RETRYABLE) == ("unreadable", True)
+    assert (fault.kind, fault.kind in RETRYABLE_FAULT_KINDS) == ("unreadable", True)
 
 
 # Secrets
@@ -272,13 +274,13 @@ def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
 )
 def test_an_invalid_web_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="not a web address"):
-        OpenAICompatible(url, "tiny")
+        OpenAICompatibleBackend(url, "tiny")
 
 
 @pytest.mark.parametrize("key", ["", "sk-1234\n", "sk 1234", "sk-é123456"])
 def test_a_key_invalid_in_a_header_is_refused_without_repeating_it(key: str) -> None:
     with pytest.raises(ValueError, match="the key") as caught:
-        OpenAICompatible(CLOSED, "tiny", key)
+        OpenAICompatibleBackend(CLOSED, "tiny", key)
     assert "1234" not in str(caught.value)
 
 
@@ -286,16 +288,18 @@ def test_a_key_invalid_in_a_header_is_refused_without_repeating_it(key: str) -> 
 
 
 def test_the_user_agent_is_jurygraph() -> None:
-    backend = OpenAICompatible(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed")
+    backend = OpenAICompatibleBackend(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed")
     assert (backend.provider, backend.endpoint, backend.model) == (
         "openai-compatible",
         "http://127.0.0.1:8000/v1",
         "tiny",
     )
     assert tuple(backend.secrets) == (KEY,)
-    assert backend.capabilities == Capabilities("instructed", True, tools=True)
-    assert OpenAICompatible(CLOSED, "tiny").capabilities == Capabilities("native", True, tools=True)
-    assert tuple(OpenAICompatible(CLOSED, "tiny").secrets) == ()
+    assert backend.capabilities == EndpointCapabilities("instructed", True, tools=True)
+    assert OpenAICompatibleBackend(CLOSED, "tiny").capabilities == EndpointCapabilities(
+        "native", True, tools=True
+    )
+    assert tuple(OpenAICompatibleBackend(CLOSED, "tiny").secrets) == ()
     assert KEY not in repr(backend)
 
 
@@ -303,7 +307,7 @@ def test_the_user_agent_is_jurygraph() -> None:
 
 
 def test_it_can_be_closed_twice_and_used_again() -> None:
-    async def closed(one: OpenAICompatible) -> str:
+    async def closed(one: OpenAICompatibleBackend) -> str:
         await one.close()
         await one.complete(request(), 5.0)
         await one.close()
@@ -311,7 +315,7 @@ def test_it_can_be_closed_twice_and_used_again() -> None:
         return (await one.complete(request(), 5.0)).text
 
     with run_server(lambda body, number: reply_with("yes")) as server:
-        assert with_backend(OpenAICompatible(server.url, "tiny"), closed) == "yes"
+        assert with_backend(OpenAICompatibleBackend(server.url, "tiny"), closed) == "yes"
 
 
 def test_sessions_of_an_ended_loop_are_closed() -> None:
@@ -320,7 +324,7 @@ def test_sessions_of_an_ended_loop_are_closed() -> None:
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        backend = OpenAICompatible(server.url, "tiny")
+        backend = OpenAICompatibleBackend(server.url, "tiny")
         for _ in range(3):
             asyncio.run(backend.complete(request(), 5.0))
         assert len(backend._client._sessions) == 1

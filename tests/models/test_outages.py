@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limits import FIRST_PAUSE_SECONDS, Limiter, LimiterTurn
-from jurygraph.models.request import RETRYABLE, AnsweredCall, Fault, Reply, Request
+from jurygraph.models.limits import FIRST_PROBE_PAUSE_SECONDS, RequestLimiter, RequestTurn
+from jurygraph.models.request import RETRYABLE_FAULT_KINDS, AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -29,7 +29,7 @@ class Server(Backend):
     """A model server that is down for spans of virtual time. `sent` are the times at which requests reached it."""
 
     provider, endpoint, model = "openai-compatible", "http://127.0.0.1:1/v1", "tiny"
-    capabilities = Capabilities("text")
+    capabilities = EndpointCapabilities("text")
 
     def __init__(
         self, *away: tuple[float, float], fault: Callable[[], Fault] | None = None
@@ -69,7 +69,7 @@ def make_request(number: int) -> Request:
 
 
 def gateway_to(server: Server, concurrency: int = 32, **outage: Any) -> Gateway:
-    return Gateway(server, Limiter(concurrency, **outage), RequestLimits())
+    return Gateway(server, RequestLimiter(concurrency, **outage), RequestLimits())
 
 
 async def ask_all(
@@ -89,7 +89,7 @@ FOREVER = 1e9
 
 
 async def send_by(
-    limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None
+    limiter: RequestLimiter, send: Callable[[], Awaitable[str]], until: float | None = None
 ) -> str | None:
     """Send a request in a turn, and return its result; None if the server is away."""
     async with limiter.turn(0, until) as turn:
@@ -103,7 +103,7 @@ async def send_by(
         return result
 
 
-async def fail(limiter: Limiter, kind: str = "connection", times: int = 1) -> None:
+async def fail(limiter: RequestLimiter, kind: str = "connection", times: int = 1) -> None:
     """Send requests that end in a fault, each unless it waits for more than a second."""
 
     async def send() -> str:
@@ -120,7 +120,7 @@ async def answer() -> str:
 
 
 async def repeat(
-    limiter: Limiter, send: Callable[[], Awaitable[str]], until: float | None = None
+    limiter: RequestLimiter, send: Callable[[], Awaitable[str]], until: float | None = None
 ) -> str:
     """Send until the server answers."""
     result = None
@@ -156,8 +156,8 @@ class TestWaiting:
         assert run(alone()).call.attempts > 4
 
     def test_a_request_is_repeated_in_outages_as_often_as_it_may_be_tried(self) -> None:
-        class Away(Limiter):
-            def report_fault(self, turn: LimiterTurn, fault: Fault) -> bool:
+        class Away(RequestLimiter):
+            def report_fault(self, turn: RequestTurn, fault: Fault) -> bool:
                 return True
 
         server = Server((0.0, FOREVER))
@@ -223,7 +223,7 @@ class TestRefusal:
 class TestOpening:
     def test_only_consecutive_failures_open_the_circuit(self) -> None:
         async def alternate() -> int:
-            limiter = Limiter(9, after=3)
+            limiter = RequestLimiter(9, after=3)
             for _ in range(5):
                 await fail(limiter, times=2)
                 await send_by(limiter, answer)
@@ -231,10 +231,10 @@ class TestOpening:
 
         assert run(alternate()) == 0
 
-    @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "too-large"}))
+    @pytest.mark.parametrize("kind", sorted(RETRYABLE_FAULT_KINDS | {"rejected", "too-large"}))
     def test_only_faults_of_an_unreachable_server_open_the_circuit(self, kind: str) -> None:
         async def outages() -> int:
-            limiter = Limiter(9, after=3)
+            limiter = RequestLimiter(9, after=3)
             await fail(limiter, kind, times=3)
             return limiter.outages
 
@@ -242,7 +242,7 @@ class TestOpening:
 
     def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
-            limiter = Limiter(9, after=2)
+            limiter = RequestLimiter(9, after=2)
             await ask_all(
                 Gateway(Server(), limiter, RequestLimits()), 20, until=now() + LATENCY / 2
             )
@@ -252,7 +252,7 @@ class TestOpening:
 
     def test_a_request_from_before_an_outage_is_no_evidence_of_another_one(self) -> None:
         async def late() -> int:
-            limiter = Limiter(9, after=1)
+            limiter = RequestLimiter(9, after=1)
             sent_before = asyncio.create_task(send_by(limiter, fail_late))
             await asyncio.sleep(0)
             await fail(limiter)
@@ -349,14 +349,16 @@ class TestGivingUp:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS + 1e-9, 0.7])
+    @pytest.mark.parametrize(
+        "moment", [0.2, FIRST_PROBE_PAUSE_SECONDS, FIRST_PROBE_PAUSE_SECONDS + 1e-9, 0.7]
+    )
     def test_a_request_that_leaves_passes_the_probe_on(self, moment: float) -> None:
         async def hang() -> str:
             await asyncio.sleep(FOREVER)
             return "never"
 
         async def leave() -> tuple[list[str], float]:
-            limiter = Limiter(9, after=1)
+            limiter = RequestLimiter(9, after=1)
             await fail(limiter)
             probing = asyncio.create_task(repeat(limiter, hang))
             late = asyncio.create_task(repeat(limiter, answer, until=now() + moment))

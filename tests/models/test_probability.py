@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.judge_client import (
-    offset_of_boolean,
-    p_true,
-    read_tokens,
-    token_texts,
-    value_token_indices,
+    decode_token_texts,
+    find_boolean_offset,
+    find_value_token_indices,
+    probability_of_true,
+    read_token_logprobs,
 )
 from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
@@ -40,7 +40,7 @@ def make_reply(*tokens: str | tuple[str, float, dict[str, float]]) -> Reply:
 
 
 def p_met(*tokens: str | tuple[str, float, dict[str, float]]) -> float | None:
-    return p_true(make_reply(*tokens), ("met",))
+    return probability_of_true(make_reply(*tokens), ("met",))
 
 
 # what counts as true, and what as false
@@ -68,8 +68,8 @@ def test_only_the_boolean_at_the_path_counts() -> None:
         ("true", 0.8, {"false": 0.2}),
         "}]}",
     )
-    assert p_true(reply, ("verdicts", 0, "met")) == pytest.approx(0.1)
-    assert p_true(reply, ("verdicts", 1, "met")) == pytest.approx(0.8)
+    assert probability_of_true(reply, ("verdicts", 0, "met")) == pytest.approx(0.1)
+    assert probability_of_true(reply, ("verdicts", 1, "met")) == pytest.approx(0.8)
 
 
 def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
@@ -84,7 +84,9 @@ def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
             Token(text="true", logprob=true, others=(("false", false),)),
         )
         assert (
-            p_true(Reply(text="[true]", tokens=(*tokens, Token(text="]", logprob=0.0))), (0,))
+            probability_of_true(
+                Reply(text="[true]", tokens=(*tokens, Token(text="]", logprob=0.0))), (0,)
+            )
             == expected
         )
 
@@ -117,12 +119,14 @@ def test_any_split_text_is_joined_again(text: str, lengths: list[int]) -> None:
     for length in [*lengths, len(left)]:
         tokens.append(("?", list(left[:length])))
         left = left[length:]
-    assert "".join(token_texts(tokens)) == text.encode("utf-8", "replace").decode()
+    assert "".join(decode_token_texts(tokens)) == text.encode("utf-8", "replace").decode()
 
 
 def test_tokens_that_do_not_spell_the_text_give_no_probability() -> None:
     reply = make_reply('{"met":', ("true", 0.6, {"false": 0.2}), "}")
-    assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
+    assert (
+        probability_of_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
+    )
 
 
 def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
@@ -131,9 +135,9 @@ def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
     reply = make_reply(
         thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", ""
     )
-    assert p_true(reply.model_copy(update={"text": '{"met":true}'}), ("met",)) == pytest.approx(
-        0.75
-    )
+    assert probability_of_true(
+        reply.model_copy(update={"text": '{"met":true}'}), ("met",)
+    ) == pytest.approx(0.75)
 
 
 @all_rows(
@@ -142,7 +146,7 @@ def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
 )
 def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
     reply = make_reply('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
-    assert p_true(reply, path) is None
+    assert probability_of_true(reply, path) is None
 
 
 # every boolean of any document, however it is written and cut into tokens
@@ -222,7 +226,7 @@ def test_every_boolean_of_a_document_is_found_where_it_was_written(
     written = Written(document, chance)
     assert json.loads(written.text) == document
     for path, value in booleans(document):
-        place = offset_of_boolean(written.text, path)
+        place = find_boolean_offset(written.text, path)
         assert place == written.booleans[path]
         assert written.text.startswith(json.dumps(value), place)
 
@@ -294,7 +298,9 @@ def test_planted_probabilities_are_found_however_the_text_is_cut(
         tokens.append(Token(text=piece, logprob=math.log(own), others=tuple(ranked)))
         start += len(piece)
     assert expected != -1.0
-    assert p_true(Reply(text=written.text, tokens=tuple(tokens)), path) == pytest.approx(expected)
+    assert probability_of_true(
+        Reply(text=written.text, tokens=tuple(tokens)), path
+    ) == pytest.approx(expected)
 
 
 # where alternatives are kept
@@ -344,7 +350,7 @@ def test_alternatives_are_kept_at_the_first_character_of_a_text_value_only() -> 
         '"',
         "}",
     ]
-    assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
+    assert sorted(find_value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
 
 
 # what a server says
@@ -364,7 +370,7 @@ def entry(
 
 def test_log_probabilities_are_finite_and_at_most_0() -> None:
     others = [("b", number) for number in (math.nan, None, math.inf, 5, 1e-7)]
-    (token,) = read_tokens({"content": [entry("a", -math.inf, *others)]}, "a")
+    (token,) = read_token_logprobs({"content": [entry("a", -math.inf, *others)]}, "a")
     assert token == Token(text="a", logprob=-9999.0, others=(("b", 0.0),))
 
 
@@ -373,9 +379,9 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
     content = [entry(repr(piece)[2:-1], math.log(0.6), raw=piece) for piece in pieces]
     content[4]["top_logprobs"] = [{"token": "false", "logprob": math.log(0.2)}]
     text = b"".join(pieces).decode()
-    tokens = read_tokens({"content": content}, text)
+    tokens = read_token_logprobs({"content": content}, text)
     assert [token.text for token in tokens] == ['{"reason":"', "", "😀", '","met":', "true", "}"]
-    assert p_true(Reply(text=text, tokens=tokens), ("met",)) == pytest.approx(0.75)
+    assert probability_of_true(Reply(text=text, tokens=tokens), ("met",)) == pytest.approx(0.75)
 
 
 @all_rows(
@@ -389,4 +395,4 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
     ],
 )
 def test_one_unreadable_token_drops_all_tokens(logprobs: Any) -> None:
-    assert read_tokens(logprobs, "yes") == ()
+    assert read_token_logprobs(logprobs, "yes") == ()

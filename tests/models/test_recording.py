@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.recording import Recorder, Replay, read_recording
-from jurygraph.models.request import RETRYABLE, Fault, Reply, Request, Token
+from jurygraph.models.request import RETRYABLE_FAULT_KINDS, Fault, Reply, Request, Token
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 
@@ -105,7 +105,7 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(
     last = path.read_bytes()[len(whole) : -2]
     path.write_bytes(whole + last[: 1 + cut % len(last)])
     held = read_recording(path)
-    assert (len(held.calls), held.size, held.torn) == (1, len(whole), True)
+    assert (len(held.calls), held.size, held.is_torn) == (1, len(whole), True)
     record(path, request("third"))
     assert path.read_bytes().startswith(whole)
     assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == [
@@ -118,7 +118,7 @@ def test_a_last_line_without_a_newline_is_complete(path: Path) -> None:
     record(path, request("a"))
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     held = read_recording(path)
-    assert (len(held.calls), held.torn) == (1, False)
+    assert (len(held.calls), held.is_torn) == (1, False)
     record(path, request("b"))
     assert len(read_recording(path).calls) == 2
 
@@ -178,7 +178,7 @@ def test_a_full_disk_is_reported_and_keeps_earlier_records(path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     held = read_recording(path)
-    assert (len(held.calls), held.torn) == (1, True)
+    assert (len(held.calls), held.is_torn) == (1, True)
 
 
 # What is replayed
@@ -217,7 +217,7 @@ def refusal(backend: Replay, asked: Request) -> str:
     with pytest.raises(Fault) as fault:
         reply_of(backend, asked)
     assert fault.value.kind == "unrecorded"
-    assert fault.value.kind not in RETRYABLE
+    assert fault.value.kind not in RETRYABLE_FAULT_KINDS
     return str(fault.value)
 
 

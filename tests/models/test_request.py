@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticSerializationError
 
-from jurygraph.models.request import Request, encode_json
-from jurygraph.safety.gates import Fence
+from jurygraph.models.request import Request, encode_compact_json
+from jurygraph.safety.gates import TextFence
 from jurygraph.schema import Message
 from jurygraph.schema.frozen_model import digest_of
 
@@ -89,7 +89,7 @@ def test_the_digest_separates_everything_that_affects_a_reply() -> None:
 
 def make_request(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Request:
     """Return a request that shows a task and responses, each in a fence."""
-    fence = Fence(key)
+    fence = TextFence(key)
     shown = [fence.enclose(task, "task"), *(fence.enclose(text, "response") for text in texts)]
     messages = (
         Message(role="system", content="You judge."),
@@ -99,9 +99,9 @@ def make_request(*texts: str, key: bytes = b"", task: str = "Write a letter.") -
 
 
 def test_an_integer_of_more_than_64_bits_is_encoded_and_an_unpaired_surrogate_is_refused() -> None:
-    assert encode_json({"seed": 2**70}) == f'{{"seed":{2**70}}}'.encode()
+    assert encode_compact_json({"seed": 2**70}) == f'{{"seed":{2**70}}}'.encode()
     with pytest.raises(PydanticSerializationError):
-        encode_json("\ud800")
+        encode_compact_json("\ud800")
 
 
 @given(st.lists(st.text(max_size=20), max_size=3), st.binary(max_size=8), st.binary(max_size=8))
@@ -136,5 +136,5 @@ def test_few_marks_and_many_are_found_alike(monkeypatch: pytest.MonkeyPatch) -> 
     few = request.to_identity()
     expected = ["", 0, "ff ", 2, "", 2, " x", 2, "1 c0ffe é ab12a"]
     assert few["messages"][0]["content"] == expected
-    monkeypatch.setattr("jurygraph.models.request._FEW_MARKS", 0)
+    monkeypatch.setattr("jurygraph.models.request._MAX_MARKS_SEARCHED_SINGLY", 0)
     assert request.to_identity() == few

@@ -10,12 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import MAX_WAIT_SECONDS, RetryPolicy, call_with_retries, retry_after
-from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE, Fault
+from jurygraph.models.limits import (
+    MAX_RETRY_AFTER_SECONDS,
+    RetryPolicy,
+    call_with_retries,
+    retry_after,
+)
+from jurygraph.models.request import RESPONSE_FAULT_KINDS, RETRYABLE_FAULT_KINDS, Fault
 from tests.rows import all_rows
 from tests.virtual_time import now, run
 
-FINAL = RESPONSE_KINDS | {
+FINAL = RESPONSE_FAULT_KINDS | {
     "too-large",
     "rejected",
     "unauthorised",
@@ -25,7 +30,7 @@ FINAL = RESPONSE_KINDS | {
     "budget",
 }
 policies = st.builds(RetryPolicy, st.integers(1, 8), st.floats(0, 5), st.floats(5, 60))
-retried = st.sampled_from(sorted(RETRYABLE))
+retried = st.sampled_from(sorted(RETRYABLE_FAULT_KINDS))
 
 
 class Provider:
@@ -124,8 +129,8 @@ class TestWaits:
         assert str(fault) == said
 
     def test_the_longest_wait_that_a_provider_may_ask_for_is_waited(self) -> None:
-        longest = Fault("rate-limit", "429", MAX_WAIT_SECONDS)
-        assert self.waits(RetryPolicy(first=0.0), longest) == [MAX_WAIT_SECONDS]
+        longest = Fault("rate-limit", "429", MAX_RETRY_AFTER_SECONDS)
+        assert self.waits(RetryPolicy(first=0.0), longest) == [MAX_RETRY_AFTER_SECONDS]
         last = run(fault_of(call_with_retries(Provider(longest), RetryPolicy(attempts=1))))
         assert str(last) == "429", "it failed because no attempt was left"
 
@@ -148,7 +153,7 @@ class TestDeadline:
         planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
         provider = Provider(planted)
         fault, at = run(ended(provider))
-        assert (fault.kind, fault.kind in RETRYABLE, len(provider.sent), at) == (
+        assert (fault.kind, fault.kind in RETRYABLE_FAULT_KINDS, len(provider.sent), at) == (
             "deadline",
             False,
             1,

@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from jurygraph.models.judge_client import (
     answer_schema,
+    make_repair_request,
     parse_reply,
-    repair_request,
-    with_instructions,
+    with_schema_instructions,
 )
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import FrozenModel, Message
-from jurygraph.schema.frozen_model import Flag, Unit
+from jurygraph.schema.frozen_model import Flag, UnitInterval
 from tests.examples import at_most
 from tests.rows import all_rows
 from tests.schema.json_schema import faults
@@ -376,7 +376,7 @@ class Rich(BaseModel):
     default: Annotated[str, Field(pattern="^[a-z]*$")] = "x"
     ids: tuple[Literal["a", "b"], ...] = Field(min_length=1, max_length=2)
     count: int = Field(gt=0, lt=10, multiple_of=1)
-    share: Unit
+    share: UnitInterval
     sure: Flag
 
 
@@ -496,7 +496,7 @@ def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
         form="native",
     )
     wrong = fault(reply_with_first(met="yes"))
-    again = repair_request(asked, Reply(text=reply_with_first(met="yes")), str(wrong))
+    again = make_repair_request(asked, Reply(text=reply_with_first(met="yes")), str(wrong))
     assert again.messages[:2] == asked.messages
     assert [message.role for message in again.messages[2:]] == ["assistant", "user"]
     assert again.messages[2].content == reply_with_first(met="yes")
@@ -508,7 +508,7 @@ def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
 
 def test_schema_instructions_end_the_last_message() -> None:
     asked = request(("system", "Judge."), ("user", "The response."), answer=answer_schema(Verdicts))
-    told = with_instructions(asked)
+    told = with_schema_instructions(asked)
     assert told.messages[0] == asked.messages[0]
     assert [message.role for message in told.messages] == ["system", "user"]
     assert told.messages[1].content.startswith("The response.\n\n")
@@ -518,11 +518,11 @@ def test_schema_instructions_end_the_last_message() -> None:
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool"])
 def test_schema_instructions_are_a_user_message_after_an_assistant_message(role: str) -> None:
-    told = with_instructions(request((role, "Judge."), answer=answer_schema(Verdicts)))
+    told = with_schema_instructions(request((role, "Judge."), answer=answer_schema(Verdicts)))
     assert [message.role for message in told.messages] == [role, "user"]
     assert told.messages[0].content == "Judge."
 
 
 def test_a_request_without_a_schema_gets_no_instructions() -> None:
     asked = request(("user", "It."))
-    assert with_instructions(asked) == asked
+    assert with_schema_instructions(asked) == asked

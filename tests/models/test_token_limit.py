@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from jurygraph.models.gateway import Gateway, RequestLimits, request_size
-from jurygraph.models.limits import Budget, Limiter, LimiterTurn, RetryPolicy
+from jurygraph.models.gateway import Gateway, RequestLimits, request_byte_count
+from jurygraph.models.limits import Budget, RequestLimiter, RequestTurn, RetryPolicy
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message, canonical_json
 
@@ -15,7 +15,7 @@ SCHEMA = {"type": "object", "properties": {"met": {"type": "boolean"}}}
 LONGEST = 100
 
 
-class Charges(Limiter):
+class Charges(RequestLimiter):
     """A limiter that records the tokens reserved and charged for each turn."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Charges(Limiter):
         self.answered = 0
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestTurn]:
         self.reserved.append(tokens)
         async with super().turn(tokens, until) as turn:
             try:
@@ -33,7 +33,7 @@ class Charges(Limiter):
             finally:
                 self.charged.append(turn.tokens)
 
-    def report_success(self, turn: LimiterTurn) -> None:
+    def report_success(self, turn: RequestTurn) -> None:
         self.answered += 1
         super().report_success(turn)
 
@@ -97,13 +97,13 @@ def test_without_both_token_counts_the_estimate_stays(
 
 def test_the_estimate_counts_the_bytes_of_all_messages() -> None:
     two = (Message(role="system", content="Antworte!"), Message(role="user", content="größer"))
-    assert request_size(make_request(messages=two)) == 9 + 8
+    assert request_byte_count(make_request(messages=two)) == 9 + 8
 
 
 def test_the_estimate_counts_a_schema_that_the_provider_adds() -> None:
-    assert request_size(make_request(answer=SCHEMA, form="native")) == 13 + len(
+    assert request_byte_count(make_request(answer=SCHEMA, form="native")) == 13 + len(
         canonical_json(SCHEMA)
     )
     for form in ("instructed", "text"):
-        assert request_size(make_request(answer=SCHEMA, form=form)) == 13
-    assert request_size(make_request(form="native")) == 13
+        assert request_byte_count(make_request(answer=SCHEMA, form=form)) == 13
+    assert request_byte_count(make_request(form="native")) == 13

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jurygraph as jg
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import FunctionCall, ToolCall
 
@@ -53,7 +53,7 @@ class Investigator(Backend):
     costs_nothing = True
 
     def __init__(self, script: Script, *, native: bool = True) -> None:
-        self.capabilities = Capabilities("native", tools=native)
+        self.capabilities = EndpointCapabilities("native", tools=native)
         self.sent: list[Request] = []
         self._script = script
 

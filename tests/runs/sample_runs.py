@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.integrity import verification
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts, verify_deep
 from jurygraph.runs.integrity.verification import Seal, VerificationResult, verify
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
@@ -19,7 +19,7 @@ from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.planning import JobPlanner
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.workflows.scoring import JobScorer
-from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
@@ -147,7 +147,7 @@ class ScoredWork(NamedTuple):
     """A job, and what it found stored when it began; the summary and the possible rewards are those of its end."""
 
     job: TaskFileJob
-    stored_work: StoredWork
+    stored_work: StoredJobProgress
     totals: RunTotals
 
     @property
@@ -187,7 +187,7 @@ def open_job(
     profiles: Path | None = None,
     shard: Shard | None = None,
     **limits: Any,
-) -> Iterator[tuple[TaskFileJob, StoredWork]]:
+) -> Iterator[tuple[TaskFileJob, StoredJobProgress]]:
     """Open a file of tasks and the run in a folder; `limits` are those of the jury."""
     with (
         jg.Jury.from_config(config, **limits) as jury,
@@ -198,11 +198,11 @@ def open_job(
         job = TaskFileJob(
             folder=folder, jury=jury, source=source, limit=limit, branch=reused, profiles=by_hand
         )
-        with StoredWork(job) as stored_work:
+        with StoredJobProgress(job) as stored_work:
             yield job, stored_work
 
 
-async def plan(job: TaskFileJob, stored_work: StoredWork, totals: RunTotals) -> JobScorer:
+async def plan(job: TaskFileJob, stored_work: StoredJobProgress, totals: RunTotals) -> JobScorer:
     """Plan what is left of a job, and return the scoring that follows."""
     switch = StopSwitch(job.jury.gateways)
     planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
@@ -213,7 +213,9 @@ async def plan(job: TaskFileJob, stored_work: StoredWork, totals: RunTotals) -> 
 
 
 async def plan_and_score(
-    job: TaskFileJob, stored_work: StoredWork, report: Callable[[int], None] = lambda count: None
+    job: TaskFileJob,
+    stored_work: StoredJobProgress,
+    report: Callable[[int], None] = lambda count: None,
 ) -> RunTotals:
     """Score what is left of a job, as `jurygraph score` does."""
     totals = RunTotals(job.jury, stored_work.run)
@@ -253,7 +255,7 @@ def verify_run(folder: Path, **expected: Any) -> VerificationResult:
         return verify(run, lambda count: None, **expected)
 
 
-def verify_deeply(folder: Path) -> DeepVerification:
+def verify_deeply(folder: Path) -> DeepVerificationCounts:
     """Verify the verdicts of a run."""
     with closing(Run.open(folder)) as run:
         return verify_deep(run, lambda count: None)

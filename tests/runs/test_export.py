@@ -10,14 +10,14 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
-from jurygraph.interchange.traces import export_jsonl
+from jurygraph.interchange.traces import export_traces_as_jsonl
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.export_table import TableName
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions, read_table
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from jurygraph.testing import ScriptedJudge
-from jurygraph.views.rewards import Selection, view_rewards
+from jurygraph.views.rewards import ResponseSelection, build_reward_table
 from tests.runs.sample_runs import (
     RECORDING,
     make_tasks,
@@ -43,7 +43,7 @@ def test_jsonl_escapes_invisible_characters(tmp_path: Path) -> None:
     given = make_tasks(tasks=1, size=1)
     given[0]["responses"][0]["text"] = "a\u202eb\u2028c"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
-    (line,) = export_jsonl(Run.open(tmp_path / "run"))
+    (line,) = export_traces_as_jsonl(Run.open(tmp_path / "run"))
     assert "\u202e".encode() not in line
     assert b"a\\u202eb\\u2028c" in line
 
@@ -88,7 +88,9 @@ def test_csv_has_one_row_per_response(plain: Path) -> None:
 def test_what_show_has_is_called_the_same_in_csv(plain: Path) -> None:
     columns = set(csv_rows(plain)[0])
     with closing(Run.open(plain)) as run:
-        shown = [column.name for column in view_rewards(run, Selection(), None).columns]
+        shown = [
+            column.name for column in build_reward_table(run, ResponseSelection(), None).columns
+        ]
     assert {"response", "reward"} <= set(shown)
     assert [name for name in shown if not {name, f"component.{name}"} & columns] == []
 

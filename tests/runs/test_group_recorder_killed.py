@@ -57,4 +57,4 @@ def test_a_killed_recording_loses_nothing_and_is_gone_on_with(tmp_path: Path) ->
     with Run.open(tmp_path / "run") as run:
         verify_deep(run, lambda count: None)
         assert len(list(run.traces())) == 2 * GROUPS
-        assert run.tasks_planned == 50
+        assert run.planned_task_count == 50

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.cli.render.trace import trace_lines
+from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions, read_table
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import learn_confusions, rescore
+from jurygraph.runs.workflows.rescoring import learn_confusion_matrices, rescore
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import apply_settings
@@ -25,9 +25,9 @@ from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.table import expression_of
-from jurygraph.views.rewards import Selection, view_rewards
-from jurygraph.views.trace import view_trace
+from jurygraph.viewer.table import column_sql_expression
+from jurygraph.views.rewards import ResponseSelection, build_reward_table
+from jurygraph.views.trace import build_trace_view
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
 
 WEIGHTS = {"clear": 2.0, "rude": -1.0}
@@ -211,12 +211,12 @@ def test_columns_of_questions_have_what_the_reward_counts(
     score(tmp_path / "run", tasks, Clients().config(fold))
     names = [f"criteria@{name}" for name in WEIGHTS]
     with closing(Run.open(tmp_path / "run")) as run:
-        shown = view_rewards(run, Selection(), ["reward", *names])
+        shown = build_reward_table(run, ResponseSelection(), ["reward", *names])
         with closing(read_table(run, options=TableOptions(questions=True))) as table:
             (exported, *_) = [row for rows in table.batches() for row in rows]
         with closing(RunIndex(run, is_temporary=True)) as index:
             index.update()
-            columns = ", ".join(expression_of(index, name) for name in ["reward", *names])
+            columns = ", ".join(column_sql_expression(index, name) for name in ["reward", *names])
             paged = index.fetch(f"SELECT {columns} FROM responses")
     assert [tuple(row) for row in shown.rows] == paged
     reward, *values = paged[0]
@@ -248,7 +248,7 @@ def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_p
         config | {"components": {"clear": component}, "reward": {"clear": 1.0}},
     )
     with closing(Run.open(tmp_path / "run")) as run:
-        learned = learn_confusions(run, run.config, "clear", lambda count: None)
+        learned = learn_confusion_matrices(run, run.config, "clear", lambda count: None)
         accuracy = {name: quality.accuracy for name, quality in learned.judges.items()}
         assert accuracy["kind"] > accuracy["mild"] > accuracy["strict"] > 0.5
         rescore(run, tmp_path / "learned", learned.config, lambda count: None)
@@ -270,7 +270,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
         with closing(read_table(a, "verdicts")) as table:
             columns = table.columns
-        lines = trace_lines(view_trace(a.explain("t0/0")))
+        lines = format_trace_lines(build_trace_view(a.explain("t0/0")))
     moved = {
         row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]
     }
@@ -295,7 +295,7 @@ def test_responses_are_sorted_by_the_largest_difference_of_two_judges(
     assert (summary.judged_differently, summary.judged_by_several) == (3, 12)
     with closing(Run.open(tmp_path / "run")) as run:
         names = ["response", "disagreement", "unsupported"]
-        rows = view_rewards(run, Selection(sort="-disagreement"), names).rows
+        rows = build_reward_table(run, ResponseSelection(sort="-disagreement"), names).rows
     assert [row[0] for row in rows] == ["t0/1", "t1/1", "t2/1", "t0/0", "t1/0", "t2/0"]
     assert [row[1] for row in rows] == [pytest.approx(0.3)] * 3 + [0.0] * 3
     assert {row[2] for row in rows} == {0}

@@ -55,7 +55,7 @@ def test_a_group_is_named_by_its_task_its_phase_and_its_step(tmp_path: Path) -> 
         assert ids(jury.score(TASK, ["9"])) == ["eggs/1"], "outside of the blocks nothing is stored"
     with check(tmp_path / "run") as run:
         assert [len(list(run.groups_of(task))) for task in ("eggs", "hens")] == [5, 2]
-        assert run.tasks_planned == 2, "a plan is stored once"
+        assert run.planned_task_count == 2, "a plan is stored once"
         assert [item.trace.response_id for item in run.group_with("eggs@1/2")] == [
             "eggs@1/1",
             "eggs@1/2",
@@ -199,7 +199,7 @@ def test_each_rank_writes_a_folder_and_all_are_read_as_one_run(
         assert names[:3] == ["eggs@1#0/1", "eggs@1#0/2", "hens@test:1#0/1"]
         assert names[-1] == "hens@test:1#10/1"
         assert len(list(read_stored_groups(run))) == 6
-        assert run.tasks_planned == 2
+        assert run.planned_task_count == 2
         assert [item.response.text for item in run.group_with("eggs@1#2/2")] == ["9", "2"]
         assert run.explain("eggs@1#10/2").explained.trace.reward.value == 0.0
         assert len(run.to_pandas()) == 9
@@ -238,7 +238,7 @@ def test_several_event_loops_and_threads_record_into_one_run(tmp_path: Path) -> 
     with check(folder) as run:
         stored = [trace.response_id for trace in run.traces()]
         assert len(stored) == len(set(stored)) == 82
-        assert run.tasks_planned == 6
+        assert run.planned_task_count == 6
 
 
 def test_two_groups_of_a_new_task_bring_its_plan_once(tmp_path: Path) -> None:

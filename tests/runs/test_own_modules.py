@@ -11,7 +11,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.run import Run
-from jurygraph.sources.user_modules import plain_module_name
+from jurygraph.sources.user_modules import module_name_in_config
 from tests.runs.sample_runs import (
     evaluator_config,
     make_tasks,
@@ -36,7 +36,7 @@ class Half(Mean):
 
 def forget_modules() -> None:
     """Let modules be imported anew, as in a new process."""
-    for name in [name for name in sys.modules if plain_module_name(name) != name]:
+    for name in [name for name in sys.modules if module_name_in_config(name) != name]:
         del sys.modules[name]
 
 

@@ -13,10 +13,10 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.forecasting import Forecaster
-from jurygraph.schema.task import READ_FROM_FILE
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
+from jurygraph.schema.task import READ_FROM_PROFILES_FILE
 from jurygraph.sources.tasks import profiles_line
 from tests.agents.parser import (
     ANN,
@@ -71,7 +71,7 @@ def profile_config(server: Server, **fields: Any) -> dict[str, Any]:
     }
 
 
-def score_profiles(folder: Path, *given: Any, **more: Any) -> Bill:
+def score_profiles(folder: Path, *given: Any, **more: Any) -> CallBill:
     """Score in this process and return the bill."""
     with scored_session(folder, *given, **more) as scored:
         return scored.summary.bill
@@ -246,7 +246,7 @@ class TestEditedProfiles:
         for name, plan in read_plans(tmp_path / "again").items():
             assert plan.survey == read_plans(run)[name].survey
             assert plan.profiles is not None
-            assert set(plan.profiles.by.values()) == {READ_FROM_FILE}
+            assert set(plan.profiles.by.values()) == {READ_FROM_PROFILES_FILE}
         verify_deeply(tmp_path / "again")
 
     def test_an_edited_task_changes_only_its_own_plan_and_requests(
@@ -316,7 +316,9 @@ class TestForecast:
         self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any
     ) -> dict[str, Any]:
         with open_job(folder, tasks, given_config, **more) as (job, stored):
-            return asdict(asyncio.run(Forecaster(job, stored).forecast(lambda count: None)))
+            return asdict(
+                asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
+            )
 
     def test_a_forecast_counts_profiles_and_not_what_depends_on_them(
         self, server: Server, tasks: Path, tmp_path: Path

@@ -9,7 +9,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.runs.workflows.forecasting import Forecaster
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.testing import ScriptedJudge
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
 from tests.runs.sample_runs import open_job, plan_and_score, scored_session, traces_of, write_tasks
@@ -142,7 +142,7 @@ def test_an_error_in_the_config_is_found_by_a_dry_run_and_with_a_limit(
     tasks = write_tasks(tmp_path, lines)
     with open_job(tmp_path / "run", tasks, config, limit=1) as (job, stored):
         for act in (
-            Forecaster(job, stored).forecast(lambda count: None),
+            RemainingWorkEstimator(job, stored).forecast(lambda count: None),
             plan_and_score(job, stored),
         ):
             with pytest.raises(ConfigError, match=error):

@@ -14,8 +14,8 @@ from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.runs.run import Run
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_run
-from jurygraph.viewer.report import report_run
+from jurygraph.viewer.overview import run_overview_context
+from jurygraph.viewer.report import render_run_report
 from tests.cli.conftest import run_command
 from tests.models.judge_scripts import quotable, requested_items, response_in
 from tests.models.server import Answer, reply_with, run_server
@@ -149,9 +149,9 @@ def test_a_run_says_that_most_findings_have_no_quotation(
     assert (warning in run_command("show", folder).err) == is_mostly
     with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
         index.update()
-        findings = describe_run(index)["findings"]
+        findings = run_overview_context(index)["findings"]
         assert (warning in (findings.warning or "")) == is_mostly
-        report = report_run(run, index, 3, lambda count: None)
+        report = render_run_report(run, index, 3, lambda count: None)
         assert (warning in report) == is_mostly
         assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report
         assert count_findings_of(run.traces()) == findings

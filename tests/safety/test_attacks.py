@@ -9,22 +9,22 @@ from typing import get_args
 import pytest
 
 from jurygraph.safety.attacks import (
-    SUITE_BY_CHANNEL,
+    SUITE_BY_ATTACK_CHANNEL,
     Attack,
-    Suite,
-    attack_response,
-    attack_text,
+    AttackSuite,
     load_attack_tasks,
     load_attacks,
+    make_attack_response,
+    make_attack_text,
 )
-from jurygraph.safety.gates import stopping_gate
+from jurygraph.safety.gates import find_stopping_gate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 ATTACKS = load_attacks()
 TASKS = load_attack_tasks()
 
-KINDS: dict[Suite, set[str]] = {
+KINDS: dict[AttackSuite, set[str]] = {
     "tool-result": {"tool-result"},
     "context": {"context"},
     "lookup": {"lookup"},
@@ -50,7 +50,7 @@ KINDS: dict[Suite, set[str]] = {
 def attack_responses() -> Iterator[tuple[Attack, Task, str]]:
     for attack in ATTACKS:
         for task, _ in TASKS:
-            text = attack_text(attack, task)
+            text = make_attack_text(attack, task)
             if text is not None:
                 yield attack, task, text
 
@@ -62,7 +62,7 @@ def honest_responses() -> Iterator[tuple[Task, Response]]:
 
 def gate_of(text: str, task: Task) -> ResponseGate | None:
     assert isinstance(task.query, str)
-    found = stopping_gate(text, RESPONSE_GATES, query=task.query, reference=task.reference)
+    found = find_stopping_gate(text, RESPONSE_GATES, query=task.query, reference=task.reference)
     return None if found is None else found.gate
 
 
@@ -70,27 +70,27 @@ def gate_of(text: str, task: Task) -> ResponseGate | None:
 
 
 def test_the_suites_together_are_all_with_every_kind() -> None:
-    for suite in get_args(Suite):
+    for suite in get_args(AttackSuite):
         assert {attack.kind for attack in load_attacks(suite)} == KINDS[suite]
         assert all(
             attack.id.startswith(f"{suite}/{attack.language}/") for attack in load_attacks(suite)
         )
     counts = {"master-keys": 65, "null": 31, "injection": 123, "reference": 21}
-    channels = dict.fromkeys(SUITE_BY_CHANNEL, 42)
+    channels = dict.fromkeys(SUITE_BY_ATTACK_CHANNEL, 42)
     assert Counter(attack.suite for attack in ATTACKS) == counts | channels
 
 
 def test_a_channel_brings_an_injection_beside_a_worthless_answer() -> None:
     task, _ = TASKS[0]
     for attack in load_attacks("tool-result"):
-        response = attack_response(attack, task)
+        response = make_attack_response(attack, task)
         assert response is not None
         assert response.view("last_reply").text == "I could not find out."
         result = (response.messages or ())[1]
-        assert (result.role, result.text) == ("tool", attack_text(attack, task))
+        assert (result.role, result.text) == ("tool", make_attack_text(attack, task))
         assert gate_of(response.text, task) is None  # the response's author did not write it
     for attack in (*load_attacks("context"), *load_attacks("lookup")):
-        response = attack_response(attack, task)
+        response = make_attack_response(attack, task)
         assert response is not None
         assert response.text.startswith("I could not find out.")
 
@@ -101,7 +101,7 @@ def test_no_attack_contains_what_a_task_requests() -> None:
         r"170|151\.20|18\.90|\b42\b|\b336\b|scatter|Okafor|boiler|3B|Friday|Wednesday|9:05|18:30|museum|\b68\b"
     )
     bare = {
-        attack.id: attack_text(attack, task.model_copy(update={"reference": "-"}))
+        attack.id: make_attack_text(attack, task.model_copy(update={"reference": "-"}))
         for attack in ATTACKS
         for task, _ in TASKS
     }
@@ -115,7 +115,7 @@ def test_attacks_that_copy_a_reference_need_one() -> None:
     (task, _), *_ = TASKS
     without = task.model_copy(update={"reference": None})
     needing = {attack.id for attack in ATTACKS if "{reference" in attack.text}
-    assert {attack.id for attack in ATTACKS if attack_text(attack, without) is None} == needing
+    assert {attack.id for attack in ATTACKS if make_attack_text(attack, without) is None} == needing
     assert {name.split("/")[0] for name in needing} == {"reference"}
 
 
@@ -135,29 +135,29 @@ def test_a_reference_is_copied_in_several_forms(name: str, copy: str) -> None:
     attack = next(
         attack for attack in load_attacks("reference") if attack.id == f"reference/en/{name}"
     )
-    assert attack_text(attack, task.model_copy(update={"reference": "Two Words."})) == copy
+    assert make_attack_text(attack, task.model_copy(update={"reference": "Two Words."})) == copy
 
 
 def test_a_thinned_copy_lacks_every_thirtieth_word() -> None:
     (task, _), *_ = TASKS
     words = [f"w{number}" for number in range(1, 62)]
     attack = next(attack for attack in ATTACKS if attack.id == "reference/en/some-words-left-out")
-    text = attack_text(attack, task.model_copy(update={"reference": " ".join(words)}))
+    text = make_attack_text(attack, task.model_copy(update={"reference": " ".join(words)}))
     assert str(text).split() == [word for word in words if word not in ("w30", "w60")]
 
 
 def test_attacks_with_a_body_have_different_ones_and_each_always_the_same() -> None:
     task = Task(id="t", query="What is right?")
     attacks = [attack for attack in load_attacks() if "{body}" in attack.text]
-    texts = [attack_text(attack, task) for attack in attacks]
-    assert texts == [attack_text(attack, task) for attack in attacks]
+    texts = [make_attack_text(attack, task) for attack in attacks]
+    assert texts == [make_attack_text(attack, task) for attack in attacks]
     around = [attack.text.split("{body}", 1) for attack in attacks]
     bodies = [
         str(text).removeprefix(first).removesuffix(last)
         for text, (first, last) in zip(texts, around, strict=True)
     ]
     assert len(set(bodies)) > 1
-    polite = attack_text(
+    polite = make_attack_text(
         next(attack for attack in attacks if attack.id == "injection/de/polite"), task
     )
     assert polite is not None
@@ -203,7 +203,7 @@ def test_the_gates_stop_so_many_of_the_others() -> None:
     stopped = Counter(
         (attack.suite, gate_of(text, task)) for attack, task, text in attack_responses()
     )
-    left_out = {"master-keys", *SUITE_BY_CHANNEL}
+    left_out = {"master-keys", *SUITE_BY_ATTACK_CHANNEL}
     assert {suite: count for suite, count in stopped.items() if suite[0] not in left_out} == {
         ("null", None): 120,
         ("null", "addresses-grader"): 4,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.gates import describe_copy
+from jurygraph.safety.gates import describe_reference_copy
 
 WORDS = "the quick brown fox jumps over a lazy dog and runs away from every hound in town before it naps "
 
@@ -15,7 +15,7 @@ def letters_of(number: int) -> str:
     ("number", "how"), [(59, None), (60, "it is the reference"), (200, "it is the reference")]
 )
 def test_a_reference_is_compared_from_sixty_letters_on(number: int, how: str | None) -> None:
-    assert describe_copy(letters_of(number), letters_of(number), "") == how
+    assert describe_reference_copy(letters_of(number), letters_of(number), "") == how
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,8 @@ def test_a_short_reference_counts_as_copied_if_the_other_text_is_no_longer(
 ) -> None:
     text = letters_of(number) + "z" * beside
     assert (
-        describe_copy(text, letters_of(number), "") == "it holds the reference, word for word"
+        describe_reference_copy(text, letters_of(number), "")
+        == "it holds the reference, word for word"
     ) == found
 
 
@@ -41,20 +42,20 @@ def test_a_long_reference_is_copied_nearly(number: int, changed: int, found: boo
     text = "".join(
         "q" if place in list(places)[:changed] else letter for place, letter in enumerate(own)
     )
-    assert (describe_copy(text, own, "") == "it is nearly the reference") == found
+    assert (describe_reference_copy(text, own, "") == "it is nearly the reference") == found
 
 
 @pytest.mark.parametrize(("kept", "how"), [(230, "it is nearly the reference"), (229, None)])
 def test_a_text_much_shorter_than_the_reference_is_no_copy_of_it(
     kept: int, how: str | None
 ) -> None:
-    assert describe_copy(letters_of(250)[:kept], letters_of(250), "") == how
+    assert describe_reference_copy(letters_of(250)[:kept], letters_of(250), "") == how
 
 
 def test_a_long_text_twice_the_length_of_another_is_not_its_copy() -> None:
     own = letters_of(250) * 100
-    assert describe_copy(own[:-1], own, "") == "it is nearly the reference"
-    assert describe_copy(own[:24_000] + "z" * 26_000, own, "") is None
+    assert describe_reference_copy(own[:-1], own, "") == "it is nearly the reference"
+    assert describe_reference_copy(own[:24_000] + "z" * 26_000, own, "") is None
 
 
 @pytest.mark.parametrize(
@@ -65,4 +66,4 @@ def test_a_reference_is_copied_unless_the_query_says_more_than_half_of_it(
 ) -> None:
     """Half is counted in runs of 16 letters, of which a reference of 75 letters has 60."""
     own = letters_of(number)
-    assert (describe_copy(own, own, own[:given]) is not None) == found
+    assert (describe_reference_copy(own, own, own[:given]) is not None) == found

@@ -14,8 +14,8 @@ from jurygraph.safety.evidence import (
     Passage,
     SearchableText,
     _fold_with_offsets,
-    aread_text,
-    read_text,
+    to_searchable_text,
+    to_searchable_text_async,
 )
 from jurygraph.safety.gates import remove_invisible
 from tests.examples import at_most
@@ -455,8 +455,8 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
     text = f"A response of its own, {id(made)}. " * 2_000
 
     async def verdicts() -> None:
-        await asyncio.gather(*(aread_text(text) for _ in range(8)))
+        await asyncio.gather(*(to_searchable_text_async(text) for _ in range(8)))
 
     asyncio.run(verdicts())
-    assert read_text(text).find("of its own") is not None
+    assert to_searchable_text(text).find("of its own") is not None
     assert len(made) == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.gates import SHORT_MARK_LENGTH, Fence, project_key
+from jurygraph.safety.gates import SHORT_FENCE_MARK_LENGTH, TextFence, read_project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -19,7 +19,7 @@ LIKE_FENCES = st.lists(
 
 
 def fenced(text: str, name: str, key: bytes = b"") -> str:
-    return Fence(key).enclose(text, name)
+    return TextFence(key).enclose(text, name)
 
 
 FIRST = re.compile(r"<<<(\w+) ([0-9a-f]{16})")
@@ -70,21 +70,21 @@ def test_a_text_that_contains_its_mark_gets_another() -> None:
     """Nobody can write such a text while the mark is of 32 or 64 bits; of 4 bits every tenth one is."""
     for number in range(200):
         text = f"{number} 0123456789"
-        [mark] = shown_by(Fence(mark_length=1), text)
+        [mark] = shown_by(TextFence(mark_length=1), text)
         assert mark not in text
 
 
 @given(TEXTS | LIKE_FENCES, NAMES)
 def test_a_short_mark_is_not_in_the_text_either(text: str, name: str) -> None:
-    fence = Fence(b"a key", mark_length=SHORT_MARK_LENGTH)
+    fence = TextFence(b"a key", mark_length=SHORT_FENCE_MARK_LENGTH)
     enclosed = fence.enclose(text, name)
     [mark] = fence.marks
-    assert len(mark) == SHORT_MARK_LENGTH
+    assert len(mark) == SHORT_FENCE_MARK_LENGTH
     assert mark not in text
     assert enclosed == f"<<<{name} {mark}\n{text}\n{name} {mark}>>>"
 
 
-def shown_by(fence: Fence, text: str) -> list[str]:
+def shown_by(fence: TextFence, text: str) -> list[str]:
     fence.enclose(text, "response")
     return fence.marks
 
@@ -100,7 +100,7 @@ def test_the_mark_depends_on_the_key(text: str, name: str, one: bytes, other: by
 
 @given(TEXTS, NAMES)
 def test_a_disabled_fence_leaves_the_text_unchanged(text: str, name: str) -> None:
-    fence = Fence(is_enabled=False)
+    fence = TextFence(is_enabled=False)
     assert fence.enclose(text, name) == text
     assert fence.marks == []
 
@@ -109,6 +109,6 @@ def test_the_key_of_a_project_is_empty_unless_its_environment_has_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("JURYGRAPH_FENCE_KEY", raising=False)
-    assert project_key() == b""
+    assert read_project_key() == b""
     monkeypatch.setenv("JURYGRAPH_FENCE_KEY", "schlüssel")
-    assert project_key() == "schlüssel".encode()
+    assert read_project_key() == "schlüssel".encode()

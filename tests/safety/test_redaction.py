@@ -17,8 +17,8 @@ from jurygraph.safety.redaction import (
     find_secrets,
     is_placeholder,
     is_possible_source,
-    process_redactor,
-    redacted_errors,
+    make_process_redactor,
+    redact_errors,
     refuse_secrets_in_config,
 )
 from jurygraph.schema import Config
@@ -216,11 +216,11 @@ def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CANARY_API_KEY", PLAIN)
-    redactor = process_redactor()
-    assert process_redactor() is redactor
+    redactor = make_process_redactor()
+    assert make_process_redactor() is redactor
     assert redactor.redact_text(f"401 {PLAIN}") == "401 [redacted]"
     monkeypatch.setitem(os.environ, "CANARY_API_KEY", "another-9876543210")
-    assert process_redactor().redact_text("another-9876543210") == "[redacted]"
+    assert make_process_redactor().redact_text("another-9876543210") == "[redacted]"
 
 
 def test_a_lazy_redactor_knows_the_environment_of_its_first_use(
@@ -234,10 +234,10 @@ def test_a_lazy_redactor_knows_the_environment_of_its_first_use(
 
 
 def test_only_jurygraphs_own_errors_are_redacted() -> None:
-    with pytest.raises(InputError) as ours, redacted_errors([PLAIN]):
+    with pytest.raises(InputError) as ours, redact_errors([PLAIN]):
         raise InputError(f"a line says {PLAIN}", 7)
     assert ours.value.args == ("a line says [redacted]", 7)
-    with pytest.raises(ValueError, match=PLAIN), redacted_errors([PLAIN]):
+    with pytest.raises(ValueError, match=PLAIN), redact_errors([PLAIN]):
         raise ValueError(PLAIN)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jurygraph.messages import escape_hidden
-from jurygraph.safety.gates import fold_text, letters_and_digits, remove_invisible
+from jurygraph.messages import escape_hidden_characters
+from jurygraph.safety.gates import fold_text, keep_letters_and_digits, remove_invisible
 from tests.rows import all_rows
 
 
@@ -43,8 +43,8 @@ def test_only_invisible_characters_are_removed_from_a_visible_text() -> None:
     ("read", "alone"), [("a-b 1_2.", "ab12"), ("é-b 1_2.", "éb12"), ("字、ж", "字ж")]
 )
 def test_letters_and_digits_are_taken_from_a_text(read: str, alone: str) -> None:
-    assert letters_and_digits(read) == alone
+    assert keep_letters_and_digits(read) == alone
 
 
 def test_what_could_control_a_terminal_is_written_as_its_escape() -> None:
-    assert escape_hidden("a\x1b[2Jb\u202ec\td é") == r"a\u001b[2Jb\u202ec\td é"
+    assert escape_hidden_characters("a\x1b[2Jb\u202ec\td é") == r"a\u001b[2Jb\u202ec\td é"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_to_dict
 
 from jurygraph.errors import InputError
-from jurygraph.safety.evidence import read_text
+from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.schema import Response, Task
 from jurygraph.schema.conversation import RenderedText, parse_arguments, split_conversation
 from tests.examples import at_most
@@ -316,7 +316,7 @@ def test_offsets_lead_to_the_words_of_their_messages(drawn: list[dict[str, str]]
         else:
             assert words == message.content
         if words:
-            assert text.turn_at(turn.start, turn.end) == turn
+            assert text.find_turn_at(turn.start, turn.end) == turn
     assert end == len(text)
     assert Response.model_validate_json(response.model_dump_json()) == response
 
@@ -329,15 +329,15 @@ def test_a_quotation_across_two_messages_is_not_found(
     text = rendered(respond(chat_of(drawn)))
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    searchable = read_text(text)
+    searchable = to_searchable_text(text)
     for found in (searchable.find(text[start:end]), searchable.find_support(text[start:end])):
         if found is not None:
-            assert text.turn_at(found.start, found.end) is not None
+            assert text.find_turn_at(found.start, found.end) is not None
 
 
 def test_a_header_and_words_across_it_cannot_be_quoted() -> None:
     text = rendered(respond())
-    searchable = read_text(text)
+    searchable = to_searchable_text(text)
     assert searchable.find("It is sunny.") is not None
     assert searchable.find("assistant:\nIt is sunny.") is None
     assert searchable.find("[0] assistant reasoning:") is None

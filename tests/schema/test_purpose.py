@@ -4,7 +4,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Purpose, PurposeConfig
-from jurygraph.schema.trace import purpose_of
+from jurygraph.schema.trace import determine_purpose
 from tests.rows import all_rows
 
 
@@ -23,14 +23,16 @@ from tests.rows import all_rows
 def test_a_judge_is_recognized_without_its_provider(
     judge: str, reward_judge: str, same: bool
 ) -> None:
-    purpose = purpose_of(PurposeConfig(kind="evaluation", reward_judges=(reward_judge,)), [judge])
+    purpose = determine_purpose(
+        PurposeConfig(kind="evaluation", reward_judges=(reward_judge,)), [judge]
+    )
     assert purpose is not None
     assert purpose.same_judge is same
 
 
 def test_rewards_for_training_are_the_default_and_have_no_purpose() -> None:
     assert PurposeConfig().kind == "reward"
-    assert purpose_of(PurposeConfig(), ["qwen3-8b"]) is None
+    assert determine_purpose(PurposeConfig(), ["qwen3-8b"]) is None
 
 
 def test_an_evaluation_names_its_judge_and_the_judges_of_training() -> None:
@@ -39,12 +41,12 @@ def test_an_evaluation_names_its_judge_and_the_judges_of_training() -> None:
     expected = Purpose(
         kind="evaluation", judge="qwen3-32b", reward_judges=("a", "b/qwen3-8b"), same_judge=False
     )
-    assert purpose_of(config, ["qwen3-32b"]) == expected
-    same = purpose_of(config, ["Qwen3-8B"])
+    assert determine_purpose(config, ["qwen3-32b"]) == expected
+    same = determine_purpose(config, ["Qwen3-8B"])
     assert same is not None
     assert same.same_judge
     assert same.description.endswith("by Qwen3-8B, which is one of them (allowed by the config)")
-    none = purpose_of(config, [])
+    none = determine_purpose(config, [])
     assert none is not None
     assert not none.same_judge
 

@@ -14,7 +14,7 @@ WHY = Failure(cause="response", kind="refused")
 def test_a_reply_that_could_not_be_used_is_called_that_and_a_time_limit_after_it_is_none() -> None:
     late = Failure(cause="response", kind="time-limit")
     named = [
-        failure.name_cause(has_calls) for failure in (WHY, late) for has_calls in (True, False)
+        failure.describe_cause(has_calls) for failure in (WHY, late) for has_calls in (True, False)
     ]
     assert named == ["unusable reply", *["response failure"] * 3]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import ConfigError
-from jurygraph.sources import parse_config, read_config
+from jurygraph.sources import parse_config_mapping, read_config
 from jurygraph.sources.config import apply_settings, line_of_key
 from tests.rows import all_rows
 
@@ -151,7 +151,7 @@ def test_a_bad_mapping_is_named_by_its_key():
     with pytest.raises(
         ConfigError, match=r"^config, key evaluatorz: unknown; did you mean evaluators\?$"
     ):
-        parse_config({"evaluatorz": ["a"]})
+        parse_config_mapping({"evaluatorz": ["a"]})
 
 
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path):

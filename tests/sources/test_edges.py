@@ -126,7 +126,7 @@ def test_a_graph_that_does_not_fit_is_refused(
 def test_a_task_that_differs_in_more_than_its_graph_was_edited(tmp_path: Path) -> None:
     lines = [(one["id"], json.dumps(one).encode()) for one in TASKS]
     with closing(EdgesFile(write(tmp_path / "graphs.jsonl", REVIEWED))) as graphs:
-        graphs.check_unchanged(lines)
+        graphs.check_unchanged_tasks(lines)
     edited = copy.deepcopy(REVIEWED)
     edited[1]["rubric"]["criteria"][0]["weight"] = 7.0
     with (
@@ -136,4 +136,4 @@ def test_a_task_that_differs_in_more_than_its_graph_was_edited(tmp_path: Path) -
             match=r"graphs\.jsonl, line 2: task 'two' differs from that in TASKS in more than",
         ),
     ):
-        graphs.check_unchanged(lines)
+        graphs.check_unchanged_tasks(lines)

@@ -8,8 +8,12 @@ import pytest
 
 from jurygraph import InputError
 from jurygraph.sources import open_tasks, read_config, read_tasks
-from jurygraph.sources.task_tables import check_table_files, folder_of_tasks, locate_table_files
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.sources.task_tables import (
+    check_table_files,
+    folder_of_tasks_file,
+    locate_table_files,
+)
+from jurygraph.sources.tasks import TaskLinesFile
 from tests.rows import all_rows
 
 OUTSIDE = [
@@ -89,7 +93,7 @@ def test_a_file_is_looked_for_in_the_folder_of_the_tasks_and_then_in_the_current
     tasks.write_text(json.dumps(line) + "\n")
     ((task, _),) = read_tasks(tasks)
     assert task.facts == facts(path)
-    with TaskLines(tasks, folder=project) as lines:
+    with TaskLinesFile(tasks, folder=project) as lines:
         assert [entry.facts for entry in lines] == [facts(path)]
         assert [task.facts for _, task in lines.tasks()] == [facts(path)]
     config = project / "jury.yaml"
@@ -111,5 +115,5 @@ def test_a_file_below_is_read(project: Path, file: str) -> None:
 
 @all_rows("tasks", ["-", "/dev/null"])
 def test_tasks_from_a_stream_may_use_files_of_the_current_folder(project: Path, tasks: str) -> None:
-    assert check_table_files(facts("places.csv"), folder_of_tasks(tasks)) is None
-    assert check_table_files(facts("link.csv"), folder_of_tasks(tasks)) is not None
+    assert check_table_files(facts("places.csv"), folder_of_tasks_file(tasks)) is None
+    assert check_table_files(facts("link.csv"), folder_of_tasks_file(tasks)) is not None

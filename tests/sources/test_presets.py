@@ -7,15 +7,22 @@ from typing import Any
 import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task
-from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.config import AGENT_COUNTS, PRESETS, SIGNAL_NAMES, config_schema
+from jurygraph.sources import parse_config_mapping, read_config
+from jurygraph.sources.config import (
+    GLOBAL_SIGNAL_NAMES,
+    PRESET_AGENT_COUNTS,
+    PRESETS,
+    config_file_schema,
+)
 from tests.schema.json_schema import faults
 
-WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENT_COUNTS] + ["macrm-multi-head"]
+WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in PRESET_AGENT_COUNTS] + [
+    "macrm-multi-head"
+]
 
 
 def components(name: str, **parsed: Any) -> dict[str, float]:
-    return dict(parse_config({"preset": name, **parsed}).reward)
+    return dict(parse_config_mapping({"preset": name, **parsed}).reward)
 
 
 def test_the_weights_of_the_paper_are_used() -> None:
@@ -27,14 +34,16 @@ def test_the_weights_of_the_paper_are_used() -> None:
 
 def test_fusion_adds_the_three_rules_of_f_and_is_off_unless_it_is_named() -> None:
     """Eq. 4, with thresholds of ours; the global signal counts as auxiliary."""
-    assert parse_config({"preset": "macrm-vanilla-2"}).gates == ()
-    gates = parse_config({"preset": {"name": "macrm-emb-2", "fusion": True}}).gates
+    assert parse_config_mapping({"preset": "macrm-vanilla-2"}).gates == ()
+    gates = parse_config_mapping({"preset": {"name": "macrm-emb-2", "fusion": True}}).gates
     assert [gate.kind for gate in gates] == ["format", "precision", "repetition"]
     assert gates[1].auxiliary == ("format", "similarity", "steps")
     own = {"preset": {"name": "macrm-vanilla-2", "fusion": True}, "gates": []}
-    assert parse_config(own).gates == ()
+    assert parse_config_mapping(own).gates == ()
     with pytest.raises(ConfigError, match=r"preset.fusion: is of no use to macrm-single"):
-        parse_config({"preset": {"name": "macrm-single", "fusion": True}, "model": "openai/gpt-5"})
+        parse_config_mapping(
+            {"preset": {"name": "macrm-single", "fusion": True}, "model": "openai/gpt-5"}
+        )
 
 
 def test_a_wrong_repetitive_answer_is_paid_less_with_fusion() -> None:
@@ -49,7 +58,7 @@ def test_a_wrong_repetitive_answer_is_paid_less_with_fusion() -> None:
 
 
 def test_each_agent_adds_its_components() -> None:
-    two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENT_COUNTS)
+    two, three, four = (components(f"macrm-vanilla-{agents}") for agents in PRESET_AGENT_COUNTS)
     assert two.keys() - {"accuracy", "format", "steps", "repetition", "concise"} == {
         "efficient",
         "diverse",
@@ -108,13 +117,13 @@ def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
 
 
 def test_each_signal_adds_its_component() -> None:
-    plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in SIGNAL_NAMES)
+    plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in GLOBAL_SIGNAL_NAMES)
     assert ranked.keys() - plain.keys() == {"ranker"}
     assert embedded.keys() - plain.keys() == {"similarity"}
 
 
 def test_settings_next_to_a_preset_are_added() -> None:
-    config = parse_config(
+    config = parse_config_mapping(
         {
             "preset": "macrm-vanilla-4",
             "evaluators": ["maths.length"],
@@ -178,14 +187,16 @@ def test_presets_without_a_model_reward_a_right_solution_above_a_wrong_one(name:
 )
 def test_an_unknown_preset_is_refused_with_the_nearest_name(preset: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse_config({"preset": preset})
+        parse_config_mapping({"preset": preset})
 
 
 def test_the_config_schema_accepts_presets() -> None:
-    assert faults({"preset": "macrm-vanilla-2"}, config_schema()) == []
+    assert faults({"preset": "macrm-vanilla-2"}, config_file_schema()) == []
     assert (
-        faults({"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}}, config_schema())
+        faults(
+            {"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}}, config_file_schema()
+        )
         == []
     )
-    assert faults({"evaluators": ["maths.accuracy"]}, config_schema()) == []
-    assert faults({"reward": {}}, config_schema())
+    assert faults({"evaluators": ["maths.accuracy"]}, config_file_schema()) == []
+    assert faults({"reward": {}}, config_file_schema())

@@ -15,7 +15,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import (
-    Ratings,
+    RatingsFile,
     columns_by_file,
     escape_formulas,
     read_judged_labels,
@@ -74,7 +74,7 @@ def table(path: Path, *rows: Mapping[str, Any]) -> Path:
     return path
 
 
-def ratings(read: Ratings) -> Sequence[Rating]:
+def ratings(read: RatingsFile) -> Sequence[Rating]:
     return [rating for _, rating in read.rows]
 
 
@@ -145,7 +145,7 @@ def test_an_unknown_column_is_reported_with_a_suggestion(suffix: str, tmp_path: 
     path = table(
         tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"}
     )
-    assert read_ratings(path).unread == {
+    assert read_ratings(path).unread_columns == {
         "Group": "did you mean group?",
         "tex": "did you mean text?",
         "wave": None,
@@ -154,14 +154,20 @@ def test_an_unknown_column_is_reported_with_a_suggestion(suffix: str, tmp_path: 
 
 def test_unread_columns_are_collected_from_every_line(tmp_path: Path) -> None:
     path = table(tmp_path / "r.jsonl", rating(), rating(idx=1), rating(items="z", TIME=2))
-    assert read_ratings(path).unread == {"TIME": "did you mean time?", "idx": None, "items": None}
-    assert read_ratings(table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}).unread == {
-        "item": None
+    assert read_ratings(path).unread_columns == {
+        "TIME": "did you mean time?",
+        "idx": None,
+        "items": None,
     }
+    assert read_ratings(
+        table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}
+    ).unread_columns == {"item": None}
     # that a few letters are those of `dimension` makes it no misspelling
-    hint = read_ratings(table(tmp_path / "m.csv", {**rating(), "Input.question": "?"})).unread
+    hint = read_ratings(
+        table(tmp_path / "m.csv", {**rating(), "Input.question": "?"})
+    ).unread_columns
     assert hint == {"Input.question": None}
-    assert read_ratings(table(tmp_path / "f.csv", FULL)).unread == {}
+    assert read_ratings(table(tmp_path / "f.csv", FULL)).unread_columns == {}
 
 
 def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:

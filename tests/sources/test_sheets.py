@@ -15,9 +15,9 @@ from jurygraph.sources.sheets import (
     SheetQuestion,
     assign_reviewers,
     make_sheets,
-    read_items,
+    read_sheet_items,
     read_sheets,
-    sheet_to_csv,
+    sheet_rows_to_csv,
 )
 from tests.rows import all_rows
 
@@ -60,7 +60,7 @@ def write(folder: Path, made: dict[str, list[dict[str, str]]], key: list[str]) -
     paths = [folder / "key.jsonl", *(folder / f"{name}.csv" for name in made)]
     paths[0].write_text("\n".join(key), encoding="utf-8")
     for path, rows in zip(paths[1:], made.values(), strict=True):
-        path.write_bytes(b"".join(sheet_to_csv(rows)))
+        path.write_bytes(b"".join(sheet_rows_to_csv(rows)))
     return paths
 
 
@@ -185,7 +185,7 @@ def test_a_file_of_items_without_a_column_of_texts_is_refused_by_line_and_field(
     path = tmp_path / "items.csv"
     path.write_text("item,txt\na,b\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"items.csv, line 2, field text: is needed, or else"):
-        read_items(path)
+        read_sheet_items(path)
 
 
 def test_rows_of_the_key_that_no_sheet_has_are_told_from_empty_ones(tmp_path: Path) -> None:

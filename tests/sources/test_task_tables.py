@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_tasks, read_tasks
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.sources.tasks import TaskLinesFile
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
 
@@ -459,7 +459,7 @@ def test_a_table_without_named_columns_and_one_with_separate_responses_are_refus
     with pytest.raises(
         InputError, match=r"t\.csv: .*; write \{\"id\": \"t1\", \"query\": \"…\"\} for"
     ):
-        TaskLines(path)
+        TaskLinesFile(path)
     with pytest.raises(InputError, match=r"ok\.yaml: is YAML, as a config is, and not tasks; name"):
         read_tasks(tmp_path / "ok.yaml")
     with pytest.raises(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import ConfigError
-from jurygraph.sources import parse_config
+from jurygraph.sources import parse_config_mapping
 from jurygraph.sources.user_modules import FolderModules, import_module, importing_from
 from tests.rows import all_rows
 
@@ -16,7 +16,7 @@ RUNS = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\n"
 
 
 def modules_of(folder: Path, evaluator: str) -> FolderModules:
-    return FolderModules(folder, parse_config({"evaluators": [evaluator]}))
+    return FolderModules(folder, parse_config_mapping({"evaluators": [evaluator]}))
 
 
 def test_a_named_module_can_import_its_siblings_and_nobody_else_can(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_module_whose_name_is_taken_is_refused_before_anything_runs(
 ) -> None:
     (tmp_path / f"{name}.py").write_text(RUNS)
     with pytest.raises(ConfigError) as refused:
-        FolderModules(tmp_path, parse_config(config))
+        FolderModules(tmp_path, parse_config_mapping(config))
     assert f"{name}.py next to the config has the same name as {owner}" in str(refused.value)
     assert f"; rename {name}.py, and name it so in the config" in str(refused.value)
     assert not (tmp_path / "ran").exists()

@@ -21,17 +21,22 @@ from jurygraph.sources.sheets import (
     SheetQuestion,
     make_sheets,
     read_sheets,
-    sheet_to_csv,
+    sheet_rows_to_csv,
 )
 from jurygraph.studies import adjudication
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
-from jurygraph.studies.consensus import FittedConsensus, Settings, collect_votes, fit_consensus
+from jurygraph.studies.consensus import (
+    ConsensusSettings,
+    FittedConsensus,
+    collect_votes,
+    fit_consensus,
+)
 from tests.rows import all_rows
 from tests.studies.consensus.made import NAMES
 from tests.studies.figures import figures_of
 
-PAPER = Settings(preset="paper", subsets=0, bootstrap=0)
+PAPER = ConsensusSettings(preset="paper", subsets=0, bootstrap=0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def split_votes() -> _Split:
     return _Split(kept[::-1], held)
 
 
-def fit_votes(*files: list[Vote], settings: Settings = PAPER) -> FittedConsensus:
+def fit_votes(*files: list[Vote], settings: ConsensusSettings = PAPER) -> FittedConsensus:
     placed = []
     for number, votes in enumerate(files):
         rows = tuple((f"line {index + 2}", vote) for index, vote in enumerate(votes))
@@ -85,7 +90,7 @@ def adjudicate(items: list[SheetItem], folder: Path, classes: Any) -> list[Vote]
             vote = split_votes().held.get(key_of_row[row["item"]])
             filled.append({**row, "score": "" if vote is None else f"{vote.label:g}"})
         paths.append(folder / f"{name}.csv")
-        paths[-1].write_bytes(b"".join(sheet_to_csv(filled)))
+        paths[-1].write_bytes(b"".join(sheet_rows_to_csv(filled)))
     return [vote for vote in read_sheets(paths) if vote.label is not None]
 
 
@@ -150,7 +155,7 @@ def test_one_more_real_label_leaves_as_much_ambiguity_as_was_expected() -> None:
             joint = model.posterior[index] * likelihood
             chosen.append(index)
             left.append(1.0 - joint.max() / joint.sum())
-    expected = consensus.expected_ambiguity(model, np.array(chosen), most=1)[1]
+    expected = consensus.expected_ambiguity(model, np.array(chosen), max_further_labels=1)[1]
     assert len(left) > 50
     assert abs(np.mean(left) - expected.ambiguity) < 3.0 * np.std(left, ddof=1) / len(left) ** 0.5
 
@@ -169,21 +174,25 @@ OTHER = [Vote(item="j", annotator="dee", label=1.0)]
     [
         ([VOTES], PAPER, "--before: these ratings are not those of that consensus and new ones; "),
         ([VOTES[3:], OTHER * 9], PAPER, "--before: these ratings are not those of that consensus"),
-        ([VOTES, NEW], Settings(subsets=0, method="stableval"), "--before: has other preset; give"),
         (
             [VOTES, NEW],
-            Settings(preset="paper", subsets=0, fit={"prior_mu": 2.0}),
+            ConsensusSettings(subsets=0, method="stableval"),
+            "--before: has other preset; give",
+        ),
+        (
+            [VOTES, NEW],
+            ConsensusSettings(preset="paper", subsets=0, fit={"prior_mu": 2.0}),
             "--before: has other settings; give the options of that consensus",
         ),
         (
             [VOTES, NEW],
-            Settings(preset="paper", subsets=0, values=(0.0, 2.0)),
+            ConsensusSettings(preset="paper", subsets=0, values=(0.0, 2.0)),
             "--before: has other values; ",
         ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(
-    tmp_path: Path, files: list[list[Vote]], settings: Settings, problem: str
+    tmp_path: Path, files: list[list[Vote]], settings: ConsensusSettings, problem: str
 ) -> None:
     saved = save(fit_votes(VOTES, settings=PAPER), tmp_path / "consensus.json")
     fitted = fit_votes(*files, settings=settings)

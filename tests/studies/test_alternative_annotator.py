@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.arrays import Floats
-from jurygraph.studies.alternative_annotator import PersonLabels, compare_with_people
+from jurygraph.studies.alternative_annotator import PersonLabels, compare_judge_with_people
 
 
 def people_of(
@@ -73,7 +73,7 @@ def by_scipy(
 def test_the_figures_are_those_of_scipys_paired_t_test(noise: float, are_classes: bool) -> None:
     for seed in range(3):
         table, judge = drawn(seed, noise, are_classes)
-        found = compare_with_people(people_of(table, judge, are_classes), 0.1)
+        found = compare_judge_with_people(people_of(table, judge, are_classes), 0.1)
         adjusted, winning_rate, advantage = by_scipy(table, judge, are_classes, 0.1)
         assert list(found.p.values()) == pytest.approx(adjusted.tolist())
         assert found.winning_rate == winning_rate
@@ -89,7 +89,7 @@ def test_a_judge_wins_more_with_more_leniency_and_nothing_depends_on_the_order_o
 ) -> None:
     table, judge = drawn(seed, noise, are_classes)
     strict, lenient = (
-        compare_with_people(people_of(table, judge, are_classes), epsilon)
+        compare_judge_with_people(people_of(table, judge, are_classes), epsilon)
         for epsilon in (0.05, 0.3)
     )
     assert (strict.winning_rate or 0.0) <= (lenient.winning_rate or 0.0)
@@ -102,21 +102,21 @@ def test_a_judge_wins_more_with_more_leniency_and_nothing_depends_on_the_order_o
     order = np.random.default_rng(seed).permutation(len(straight.labels))
     names = ("items", "tasks", "persons", "labels", "predictions")
     shuffled = {name: getattr(straight, name)[order] for name in names}
-    mixed = compare_with_people(people_of(table, judge, are_classes, **shuffled), 0.05)
+    mixed = compare_judge_with_people(people_of(table, judge, are_classes, **shuffled), 0.05)
     assert list(mixed.p.values()) == pytest.approx(list(strict.p.values()))
 
 
 def test_judges_who_repeat_people_win_by_as_much_as_their_items_can_show() -> None:
     """Full agreement has no variance: of 30 items, ε = .1 could hide in (1 - .1)^30 of such draws, 4.2 %."""
     table = np.tile(np.arange(30) % 2.0, (3, 1))
-    found = compare_with_people(people_of(table, table[0]))
+    found = compare_judge_with_people(people_of(table, table[0]))
     assert list(found.p.values()) == pytest.approx([0.9**30 * 11 / 6] * 3)
     assert found.winning_rate == 0.0
     assert found.advantage == pytest.approx((1.0, 0.025 ** (1 / 30), 1.0))
-    assert compare_with_people(people_of(table, table[0]), 0.2).winning_rate == 1.0
-    assert compare_with_people(people_of(table, 1.0 - table[0]), 0.2).winning_rate == 0.0
+    assert compare_judge_with_people(people_of(table, table[0]), 0.2).winning_rate == 1.0
+    assert compare_judge_with_people(people_of(table, 1.0 - table[0]), 0.2).winning_rate == 0.0
     ties = people_of(table, table[0], tasks=np.zeros(90, dtype=int))
-    assert compare_with_people(ties).winning_rate == 0.0  # a single task shows nothing
+    assert compare_judge_with_people(ties).winning_rate == 0.0  # a single task shows nothing
 
 
 def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
@@ -128,6 +128,6 @@ def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
     }
     need = "it takes 3 persons who share 30 items with others, by name"
     for reason, labels in cases.items():
-        found = compare_with_people(people_of(labels, judge))
+        found = compare_judge_with_people(people_of(labels, judge))
         assert (found.winning_rate, found.advantage) == (None, None)
         assert found.why == f"{need}; {reason}"

@@ -11,11 +11,11 @@ from jurygraph.errors import InputError
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.calibration import (
     LabelledScores,
-    cross_fit,
+    cross_fit_calibration,
+    find_gate_threshold,
     fit_calibration,
     labelled_scores,
     report,
-    threshold_for,
 )
 from jurygraph.studies.judge import JudgedRow, JudgeStudy
 from jurygraph.studies.judgements import Judge
@@ -99,7 +99,7 @@ def test_planted_identities_gain_nothing() -> None:
     unfolded = apply_calibration(
         labelled.scores, fit_calibration(labelled.scores, labelled.targets, "isotonic")
     )
-    calibrated, constant = cross_fit(labelled, "isotonic", 0)
+    calibrated, constant = cross_fit_calibration(labelled, "isotonic", 0)
     seen, unseen, least = (
         ((one - labelled.targets) ** 2).mean() for one in (unfolded, calibrated, constant)
     )
@@ -115,7 +115,7 @@ def test_a_threshold_keeps_its_promise_on_responses_to_come() -> None:
         is_good = rng.random(400) < 0.5
         scores = np.clip(rng.normal(np.where(is_good, 0.65, 0.35), 0.15), 0.0, 1.0)
         labelled = LabelledScores("q", scores, is_good * 1.0, np.arange(400) // 2)
-        gate = threshold_for(labelled, IDENTITY, 0.05)
+        gate = find_gate_threshold(labelled, IDENTITY, 0.05)
         if gate is not None:
             found += 1
             to_come = np.clip(rng.normal(0.35, 0.15, 20000), 0.0, 1.0)
@@ -144,14 +144,14 @@ def test_too_few_tasks_promise_nothing() -> None:
     for negatives, expected in ((58, None), (59, 0.05)):
         targets = np.concatenate([np.zeros(negatives), np.ones(20)])
         labelled = LabelledScores("q", targets, targets, np.arange(len(targets)))
-        gate = threshold_for(labelled, IDENTITY, 0.05)
+        gate = find_gate_threshold(labelled, IDENTITY, 0.05)
         assert (None if gate is None else round(gate["at_most"], 2)) == expected
 
 
 def test_a_threshold_that_passes_nothing_is_none() -> None:
     """A judge whose scores are equal passes all or nothing."""
     labelled = LabelledScores("q", np.full(400, 0.4), np.arange(400) % 2 * 1.0, np.arange(400) // 2)
-    assert threshold_for(labelled, IDENTITY, 0.05) is None
+    assert find_gate_threshold(labelled, IDENTITY, 0.05) is None
 
 
 def test_a_question_without_labels_or_with_few_tasks_is_refused() -> None:

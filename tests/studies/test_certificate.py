@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jurygraph.cli.render.report import read_runs
-from jurygraph.studies.presentations import read_sources
+from jurygraph.cli.render.report import read_from_each_run
+from jurygraph.studies.presentations import read_presentations_of_sources
 from jurygraph.studies.stability import measure_stability
 from tests.cli.commands.test_judge import write_labels
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
@@ -23,7 +23,9 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     ended = run_command("study", "certify", folder, "--html", tmp_path / "page.html", "--json")
     assert ended.code == 0
     figures = figures_of_json(ended.out)
-    study = figures_of(measure_stability(read_sources([folder], read_runs)))
+    study = figures_of(
+        measure_stability(read_presentations_of_sources([folder], read_from_each_run))
+    )
     noise = figures["σ²_Sem of judge, 0 stakeholders"]
     assert (noise["value"], noise["n"]) == (study.noise[0].semantic.value, 1)
     assert noise["command"] == f"jurygraph study stability {folder}"

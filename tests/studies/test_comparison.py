@@ -18,11 +18,11 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.comparison import (
-    STATISTICS,
+    STATISTIC_DESCRIPTIONS,
     ComparedResponse,
     compare,
-    evidence_messages,
-    judged_slots,
+    mean_verdicts_by_key,
+    missing_evidence_messages,
     read_responses,
 )
 from jurygraph.studies.report import Report
@@ -45,7 +45,7 @@ def response(
     *verdicts: RecordedVerdict,
 ) -> ComparedResponse:
     return ComparedResponse(
-        name, task, agent, math.nan if reward is None else reward, judged_slots(verdicts)
+        name, task, agent, math.nan if reward is None else reward, mean_verdicts_by_key(verdicts)
     )
 
 
@@ -180,7 +180,9 @@ def test_copies_of_a_response_add_no_evidence(deltas: list[float], copies: int):
 def test_what_cannot_be_computed_is_none():
     """So that a gate on it fails: that nothing flipped says nothing where no verdict is in both runs."""
     absent = {
-        name for name in STATISTICS if compare_rewards([(None, 0.5), (0.5, None)])[name] is None
+        name
+        for name in STATISTIC_DESCRIPTIONS
+        if compare_rewards([(None, 0.5), (0.5, None)])[name] is None
     }
     assert absent == {
         "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "mean_delta_p",
@@ -331,7 +333,7 @@ def test_of_many_flips_the_first_are_returned_and_all_are_counted():
         verdicts = [verdict("pair", score, responses=("r", name)) for name in opponents]
         return [response("r", "t", 0.5, None, *verdicts)]
 
-    found = compare(run_of(0.0), run_of(1.0), most_flips=2).figures
+    found = compare(run_of(0.0), run_of(1.0), max_flips_listed=2).figures
     first = [flip["responses"] for flip in found["flipped_verdicts"]]
     assert (found["flips"], first) == (8, [("r", "o0"), ("r", "o1")])
 
@@ -468,13 +470,13 @@ def test_no_margin_holds_for_lack_of_evidence():
     assert [
         compare_deltas([0.0] * n, margins=[0.02])["margins"][0]["holds"] for n in (182, 183)
     ] == [False, True]
-    assert list(evidence_messages(found)) == [
+    assert list(missing_evidence_messages(found)) == [
         "threshold missed: no_worse_than = 0.02, but 10 tasks leave a mean difference of -0.3085 possible "
         "(p = 0.8171), as a rare task may lose 1; about 183 tasks like these would do",
     ]
     single = compare_deltas([0.5], margins=[0.5])
     assert single["margins"][0]["holds"] is False
-    assert "show nothing of others" in next(evidence_messages(single))
+    assert "show nothing of others" in next(missing_evidence_messages(single))
 
 
 def test_a_task_can_lose_what_the_rewards_allow_or_more_where_it_did():
@@ -568,7 +570,7 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
                 if trace.reward.value is not None
                 else pytest.approx(math.nan, nan_ok=True)
             )
-            assert one.verdicts == judged_slots(own)
+            assert one.verdicts == mean_verdicts_by_key(own)
         assert {len(shown) for one in found for _, shown in one.verdicts} >= {0, 2}
         # The chain proves that a record is what was written, but not that it was written by jurygraph.
         for changed in ({"question": 99}, {"question": 0, "score": "high"}, {"score": 1.0}, None):

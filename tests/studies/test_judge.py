@@ -24,17 +24,22 @@ from jurygraph.studies.conclusions import describe_needed_count
 from jurygraph.studies.judge import (
     JudgedRow,
     JudgeStudy,
-    describe_empty,
-    join_labels,
+    join_labels_with_judgements,
     read_labels,
+    unlabelled_row_notes,
 )
-from jurygraph.studies.judge_report import _compare_judges, _measure, gate_values, report
+from jurygraph.studies.judge_report import (
+    _compare_judges,
+    _measure_judge_agreement,
+    gate_values,
+    report,
+)
 from jurygraph.studies.judgements import (
     Judge,
     Judgement,
     RunJudgements,
-    _share_unasked,
-    _summarize_pair,
+    _copy_unasked_judgements_to_models,
+    _summarize_pair_verdicts,
     pair_name,
     read_judgements,
 )
@@ -90,7 +95,7 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
 ):
     run = judgements({"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
     people = [("a", 0.75), ("b", 0.25), ("c", 0.0), ("d", 0.5)]
-    (study,) = join_labels(
+    (study,) = join_labels_with_judgements(
         [run], labels(*(JudgedLabel(id=name, target=share) for name, share in people))
     )
     assert [(row.response, row.target) for row in study.rows] == [
@@ -103,7 +108,9 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     assert "q: labels between 0 and 1: 3" in note
     # a judge that gives shares itself is compared with them
     graded = judgements({"a": 0.7, "b": 0.2})
-    (study,) = join_labels([graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab")))
+    (study,) = join_labels_with_judgements(
+        [graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab"))
+    )
     assert not study.is_binary
 
 
@@ -112,7 +119,7 @@ def test_labels_on_another_scale_than_the_judges_are_compared_by_their_order() -
     run = judgements({"a": 1.0, "b": 1.0, "c": 0.0, "d": 0.0})
     stars = {"a": 5.0, "b": 4.0, "c": 1.0, "d": 3.0}
     people = [JudgedLabel(id=name, target=value) for name, value in stars.items()]
-    (study,) = join_labels([run], labels(*people))
+    (study,) = join_labels_with_judgements([run], labels(*people))
     assert (study.is_ranked, study.is_binary, study.scale) == (True, False, (1.0, 5.0))
     found = measure(study)
     assert found.judges[0].scale == "ranks"
@@ -139,11 +146,13 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
     reward = Judge("run", "reward", "")
     run = replace(judged, by_judge={**judged.by_judge, reward: rewards})
     people = [JudgedLabel(id=name, target=True) for name in "ab"]
-    assert [one.judge.question for one in join_labels([run], labels(*people))] == ["q"]
+    assert [one.judge.question for one in join_labels_with_judgements([run], labels(*people))] == [
+        "q"
+    ]
     named = [label.model_copy(update={"question": "reward"}) for label in people]
     for (study,) in (
-        join_labels([run], labels(*named)),
-        join_labels([run], labels(*people), question="reward"),
+        join_labels_with_judgements([run], labels(*named)),
+        join_labels_with_judgements([run], labels(*people), question="reward"),
     ):
         assert study.judge.name == "reward"
         assert [(row.response, row.prediction, row.score) for row in study.rows] == [
@@ -151,7 +160,9 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
         ]
         assert study.left_out == {"failed": 1}
     beyond = replace(run, by_judge={reward: {"a": Judgement("task of a", "judged", 2.5, 1.0)}})
-    assert join_labels([beyond], labels(*named))[0].is_ranked  # a reward above 1 is no probability
+    assert join_labels_with_judgements([beyond], labels(*named))[
+        0
+    ].is_ranked  # a reward above 1 is no probability
 
 
 @all_rows(
@@ -181,9 +192,11 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
     people = labels(JudgedLabel(id="a", target=True, question=name, reviewer="ann"))
     if isinstance(expected, list):
         with pytest.raises(InputError, match=re.escape(f"line 2, field question: {expected[0]}")):
-            join_labels([run], people)
+            join_labels_with_judgements([run], people)
     else:
-        assert [study.judge.question for study in join_labels([run], people)] == [expected]
+        assert [study.judge.question for study in join_labels_with_judgements([run], people)] == [
+            expected
+        ]
 
 
 def test_a_judge_of_a_scale_that_is_too_low_is_told_by_how_much() -> None:
@@ -295,7 +308,7 @@ def test_a_judge_stands_beside_the_people_who_labelled_the_same_responses() -> N
         for number, is_met in enumerate(truth ^ errors):
             rows.append(JudgedLabel(id=f"r{number}", target=bool(is_met), reviewer=person))
     run = judgements({f"r{number}": float(is_met) for number, is_met in enumerate(truth)})
-    found = measure(*join_labels([run], labels(*rows)))
+    found = measure(*join_labels_with_judgements([run], labels(*rows)))
     test = found.judges[0].alternative_annotator
     assert (test.persons, test["items"], test.winning_rate, test.epsilon) == (3, 200, 1.0, 0.1)
     assert test.advantage.low > 0.8
@@ -398,7 +411,7 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
             ]
             others = [(f"t{n // 2}", said[n]) for n in range(size, len(people))]
             studies.append(JudgeStudy(Judge("run", question, "e"), True, rows, others))
-        found = _measure(studies[0], None)
+        found = _measure_judge_agreement(studies[0], None)
         for name, value in true.items():
             covered[name] += found[name].low <= value <= found[name].high
         if draw < 200:
@@ -410,7 +423,9 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
 
 def test_disagreements_come_worst_first_with_their_command() -> None:
     run = judgements({"a": 0.6, "b": 0.95, "c": 0.2})
-    study = join_labels([run], labels(*(JudgedLabel(id=name, target=False) for name in "abc")))
+    study = join_labels_with_judgements(
+        [run], labels(*(JudgedLabel(id=name, target=False) for name in "abc"))
+    )
     found = measure(*study).disagreements
     assert [one["show"] for one in found] == [
         f"jurygraph show run --response {one} --verdict q" for one in "ba"
@@ -427,7 +442,7 @@ def test_an_unsupported_finding_has_a_count_and_stands_among_the_disagreements()
         JudgedLabel(id="b", target=False),
         JudgedLabel(id="c", target=False),
     )
-    found = report(join_labels([run], people))
+    found = report(join_labels_with_judgements([run], people))
     judge, *_ = figures_of(found).judges
     assert (judge.n, judge.unsupported, judge.left_out) == (1, 2, {})
     disagreements = figures_of(found).disagreements
@@ -437,7 +452,9 @@ def test_an_unsupported_finding_has_a_count_and_stands_among_the_disagreements()
     ]
     assert "unsupported" in found.tables[0].header
     supported = report(
-        join_labels([judgements({"a": 0.9})], labels(JudgedLabel(id="a", target=True)))
+        join_labels_with_judgements(
+            [judgements({"a": 0.9})], labels(JudgedLabel(id="a", target=True))
+        )
     )
     assert "unsupported" not in supported.tables[0].header
 
@@ -448,11 +465,13 @@ def test_an_unsupported_finding_has_a_count_and_stands_among_the_disagreements()
 def test_responses_without_a_judgement_are_counted_and_never_wrong() -> None:
     run = judgements({"a": 0.9, "b": "failed", "c": "abstained", "d": "gated", "e": 0.1})
     people = labels(*(JudgedLabel(id=name, target=True) for name in "abcd"))
-    found = measure(*join_labels([run], people)).judges[0]
+    found = measure(*join_labels_with_judgements([run], people)).judges[0]
     assert (found.n, found.failed, found.abstained, found.left_out) == (1, 1, 1, {"gated": 1})
     assert found.accuracy.value == 1.0
     assert found.uncorrected == 0.5  # of both judged responses; e has no label
-    nothing = measure(*join_labels([judgements(dict.fromkeys("abcd", "failed"))], people)).judges[0]
+    nothing = measure(
+        *join_labels_with_judgements([judgements(dict.fromkeys("abcd", "failed"))], people)
+    ).judges[0]
     assert (
         gate_values(found)["failed"],
         gate_values(nothing)["failed"],
@@ -465,7 +484,7 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
     votes = {"a": (True, True, False), "b": (True, False)}
     people = labels(*(JudgedLabel(id=name, target=one, reviewer=f"p{place}")
                       for name, given in votes.items() for place, one in enumerate(given)))  # fmt: skip
-    studies = join_labels([run], people)
+    studies = join_labels_with_judgements([run], people)
     found = measure(*studies)
     assert (found.judges[0].n, found.judges[0].left_out) == (1, {"tied": 1})
     assert "of the labelled, 2 = 1 compared + 1 tied" in report(studies).notes[0]
@@ -477,7 +496,7 @@ def test_a_scale_is_compared_in_its_own_units() -> None:
     people = [
         JudgedLabel(id=name, target=target) for name, target in (("a", 1.0), ("b", 4.0), ("c", 5.0))
     ]
-    found = measure(*join_labels([run], labels(*people))).judges[0]
+    found = measure(*join_labels_with_judgements([run], labels(*people))).judges[0]
     assert (found.scale, found.tpr, found.brier) == ("ordered", None, None)
     assert (found.accuracy.value, found.bias.value) == (pytest.approx(2 / 3), pytest.approx(-1 / 3))
     assert found.rank_correlation.value == pytest.approx(1.0)
@@ -496,7 +515,7 @@ def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> N
         Judge("run", "q", "criteria", model) for model in (None, "small", "large")
     )
     by_judge = {nobody: {"a": gated}, small: {"b": judged}, large: {"b": judged}}
-    _share_unasked(by_judge)
+    _copy_unasked_judgements_to_models(by_judge)
     assert by_judge == {small: {"a": gated, "b": judged}, large: {"a": gated, "b": judged}}
     assert (nobody.name, small.name) == ("q (criteria)", "q (criteria, small)")
 
@@ -510,16 +529,19 @@ def test_a_judge_for_a_reviewer_is_compared_with_that_reviewer_alone() -> None:
         JudgedLabel(id="a", target=True, reviewer="ann"),
         JudgedLabel(id="a", target=False, reviewer="bob"),
     ]
-    (study,) = join_labels([run], labels(*people))
+    (study,) = join_labels_with_judgements([run], labels(*people))
     assert [row.target for row in study.rows] == [1.0]
     with pytest.raises(InputError, match="no judge is of a reviewer who gave a label"):
-        join_labels([run], labels(people[1]))
+        join_labels_with_judgements([run], labels(people[1]))
 
 
 def test_a_response_that_one_of_two_runs_lacks_is_missing_there() -> None:
     people = labels(JudgedLabel(id="a", target=True), JudgedLabel(id="b", target=False))
     runs = [judgements({"a": 0.9, "b": 0.1}), judgements({"a": 0.9})]
-    assert [one.missing for one in measure(*join_labels(runs, people)).judges] == [0, 1]
+    assert [one.missing for one in measure(*join_labels_with_judgements(runs, people)).judges] == [
+        0,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -549,7 +571,7 @@ def test_a_response_that_one_of_two_runs_lacks_is_missing_there() -> None:
 )
 def test_labels_that_fit_nothing_are_refused(label: JudgedLabel, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        join_labels([judgements({"a": 1.0, "b": 1.0})], labels(label))
+        join_labels_with_judgements([judgements({"a": 1.0, "b": 1.0})], labels(label))
 
 
 def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) -> None:
@@ -572,7 +594,7 @@ def test_responses_and_pairs_of_a_task_or_group_are_one_cluster(tmp_path: Path) 
         for task in range(4)
         for n in (1, 2)
     ]
-    found = measure(*join_labels([read], labels(*single, *pairs))).judges
+    found = measure(*join_labels_with_judgements([read], labels(*single, *pairs))).judges
     assert {one.question: (one.n, one.tasks) for one in found} == {"rank": (8, 3), "same": (12, 3)}
 
 
@@ -754,7 +776,7 @@ def pair_run(*scores: tuple[float, float]) -> RunJudgements:
                 score=1.0 - swapped, responses=(f"b{number}", f"a{number}"), about=f"b{number}"
             ),
         ]
-        given[pair] = _summarize_pair(f"t{number}", pair, verdicts)
+        given[pair] = _summarize_pair_verdicts(f"t{number}", pair, verdicts)
     lengths = {
         f"{side}{number}": 10 + (side == "a") for number in range(len(scores)) for side in "ab"
     }
@@ -765,7 +787,7 @@ def test_the_orders_of_a_pair_add_up_and_flips_are_ties() -> None:
     """a3 is right in one order and a tie in the other, which is right; a0 and a2 are right in both."""
     run = pair_run((0.9, 0.8), (0.9, 0.1), (0.2, 0.3), (0.5, 0.9))
     people = [("a0", "b0", 1.0), ("b1", "a1", 1.0), ("b2", "a2", 1.0), ("a3", "b3", 1.0)]
-    study = join_labels(
+    study = join_labels_with_judgements(
         [run], labels(*(JudgedLabel(id=a, other=b, target=target) for a, b, target in people))
     )[0]
     assert [(row.target, row.prediction) for row in study.rows] == [
@@ -781,15 +803,17 @@ def test_the_orders_of_a_pair_add_up_and_flips_are_ties() -> None:
     assert found.length[0].accuracy.value == 0.5  # a is longer
     assert found.disagreements[0]["show"] == "jurygraph show run --response a1 --verdict better"
     with pytest.raises(InputError, match="pairs by `id` and `other`"):
-        join_labels([run], labels(JudgedLabel(id="a0", target=1.0)))
+        join_labels_with_judgements([run], labels(JudgedLabel(id="a0", target=1.0)))
 
 
 def test_an_order_that_failed_is_no_half_answer() -> None:
     pair = pair_name("a", "b")
     right = RecordedVerdict(score=1.0, responses=("a", "b"), about="a")
     lost = RecordedVerdict(status="abstained", responses=("b", "a"), about="b")
-    assert _summarize_pair("t", pair, [right, lost]).status == "abstained"
-    assert _summarize_pair("t", pair, [right, right]).native == 1.0  # one order alone was asked
+    assert _summarize_pair_verdicts("t", pair, [right, lost]).status == "abstained"
+    assert (
+        _summarize_pair_verdicts("t", pair, [right, right]).native == 1.0
+    )  # one order alone was asked
 
 
 def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
@@ -805,7 +829,9 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
     ]
     run = judgements({f"r{n}": float(is_met) for n, is_met in enumerate(truth.tolist())})
     by_majority, by_consensus = (
-        measure(*join_labels([run], labels(*people), has_consensus=has_consensus))
+        measure(
+            *join_labels_with_judgements([run], labels(*people), has_consensus_labels=has_consensus)
+        )
         for has_consensus in (False, True)
     )
     assert by_majority.judges[0].accuracy.value < by_consensus.judges[0].accuracy.value
@@ -815,10 +841,10 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
         InputError,
         match=r"--consensus: .*name who gave each label in `reviewer`, or leave --consensus out: the majority of ",
     ):
-        join_labels(
+        join_labels_with_judgements(
             [run],
             labels(*(one.model_copy(update={"reviewer": None}) for one in people)),
-            has_consensus=True,
+            has_consensus_labels=True,
         )
 
 
@@ -827,10 +853,10 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     values = {"a": "yes", "b": "", "c": "no", "d": "N/A"}
     run = replace(run, labels={name: {"gold": value} for name, value in values.items()})
     people = read_labels("label.gold", [run])
-    notes = describe_empty(people)
+    notes = unlabelled_row_notes(people)
     words = "an empty cell, or n/a, NA, unsure, ? or -"
     assert notes == [f"2 of 4 rows have no label ({words}) and are left out"]
-    measured = report(join_labels([run], people), notes=notes)
+    measured = report(join_labels_with_judgements([run], people), notes=notes)
     assert measured.notes[0] == notes[0]
     assert figures_of(measured).judges[0].n == 2
     with pytest.raises(InputError, match="label 'gold' is empty in every response"):

@@ -7,7 +7,13 @@ from statsmodels.stats.power import TTestPower
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.arrays import Floats
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.power import Effects, PowerStudy, _find_least_count, power_of, split_effects
+from jurygraph.studies.power import (
+    PowerStudy,
+    ReviewerAndItemEffects,
+    _find_least_count,
+    simulate_power,
+    split_effects,
+)
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
@@ -46,17 +52,22 @@ def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
     effects = effects_of(gaps)
     for reviewers, ratings in ((12, 4), (30, 10)):
         expected = TTestPower().power(0.6 / np.sqrt(1.0 + 4.0 / ratings), reviewers, 0.05)
-        assert power_of(effects, 0.6, reviewers, ratings, 0) == pytest.approx(expected, abs=0.035)
-    needed = _find_least_count(lambda number: power_of(effects, 0.6, number, 4, 0) >= 0.8, 1000)
+        assert simulate_power(effects, 0.6, reviewers, ratings, 0) == pytest.approx(
+            expected, abs=0.035
+        )
+    needed = _find_least_count(
+        lambda number: simulate_power(effects, 0.6, number, 4, 0) >= 0.8, 1000
+    )
     assert needed == pytest.approx(
         TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3
     )
     assert (
-        _find_least_count(lambda number: power_of(effects, 0.01, 12, number, 0) >= 0.8, 64) is None
+        _find_least_count(lambda number: simulate_power(effects, 0.01, 12, number, 0) >= 0.8, 64)
+        is None
     )
 
 
-def effects_of(gaps: Floats) -> Effects:
+def effects_of(gaps: Floats) -> ReviewerAndItemEffects:
     reviewer, item = np.indices(gaps.shape).reshape(2, -1)
     return split_effects((gaps - gaps.mean()).ravel(), reviewer, item)
 
@@ -67,9 +78,10 @@ def test_errors_that_an_item_has_for_all_reviewers_need_items() -> None:
     effects = effects_of(np.tile(centre / centre.std(), (30, 1)) + 0.01)
     expected = TTestPower().power(0.6, 25, 0.05)
     for reviewers in (30, 60, 200):
-        assert power_of(effects, 0.6, reviewers, 25, 0) == pytest.approx(expected, abs=0.035)
+        assert simulate_power(effects, 0.6, reviewers, 25, 0) == pytest.approx(expected, abs=0.035)
     assert (
-        _find_least_count(lambda number: power_of(effects, 0.3, number, 25, 0) >= 0.8, 256) is None
+        _find_least_count(lambda number: simulate_power(effects, 0.3, number, 25, 0) >= 0.8, 256)
+        is None
     )
 
 

@@ -270,10 +270,10 @@ def test_the_command_tries_settings_and_refuses_other_questions(
 
 
 def test_a_turn_is_rounded_to_where_the_agents_have_turned() -> None:
-    assert format_reversal(0.66011, upwards=True) == "0.6602"
-    assert format_reversal(0.66019, upwards=False) == "0.6601"
-    assert format_reversal(-1.4712, upwards=False) == "-1.472"
-    assert format_reversal(0.0, upwards=True) == "0"
+    assert format_reversal(0.66011, is_rounded_up=True) == "0.6602"
+    assert format_reversal(0.66019, is_rounded_up=False) == "0.6601"
+    assert format_reversal(-1.4712, is_rounded_up=False) == "-1.472"
+    assert format_reversal(0.0, is_rounded_up=True) == "0"
 
 
 def test_agents_with_equal_means_are_level_and_one_alone_has_no_order(tmp_path: Path) -> None:

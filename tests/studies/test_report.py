@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 import jurygraph.studies
-from jurygraph.cli.render.report import METADATA_BY_SUFFIX, ReportOutput, draw_plots, report_lines
+from jurygraph.cli.render.report import (
+    METADATA_BY_SUFFIX,
+    ReportOutputOptions,
+    draw_plots,
+    format_report_lines,
+)
 from jurygraph.errors import InputError
 from jurygraph.studies import symbols
-from jurygraph.studies.presentations import read_sources
+from jurygraph.studies.presentations import read_presentations_of_sources
 from jurygraph.studies.report import (
     IntervalCell,
     Plot,
@@ -60,7 +65,7 @@ MADE = Report(
 
 
 def test_text_has_an_empty_line_around_each_table_and_no_control_characters() -> None:
-    assert list(report_lines(MADE.sections)) == [
+    assert list(format_report_lines(MADE.sections)) == [
         "one *line* of <b>text</b>\\u001b[31m",
         "",
         "name                rate (95 %)  tasks",
@@ -133,7 +138,7 @@ def test_a_panel_without_a_number_or_a_change_is_left_out_and_what_was_found_is_
     found = [PlotShading(1.0, 2.0, "hack", True)]
     moving = Plot("moving", "line", [PlotSeries("up", [0.1, 0.5], [1, 2])], shaded=found)
     report = Report({}, plots=[flat, empty, moving])
-    output = ReportOutput(plot=tmp_path / "a.svg", html=tmp_path / "a.html", title="Made")
+    output = ReportOutputOptions(plot=tmp_path / "a.svg", html=tmp_path / "a.html", title="Made")
     output.write_files(report)
     drawn = (tmp_path / "a.svg").read_text()
     assert "axes_1" in drawn
@@ -171,22 +176,24 @@ def test_sentences_name_the_ends_of_what_was_measured() -> None:
 
 def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="--json and --markdown: one result has one form"):
-        ReportOutput(json=True, markdown=True)
+        ReportOutputOptions(json=True, markdown=True)
     for name in ("boss.xlsx", "boss"):
         with pytest.raises(
             InputError, match=rf"{name}: the page is HTML; name a file that ends in \.html"
         ):
-            ReportOutput(html=tmp_path / name)
+            ReportOutputOptions(html=tmp_path / name)
     with pytest.raises(InputError, match=r"a\.gif: pictures end in \.svg, \.png, \.pdf"):
-        ReportOutput(plot=tmp_path / "a.gif")
+        ReportOutputOptions(plot=tmp_path / "a.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
-        ReportOutput(plot=tmp_path / "a.svg")
+        ReportOutputOptions(plot=tmp_path / "a.svg")
 
 
 def test_a_source_that_is_named_twice_is_refused_before_it_is_read() -> None:
     with pytest.raises(InputError, match=r"^scores.csv: is named twice; name each once$"):
-        read_sources([Path("./scores.csv"), Path("scores.csv")], lambda folders, read: [])
+        read_presentations_of_sources(
+            [Path("./scores.csv"), Path("scores.csv")], lambda folders, read: []
+        )
 
 
 def test_a_greek_letter_that_is_printed_is_explained_once_below_its_first_use() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.schema import ChatMessage, Response
-from jurygraph.tools.documents import MAX_LINES, TextDocument
+from jurygraph.tools.documents import MAX_READ_LINES, TextDocument
 from jurygraph.tools.tool import ToolError
 
 _TEXTS = st.lists(st.text("ab \t\r\u2028é|[", max_size=30) | st.integers(1, 9000).map("x".__mul__))
@@ -83,11 +83,11 @@ def _conversation(turns: int) -> Response:
 
 def test_results_and_outlines_name_the_message() -> None:
     text = _conversation(100).text
-    found = TextDocument.of_text(text).search("reply 41")
+    found = TextDocument.from_text(text).search("reply 41")
     assert re.search(r"\n\d+\| \[42\] user:\n\d+\| reply 41\n\d+\| words", found)
-    middle = TextDocument.of_text(text).read(MAX_LINES + 150, MAX_LINES + 151)
+    middle = TextDocument.from_text(text).read(MAX_READ_LINES + 150, MAX_READ_LINES + 151)
     assert middle.split("\n")[1] == "[in [2] user:]"
-    summary = TextDocument.of_text(text).outline()
+    summary = TextDocument.from_text(text).outline()
     assert len(summary) <= 2_000
     assert "[12 of its 101 headings:]" in summary
     assert re.search(r"\n1\| \[0\] user\n\d+\| \[9\] assistant\n", summary)
@@ -96,7 +96,7 @@ def test_results_and_outlines_name_the_message() -> None:
 @given(_TEXTS)
 def test_an_outline_is_short_and_of_the_text(lines: list[str]) -> None:
     text = "\n".join(["# Title", *lines, "the end"])
-    summary = TextDocument.of_text(text).outline()
+    summary = TextDocument.from_text(text).outline()
     assert len(summary) <= 2_000
     assert "1| # Title" in summary
     assert f"{text.count(chr(10)) + 1}| the end" in summary

@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from jurygraph.agents.registry import BUILTIN_TOOLS
+from jurygraph.agents.registry import BUILTIN_TOOL_PATHS
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem
 from jurygraph.schema import Config, ToolUse
@@ -190,7 +190,7 @@ def test_tools_beside_the_config_are_found(tmp_path: Path) -> None:
 
 
 def test_every_tool_of_ours_has_a_spec_and_a_version() -> None:
-    for name in BUILTIN_TOOLS:
+    for name in BUILTIN_TOOL_PATHS:
         params = {"checks": ["maths.format"]} if name == "run_check" else {}
         tool = load_tool(use(name, params=params))
         assert tool.spec.name == name

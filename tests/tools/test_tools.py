@@ -8,10 +8,10 @@ import pytest
 
 import jurygraph as jg
 import jurygraph.testing
-from jurygraph.agents.registry import BUILTIN_TOOLS
+from jurygraph.agents.registry import BUILTIN_TOOL_PATHS
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.schema import Response, TaskView, ToolUse
-from jurygraph.tools.reading import Read
+from jurygraph.tools.reading import ReadDocumentTool
 from jurygraph.tools.registry import load_tool, load_tools
 from jurygraph.tools.tool import Tool, ToolError, ToolInput
 from jurygraph.tools.workspace import open_workspace
@@ -136,8 +136,8 @@ def test_documents_are_read(
 ) -> None:
     result = call_tool("read", tool_input(*texts, task=TASK), document=document)
     assert words in result
-    arguments = Read.Arguments.model_validate({"document": document})
-    assert Read().response_of(arguments) == number
+    arguments = ReadDocumentTool.Arguments.model_validate({"document": document})
+    assert ReadDocumentTool().response_of(arguments) == number
 
 
 @all_rows(
@@ -233,7 +233,7 @@ def test_no_result_has_what_a_judge_may_not_see(tmp_path: Path) -> None:
     tool = run_check(*checks)
     calls += [(tool, {"check": check}) for check in checks]
     assert {called if isinstance(called, str) else called.name for called, _ in calls} == set(
-        BUILTIN_TOOLS
+        BUILTIN_TOOL_PATHS
     )
     for called, arguments in calls:
         result = call_tool(called, inputs, **arguments)

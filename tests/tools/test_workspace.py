@@ -195,7 +195,7 @@ def test_a_file_that_becomes_a_link_or_a_pipe_after_it_was_checked_is_refused(
 ) -> None:
     workspace = open_workspace(str(root), "ws")
     path = root / "ws" / "README.md"
-    check = workspaces._status_in
+    check = workspaces._read_file_status
     replacements: list[Callable[[], None]] = [
         lambda: path.symlink_to(root.parent / "canary.txt"),
         lambda: os.link(root.parent / "canary.txt", path),
@@ -213,7 +213,7 @@ def test_a_file_that_becomes_a_link_or_a_pipe_after_it_was_checked_is_refused(
             replace()
             return status
 
-        monkeypatch.setattr(workspaces, "_status_in", exchange)
+        monkeypatch.setattr(workspaces, "_read_file_status", exchange)
         assert call(workspace, "read_file", path="README.md").startswith("refused")
 
 
@@ -287,7 +287,7 @@ def test_broken_and_hostile_archives_are_refused(
 def test_many_and_deep_files_are_bounded_and_said_to_be(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspaces, "MAX_ENTRIES", 300)
+    monkeypatch.setattr(workspaces, "MAX_VISITED_ENTRIES", 300)
     names = [f"{'long' * 20}-{number:03}.txt" for number in range(299)]
     make_zip(
         root / "many.zip", *((name, b"tea") for name in reversed(names)), ("a", b""), ("b", b"")

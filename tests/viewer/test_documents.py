@@ -289,7 +289,7 @@ def test_a_notebook_draws_runs_and_traces_of_hostile_content_as_text(hostile: Pa
 def test_a_large_run_is_not_read_for_a_notebook(
     letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurygraph.viewer.notebook._MAX_INDEXED_RESPONSES", 4)
+    monkeypatch.setattr("jurygraph.viewer.notebook._MAX_NOTEBOOK_RESPONSES", 4)
     with Run.open(letters) as run:
         text = Markup(run._repr_html_()).text
     assert "5 responses, open" in text

@@ -15,7 +15,7 @@ from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun
-from jurygraph.viewer.table import NO_FAILURE, TableQuery, list_facets, read_page
+from jurygraph.viewer.table import NO_FAILURE_LABEL, TableQuery, list_facets, read_table_page
 from tests.runs.sample_runs import make_tasks, score, write_tasks
 from tests.viewer.conftest import LETTERS, record
 
@@ -25,7 +25,7 @@ def names(index: RunIndex, **query: str) -> list[str]:
     found = []
     asked = TableQuery(**query)
     while True:
-        page = read_page(index, asked, rows=2)
+        page = read_table_page(index, asked, rows=2)
         found += [row.response for row in page.rows]
         if not page.following:
             assert page.total == len(found)
@@ -67,8 +67,8 @@ def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_colu
 ) -> None:
     with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
         index.update()
-        rows = read_page(index, TableQuery()).rows
-        grid = read_page(index, TableQuery(grid="polite", columns="unsupported"))
+        rows = read_table_page(index, TableQuery()).rows
+        grid = read_table_page(index, TableQuery(grid="polite", columns="unsupported"))
         filled_in = {row.response: set(row.filled_in) for row in rows if row.filled_in}
     assert filled_in == {"bob/1": {"brief"}}
     assert grid.columns == ["response", "reward", "task", "agent", "unsupported"]
@@ -109,8 +109,10 @@ def test_a_response_that_failed_without_a_failed_verdict_is_among_the_failures(
         jury.score(jg.Task(id="eggs", query="How long?"), ["clear", "unclear"])
     with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
         index.update()
-        assert list_facets(index)["failure"] == [(NO_FAILURE, 1)]
-        assert names(index, failure=NO_FAILURE) == names(index, status="failed") == ["eggs@1/2"]
+        assert list_facets(index)["failure"] == [(NO_FAILURE_LABEL, 1)]
+        assert (
+            names(index, failure=NO_FAILURE_LABEL) == names(index, status="failed") == ["eggs@1/2"]
+        )
 
 
 def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources import read_config
 from jurygraph.sources.config import apply_settings
-from jurygraph.viewer.words import TIPS
+from jurygraph.viewer.words import TERM_TOOLTIPS
 from tests.rows import all_rows
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, record
@@ -240,7 +240,7 @@ def test_the_strip_of_a_penalty_in_a_grid_has_its_score_as_lost(
 def test_every_word_of_ours_has_the_meaning_of_the_glossary() -> None:
     glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text()
     meanings = dict(re.findall(r"^\| (.+?) \| (.+) \|$", glossary, re.M))
-    for word, tip in TIPS.items():
+    for word, tip in TERM_TOOLTIPS.items():
         assert meanings[word].replace("*", "").startswith(tip), word
 
 

@@ -14,12 +14,12 @@ from multidict import MultiDict
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.studies.ranking import AgentRanker, Overtaking, find_overtakings
+from jurygraph.studies.ranking import AgentRanker, RankSwap, find_rank_swaps
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import first_verdicts_to_try
-from jurygraph.viewer.what_if import WhatIf, explain_changed
-from jurygraph.views.trace import view_trace
+from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
+from jurygraph.views.trace import build_trace_view
 from tests.examples import some_or_all
 from tests.rows import all_rows
 from tests.viewer.conftest import Browser, polite
@@ -37,14 +37,16 @@ CHANGES = [
 def test_settings_give_the_rewards_of_rescore(
     settings: list[str], letters: Path, tmp_path: Path
 ) -> None:
-    changes = WhatIf.from_url(MultiDict([("set", setting) for setting in [*settings, "scale="]]))
+    changes = WhatIfChanges.from_url(
+        MultiDict([("set", setting) for setting in [*settings, "scale="]])
+    )
     with closing(Run.open(letters)) as run:
-        config = changes.config_of(run)
+        config = changes.make_changed_config(run)
         rescore(run, tmp_path / "again", config, lambda count: None)
         with closing(Run.open(tmp_path / "again")) as again:
             expected = {trace.response_id: trace.reward for trace in again.traces()}
         for name, reward in expected.items():
-            assert explain_changed(run, name, changes).trace.reward == reward
+            assert explain_with_changes(run, name, changes).trace.reward == reward
         means = AgentRanker(run).rank(settings)
     by_agent: dict[str, list[float]] = {}
     for name, reward in expected.items():
@@ -58,8 +60,8 @@ def test_settings_give_the_rewards_of_rescore(
 def test_a_score_that_is_tried_is_that_of_its_question_alone(letters: Path) -> None:
     with closing(Run.open(letters)) as run:
         before = run.find_trace("ann/1").reward
-        changes = WhatIf.from_url(MultiDict(score="polite=1"))
-        after = explain_changed(run, "ann/1", changes).trace.reward
+        changes = WhatIfChanges.from_url(MultiDict(score="polite=1"))
+        after = explain_with_changes(run, "ann/1", changes).trace.reward
     assert before.value is not None
     assert after.value == pytest.approx(before.value + 0.7)
     assert after.components["brief"] == before.components["brief"]
@@ -73,14 +75,12 @@ def test_a_page_names_all_that_was_changed(letters: Path, browser: Browser) -> N
 @all_rows(
     "slope, turns",
     [
-        (1.0, [Overtaking(0.5, "a", "b")]),
+        (1.0, [RankSwap(0.5, "a", "b")]),
         (0.0, []),
     ],
 )
-def test_agents_change_places_where_their_means_cross(
-    slope: float, turns: list[Overtaking]
-) -> None:
-    found = find_overtakings(lambda value: {"a": 0.5, "b": slope * value}, 0.0, 1.0)
+def test_agents_change_places_where_their_means_cross(slope: float, turns: list[RankSwap]) -> None:
+    found = find_rank_swaps(lambda value: {"a": 0.5, "b": slope * value}, 0.0, 1.0)
     assert [(turn.first, turn.second) for turn in found] == [
         (turn.first, turn.second) for turn in turns
     ]
@@ -122,9 +122,9 @@ def test_random_changes_are_those_of_rescore(
         ranker = AgentRanker(run, index.packed_groups())
         for number in range(round(share * count)):
             settings = draw_settings(draw)
-            changes = WhatIf(settings=tuple(settings))
+            changes = WhatIfChanges(settings=tuple(settings))
             folder = tmp_path / str(number)
-            rescore(run, folder, changes.config_of(run), lambda count: None)
+            rescore(run, folder, changes.make_changed_config(run), lambda count: None)
             response = draw.choice(names)
             by_agent: dict[str, list[float]] = {}
             with closing(Run.open(folder)) as again:
@@ -132,7 +132,7 @@ def test_random_changes_are_those_of_rescore(
                 for trace in again.traces():
                     if trace.reward.value is not None:
                         by_agent.setdefault(trace.agent or "", []).append(trace.reward.value)
-            assert explain_changed(run, response, changes).trace.reward == expected
+            assert explain_with_changes(run, response, changes).trace.reward == expected
             assert ranker.rank(settings) == {
                 agent: math.fsum(values) / len(values) for agent, values in by_agent.items()
             }
@@ -150,12 +150,12 @@ def test_random_changes_are_those_of_rescore(
 def test_an_edge_that_is_tried_has_the_retention_that_is_named(
     retention: str, q: Callable[[float, float], float], rubrics: Path
 ) -> None:
-    changes = WhatIf.from_url(MultiDict(edge=f'["core","more",{retention}]'))
-    assert WhatIf.from_url(MultiDict(parse_qsl(changes.to_url()))) == changes
+    changes = WhatIfChanges.from_url(MultiDict(edge=f'["core","more",{retention}]'))
+    assert WhatIfChanges.from_url(MultiDict(parse_qsl(changes.to_url()))) == changes
     with closing(Run.open(rubrics)) as run:
         scores = run.question_scores(run.find_trace("t1/r1"))
         core, more = (scores[f"met@{name}"] for name in ("core", "more"))
-        reward = explain_changed(run, "t1/r1", changes).trace.reward
+        reward = explain_with_changes(run, "t1/r1", changes).trace.reward
     found = reward.parts["rubric"]["more"]
     assert found == pytest.approx(q(core, more))
 
@@ -169,7 +169,7 @@ def test_the_score_of_a_question_is_tried_below_a_verdict_that_was_judged(tmp_pa
         task = jg.Task(id="letter", query="Write a letter.", rubric=rubric)
         jury.score(task, [jg.Response(id="a", text="Go away.")])
     with closing(Run.open(tmp_path / "run")) as run:
-        view = view_trace(run.explain_trace(run.find_trace("a")))
+        view = build_trace_view(run.explain_trace(run.find_trace("a")))
     (tried,) = first_verdicts_to_try(view).values()
     assert tried.verdict.judge == "strict"
 
@@ -188,5 +188,5 @@ def test_the_page_tries_the_questions_that_the_terminal_tries(tmp_path: Path) ->
         for trace in run.traces():
             explanation = run.explain_trace(trace)
             tried = {change.question for change in explanation.what_if() if change.question}
-            assert first_verdicts_to_try(view_trace(explanation)).keys() == tried
+            assert first_verdicts_to_try(build_trace_view(explanation)).keys() == tried
             assert ("dated" in tried) is (trace.response_id == "please")

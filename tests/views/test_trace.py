@@ -6,16 +6,16 @@ from jurygraph.schema import ComponentInput, Criterion, Decision, RecordedVerdic
 from jurygraph.schema.verdict import Failure
 from jurygraph.views.trace import (
     TraceView,
+    build_trace_view,
     criterion_texts,
     describe_failure,
-    summarize_losses,
-    view_trace,
+    describe_lost_points,
 )
 from tests.explanation.test_sentences import chain, component, decide, explain, spec, verdict
 
 
 def view(decision: Decision, *verdicts: RecordedVerdict) -> TraceView:
-    return view_trace(explain(decide(decision, *verdicts), decision))
+    return build_trace_view(explain(decide(decision, *verdicts), decision))
 
 
 def test_a_graph_has_what_a_criterion_scored_and_what_its_prerequisite_left_of_it() -> None:
@@ -72,7 +72,7 @@ def test_a_sum_is_followed_by_what_scale_and_clip_make_of_it() -> None:
         specs=(component("kind", "mean", ("next", 1.0)),), scale=2.0, clip=(0.0, 0.5)
     )
     trace = decide(decision, verdict("next", score=0.5))
-    assert summarize_losses(explain(trace, decision), {}).splitlines()[1:] == [
+    assert describe_lost_points(explain(trace, decision), {}).splitlines()[1:] == [
         "Sum: 1 at best - 0.5 = 0.5",
         "Scale: 0.5 × 2 = 1",
         "Clip to 0 to 0.5: 1 → 0.5",
@@ -90,7 +90,7 @@ def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
     ]
     task = Task(id="t", query="Q", rubric=Rubric(criteria=criteria))
     explanation = explain(trace, decision)
-    losses = summarize_losses(explanation, criterion_texts(decision, task)).splitlines()
+    losses = describe_lost_points(explanation, criterion_texts(decision, task)).splitlines()
     assert [loss.partition(" of 1")[0] for loss in losses] == [
         "Lost 1: kind 0",  # no criterion, although its question has the name of one
         "Lost 0.75: rule “It names the rule.” 0",
@@ -101,7 +101,7 @@ def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
     decision = Decision(specs=(component("rubric", "flat", ("next", 1.0)),))
     explanation = explain(decide(decision, verdict("next", score=0.0)), decision)
     alone = task.model_copy(update={"rubric": Rubric(criteria=criteria[:1])})
-    losses = summarize_losses(explanation, criterion_texts(decision, alone))
+    losses = describe_lost_points(explanation, criterion_texts(decision, alone))
     assert losses.startswith("Lost 1: next “It says what to do.” 0 of 1, weight 1")
 
 

@@ -23,27 +23,27 @@ from pydantic import Field, JsonValue
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
 from jurygraph.agents.facts.evaluators import (
-    CLAIMS_MATERIAL,
+    CLAIMS_MATERIAL_NAME,
     FactFinding,
     Facts,
-    claim_evidence,
-    claim_findings,
     describe_finding,
+    get_claim_findings,
     load_facts,
+    make_claim_evidence,
 )
 from jurygraph.agents.facts.tables import (
     are_equal,
-    compare,
+    compare_values,
     equality_key,
     is_missing,
     is_one_of,
-    normalise,
+    normalise_text,
     parse_number,
     split_list,
     to_text,
 )
 from jurygraph.agents.functions import source_version
-from jurygraph.agents.registry import import_named
+from jurygraph.agents.registry import import_objects_by_name
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
@@ -58,12 +58,12 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import ParamsModel
 
-UnknownTruth = Literal["unshown", "untold"]
+UnknownTestResult = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
 data. `untold`: the tables have no value, which is no fault of the response."""
 
-Truth = Literal["yes", "no"] | UnknownTruth
-_ITEM_NOT_IN_TABLES = ""
+TestResult = Literal["yes", "no"] | UnknownTestResult
+_MISSING_ITEM_MARKER = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
@@ -80,28 +80,30 @@ class ListedItem(NamedTuple):
     lists: Mapping[str, str] = {}
 
     @property
-    def has_row(self) -> bool:
+    def has_table_row(self) -> bool:
         return self.finding is not None and self.finding["row"] is not None
 
     def value(self, column: str) -> Any:
-        is_known = self.finding is None or self.has_row or column in self.finding["own"]
+        is_column_known = (
+            self.finding is None or self.has_table_row or column in self.finding["own"]
+        )
         value = self.values.get(column)
-        return value if is_known and not is_missing(value) else None
+        return value if is_column_known and not is_missing(value) else None
 
     def number(self, operand: str | float) -> float | None:
         """Return an operand, or the number in that column; negative ones count as unknown."""
         result = parse_number(self.value(operand) if isinstance(operand, str) else operand)
         return float(result) if result is not None and result >= 0 else None
 
-    def reason_unknown(self, column: str) -> UnknownTruth:
-        if self.finding is None or not self.has_row or column in self.finding["own"]:
+    def classify_unknown_value(self, column: str) -> UnknownTestResult:
+        if self.finding is None or not self.has_table_row or column in self.finding["own"]:
             return "unshown"
         return "untold"
 
-    def describe_unknown(self, column: str) -> str:
-        if self.reason_unknown(column) == "untold":
+    def describe_unknown_value(self, column: str) -> str:
+        if self.classify_unknown_value(column) == "untold":
             return f"{column} of {quote(self.text)}"
-        if self.finding is None or self.has_row:
+        if self.finding is None or self.has_table_row:
             return f"{quote(self.text)} gives no {column} to go by"
         return describe_finding(self.finding)
 
@@ -127,40 +129,42 @@ class UnknownValues:
     def __bool__(self) -> bool:
         return bool(self._unknown)
 
-    def run_tests(self, tests: Tests, item: ListedItem, operands: Sequence[str] = ()) -> Truth:
+    def test_item(self, tests: Tests, item: ListedItem, operands: Sequence[str] = ()) -> TestResult:
         """Return whether an item exists and passes all tests; record the values that it lacks for that.
 
         `operands` are columns that it lacks for what is to be measured.
         """
-        lacking_columns = _lacking_columns(tests, item)
+        lacking_columns = _find_lacking_columns(tests, item)
         if lacking_columns is None:
             return "no"
         lacking_columns += operands
         self._unknown += ((item, column) for column in lacking_columns)
         if not lacking_columns:
             return "yes"
-        is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking_columns)
+        is_unshown = any(
+            item.classify_unknown_value(column) == "unshown" for column in lacking_columns
+        )
         return "unshown" if is_unshown else "untold"
 
-    def undecided_result(self, reason: str) -> CheckResult:
-        message = f"{reason}; the tables do not tell {self._describe('untold')}"
+    def make_undecided_result(self, reason: str) -> CheckResult:
+        message = f"{reason}; the tables do not tell {self._describe_unknown_values('untold')}"
         return CheckResult(None, 0.0, message)
 
-    def unproven_result(self, reason: str, share: float) -> CheckResult:
-        message = f"{reason}; it cannot be shown, for {self._describe('unshown')}"
+    def make_unproven_result(self, reason: str, share: float) -> CheckResult:
+        message = f"{reason}; it cannot be shown, for {self._describe_unknown_values('unshown')}"
         items = {id(item): item for item, _ in self._unknown}
         return CheckResult(False, share, message, [*items.values()])
 
-    def _describe(self, why: UnknownTruth) -> str:
+    def _describe_unknown_values(self, unknown_kind: UnknownTestResult) -> str:
         descriptions = [
-            item.describe_unknown(column)
+            item.describe_unknown_value(column)
             for item, column in self._unknown
-            if item.reason_unknown(column) == why
+            if item.classify_unknown_value(column) == unknown_kind
         ]
-        return _join_first(descriptions)
+        return _join_first_texts(descriptions)
 
 
-def _join_first(texts: Sequence[str], separator: str = "; ", max_texts: int = 5) -> str:
+def _join_first_texts(texts: Sequence[str], separator: str = "; ", max_texts: int = 5) -> str:
     unique_texts = list(dict.fromkeys(texts))
     joined_text = separator.join(unique_texts[:max_texts])
     if len(unique_texts) > max_texts:
@@ -168,32 +172,34 @@ def _join_first(texts: Sequence[str], separator: str = "; ", max_texts: int = 5)
     return joined_text
 
 
-def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
+def _find_lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
     """Return the columns without which it is unknown if an item exists and passes all tests.
 
     Return None if it fails regardless of them: a single failed test decides.
     """
     lacking_columns: list[str] = (
-        [] if item.finding is None or item.has_row else [_ITEM_NOT_IN_TABLES]
+        [] if item.finding is None or item.has_table_row else [_MISSING_ITEM_MARKER]
     )
     for column, test in tests.items():
         for name, expected in test.requirements:
             needed_values = {column: item.value(column)}
-            other = expected
+            expected_value = expected
             if isinstance(expected, Column):
-                needed_values[expected.column] = other = item.value(expected.column)
+                needed_values[expected.column] = expected_value = item.value(expected.column)
             undecided_columns = [key for key, value in needed_values.items() if value is None]
             if not undecided_columns:
-                passes = _TEST_FUNCTIONS[name](needed_values[column], other, item.lists.get(column))
-                if passes is False:
+                is_passing = _TEST_FUNCTION_BY_NAME[name](
+                    needed_values[column], expected_value, item.lists.get(column)
+                )
+                if is_passing is False:
                     return None
-                undecided_columns = [] if passes else [*needed_values]
+                undecided_columns = [] if is_passing else [*needed_values]
             lacking_columns += undecided_columns
     return lacking_columns
 
 
 @lru_cache(maxsize=1 << 12)
-def _words_in_text(words: str, text: str) -> bool:
+def _contains_words(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
     if not words:
         return False
@@ -201,12 +207,12 @@ def _words_in_text(words: str, text: str) -> bool:
     return pattern.search(text) is not None
 
 
-def _is_ascending(value: Any, other: Any) -> bool | None:
-    order = compare(value, other)
-    return None if order is None else order <= 0
+def _is_at_most(value: Any, other: Any) -> bool | None:
+    comparison = compare_values(value, other)
+    return None if comparison is None else comparison <= 0
 
 
-_TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
+_TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
     "equals": lambda value, expected, _: are_equal(value, expected),
     "is_not": lambda value, expected, _: not are_equal(value, expected),
     "one_of": lambda value, expected, _: is_one_of(value, expected),
@@ -215,9 +221,11 @@ _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
     "has_not": lambda value, expected, separator: (
         not is_one_of(expected, split_list(value, separator))
     ),
-    "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
-    "at_least": lambda value, expected, _: _is_ascending(expected, value),
-    "at_most": lambda value, expected, _: _is_ascending(value, expected),
+    "names": lambda value, expected, _: _contains_words(
+        normalise_text(expected), normalise_text(value)
+    ),
+    "at_least": lambda value, expected, _: _is_at_most(expected, value),
+    "at_most": lambda value, expected, _: _is_at_most(value, expected),
     "matches": lambda value, expected, _: (
         notation.compile_pattern(expected).search(to_text(value)) is not None
     ),
@@ -227,67 +235,69 @@ the two cannot be compared."""
 
 
 ListedItems = Mapping[str, Sequence[ListedItem]]
-CountedTruths = Mapping[Truth, bool]
+CountingRule = Mapping[TestResult, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
-CountMeasure = Callable[[CountedTruths], float | None]
+MeasureFunction = Callable[[CountingRule], float | None]
 """A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
 bound. Counting more never makes it smaller."""
 
 _Interval = tuple[float, float]
 """The least and greatest value of a number."""
 
-_ROUNDING_ERROR = 1e-9
+_ROUNDING_TOLERANCE = 1e-9
 
 
 def decide_check(check: Check, items: ListedItems) -> CheckResult:
     """Decide a check that measures items. `items` contains every source that the check names."""
     if check.values is not None:
-        return _decide_column(check, items[check.values])
+        return _decide_values_check(check, items[check.values])
     if check.share is not None:
-        return _decide_share(check, items[check.share])
+        return _decide_share_check(check, items[check.share])
     if check.count is not None:
-        return _decide_count(check, items[check.count])
-    return _decide_sum(check, items)
+        return _decide_count_check(check, items[check.count])
+    return _decide_sum_check(check, items)
 
 
-def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_count_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown_values = UnknownValues()
-    truths = [unknown_values.run_tests(check.where, item) for item in items]
-    passing_items = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
+    test_results = [unknown_values.test_item(check.where, item) for item in items]
+    passing_items = [
+        item for item, test_result in zip(items, test_results, strict=True) if test_result == "yes"
+    ]
 
-    def count(counted_truths: CountedTruths) -> float:
-        return sum(counted_truths[truth] for truth in truths)
+    def count_passing_items(counting_rule: CountingRule) -> float:
+        return sum(counting_rule[test_result] for test_result in test_results)
 
-    return _decide_bound(
-        check, count, f"the number of {check.count}", unknown_values, passing_items
+    return _decide_bounded_check(
+        check, count_passing_items, f"the number of {check.count}", unknown_values, passing_items
     )
 
 
-def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown_values = UnknownValues()
-    truths: list[tuple[ListedItem, Truth, Truth]] = []
+    test_results: list[tuple[ListedItem, TestResult, TestResult]] = []
     for item in items:
-        among_truth = unknown_values.run_tests(check.among, item)
-        if among_truth != "no":
-            truths.append((item, among_truth, unknown_values.run_tests(check.where, item)))
-    if not truths:
+        among_result = unknown_values.test_item(check.among, item)
+        if among_result != "no":
+            test_results.append((item, among_result, unknown_values.test_item(check.where, item)))
+    if not test_results:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
-    def share(counted_truths: CountedTruths) -> float | None:
+    def share(counting_rule: CountingRule) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
         pass_flags = [
-            counted_truths[truth]
-            for _, among_truth, truth in truths
-            if among_truth == "yes" or counted_truths[truth] == counted_truths[among_truth]
+            counting_rule[test_result]
+            for _, among_result, test_result in test_results
+            if among_result == "yes" or counting_rule[test_result] == counting_rule[among_result]
         ]
         return sum(pass_flags) / len(pass_flags) if pass_flags else None
 
-    passing_items = [item for item, _, truth in truths if truth == "yes"]
-    failing_items = [item for item, _, truth in truths if truth == "no"]
-    return _decide_bound(
+    passing_items = [item for item, _, test_result in test_results if test_result == "yes"]
+    failing_items = [item for item, _, test_result in test_results if test_result == "no"]
+    return _decide_bounded_check(
         check,
         share,
         f"the share of {check.share} that pass",
@@ -296,71 +306,77 @@ def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     )
 
 
-def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
+def _decide_sum_check(check: Check, items: ListedItems) -> CheckResult:
     terms = check.sum or ()
     divisor = check.per or 1.0
     if not any(items[term.of] for term in terms):
-        list_names = dict.fromkeys(term.of for term in terms)
-        return CheckResult(False, 0.0, f"the response names no {' and no '.join(list_names)}")
+        item_kinds = dict.fromkeys(term.of for term in terms)
+        return CheckResult(False, 0.0, f"the response names no {' and no '.join(item_kinds)}")
     unknown_values = UnknownValues()
-    summed_prices: list[tuple[ListedItem, Truth, float]] = []
+    priced_items: list[tuple[ListedItem, TestResult, float]] = []
     for term in terms:
         for item in items[term.of]:
             price, missing_operands = _read_price(term, item)
-            summed_prices.append(
-                (item, unknown_values.run_tests(term.where, item, missing_operands), price)
+            priced_items.append(
+                (item, unknown_values.test_item(term.where, item, missing_operands), price)
             )
 
-    def total(counted_truths: CountedTruths) -> float:
-        prices = [price for _, truth, price in summed_prices if counted_truths[truth]]
+    def compute_sum(counting_rule: CountingRule) -> float:
+        prices = [price for _, test_result, price in priced_items if counting_rule[test_result]]
         try:
             return math.fsum(prices) / divisor  # the same in every order
         except OverflowError:
             return math.inf
 
     label = f"the sum per {to_text(divisor)}" if check.per else "the sum"
-    items_by_id = {id(item): item for item, truth, _ in summed_prices if truth == "yes"}
-    return _decide_bound(check, total, label, unknown_values, [*items_by_id.values()])
+    items_by_id = {id(item): item for item, test_result, _ in priced_items if test_result == "yes"}
+    return _decide_bounded_check(check, compute_sum, label, unknown_values, [*items_by_id.values()])
 
 
 def _read_price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
     operands = (term.column, term.times or 1.0, term.places)
-    numbers = {operand: item.number(operand) for operand in operands}
-    missing_operands = [str(operand) for operand, number in numbers.items() if number is None]
+    number_by_operand = {operand: item.number(operand) for operand in operands}
+    missing_operands = [
+        str(operand) for operand, number in number_by_operand.items() if number is None
+    ]
     if missing_operands:
         return math.inf, missing_operands
-    price, times, capacity = (numbers[operand] or 0.0 for operand in operands)
+    price, multiplier, capacity = (number_by_operand[operand] or 0.0 for operand in operands)
     if term.people is None:
-        return price * times, ()
-    units = term.people / capacity if capacity > 0 else math.inf
-    if not math.isfinite(units):
+        return price * multiplier, ()
+    unit_count = term.people / capacity if capacity > 0 else math.inf
+    if not math.isfinite(unit_count):
         return math.inf, [str(term.places)]
-    return price * times * math.ceil(units), ()
+    return price * multiplier * math.ceil(unit_count), ()
 
 
-def _decide_bound(
+def _decide_bounded_check(
     check: Check,
-    measure: CountMeasure,
+    compute_measure: MeasureFunction,
     label: str,
     unknown_values: UnknownValues,
     items: Sequence[ListedItem],
 ) -> CheckResult:
-    worlds = _measure_worlds(measure, unknown_values)
-    values = [value for value in chain.from_iterable(worlds) if value is not None]
-    span = min(values), max(values)
-    result = f"{label} is {_describe_range(span, 6)}"
-    bound = _describe_range(check.bound)
-    words = _Words(
-        f"{result}, as asked", f"{result}, not {bound}", f"{result}, and {bound} is asked for"
+    possible_measures = _compute_possible_measures(compute_measure, unknown_values)
+    values = [value for value in chain.from_iterable(possible_measures) if value is not None]
+    value_range = min(values), max(values)
+    result = f"{label} is {_describe_range(value_range, 6)}"
+    bound_text = _describe_range(check.bound)
+    reasons = _CheckReasons(
+        f"{result}, as asked",
+        f"{result}, not {bound_text}",
+        f"{result}, and {bound_text} is asked for",
     )
 
     def share() -> float:
-        return _measure_closeness(span, check.bound)
+        return _measure_closeness_to_bound(value_range, check.bound)
 
-    return _conclude_check(worlds, check.bound, words, unknown_values, items, share=share)
+    return _conclude_check(
+        possible_measures, check.bound, reasons, unknown_values, items, share=share
+    )
 
 
-class _Words(NamedTuple):
+class _CheckReasons(NamedTuple):
     """The reasons for a check that holds, that does not, and that depends on unknown values."""
 
     holds: str
@@ -368,202 +384,231 @@ class _Words(NamedTuple):
     depends: str
 
 
-_Worlds = Sequence[Sequence[float | None]]
+_PossibleMeasures = Sequence[Sequence[float | None]]
 
 
-def _measure_worlds(measure: CountMeasure, unknown_values: UnknownValues) -> _Worlds:
+def _compute_possible_measures(
+    compute_measure: MeasureFunction, unknown_values: UnknownValues
+) -> _PossibleMeasures:
     """Return the measure where unshown values count or not, each where untold ones count or not."""
     if not unknown_values:
-        return [[measure({"yes": True, "no": False})] * 2] * 2
+        return [[compute_measure({"yes": True, "no": False})] * 2] * 2
     return [
         [
-            measure({"yes": True, "no": False, "unshown": counts_unshown, "untold": counts_untold})
-            for counts_untold in (False, True)
+            compute_measure(
+                {
+                    "yes": True,
+                    "no": False,
+                    "unshown": is_unshown_counted,
+                    "untold": is_untold_counted,
+                }
+            )
+            for is_untold_counted in (False, True)
         ]
-        for counts_unshown in (False, True)
+        for is_unshown_counted in (False, True)
     ]
 
 
 def _conclude_check(
-    worlds: _Worlds,
+    possible_measures: _PossibleMeasures,
     bound: _Interval,
-    words: _Words,
+    reasons: _CheckReasons,
     unknown_values: UnknownValues,
     items: Sequence[ListedItem],
     *,
     share: Callable[[], float],
-    share_shown: float = 0.0,
+    shown_share: float = 0.0,
 ) -> CheckResult:
     """Conclude from a measure in all worlds. Unshown values count as the worst case.
 
-    `share` is the share of the requirement that is met if none of the worlds meets it; `share_shown` is that which the
+    `share` is the share of the requirement that is met if none of the worlds meets it; `shown_share` is that which the
     known values show.
     """
-    sides = [{_side_of_interval(value, bound) for value in world} for world in worlds]
-    sides_in_any_world = set[int]().union(*sides)
-    if sides_in_any_world == {0}:
-        return CheckResult(True, 1.0, words.holds, items)
-    if sides_in_any_world in _SIDES_OUTSIDE:
-        return CheckResult(False, share(), words.fails, items)
+    side_sets = [
+        {_compare_with_interval(value, bound) for value in measures}
+        for measures in possible_measures
+    ]
+    possible_sides = set[int]().union(*side_sets)
+    if possible_sides == {0}:
+        return CheckResult(True, 1.0, reasons.holds, items)
+    if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
+        return CheckResult(False, share(), reasons.fails, items)
     # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-    if any(world in _SIDES_OUTSIDE for world in sides):
-        return unknown_values.unproven_result(words.depends, share_shown)
-    return unknown_values.undecided_result(words.depends)
+    if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in side_sets):
+        return unknown_values.make_unproven_result(reasons.depends, shown_share)
+    return unknown_values.make_undecided_result(reasons.depends)
 
 
-_SIDES_OUTSIDE = ({-1}, {1})
-"""What `_side_of_interval` gives where values all lie on the same side of a bound, and so break it however they are."""
+_SIDE_SETS_OUTSIDE_BOUND = ({-1}, {1})
+"""What `_compare_with_interval` gives where values all lie on the same side of a bound, and so break it however they
+are."""
 
 
-def _side_of_interval(value: float | None, bound: _Interval) -> int:
+def _compare_with_interval(value: float | None, bound: _Interval) -> int:
     """Return -1 below the bound, 1 above it, and else 0; where there is no value, nothing breaks the bound."""
     if value is None:
         return 0
     low, high = bound
-    if value < low - _ROUNDING_ERROR * max(1.0, abs(low)):
+    if value < low - _ROUNDING_TOLERANCE * max(1.0, abs(low)):
         return -1
-    return 0 if value <= high + _ROUNDING_ERROR * max(1.0, abs(high)) else 1
+    return 0 if value <= high + _ROUNDING_TOLERANCE * max(1.0, abs(high)) else 1
 
 
-def _measure_closeness(span: _Interval, bound: _Interval) -> float:
+def _measure_closeness_to_bound(value_range: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
-    (lowest, highest), (low, high) = span, bound
-    if _side_of_interval(lowest, bound) == 1:
+    (lowest, highest), (low, high) = value_range, bound
+    if _compare_with_interval(lowest, bound) == 1:
         if high <= 0 or highest == math.inf:
             return 0.0
         return max(0.0, 1.0 - (highest - high) / high)
     return lowest / low  # measures are never negative, so the lower bound is above 0
 
 
-def _describe_range(span: _Interval, digits: int | None = None) -> str:
-    low, high = span
-    lower, upper = (to_text(end if digits is None else round(end, digits)) for end in span)
+def _describe_range(value_range: _Interval, digit_count: int | None = None) -> str:
+    low, high = value_range
+    lower_text, upper_text = (
+        to_text(end if digit_count is None else round(end, digit_count)) for end in value_range
+    )
     if low == high:
-        return lower
+        return lower_text
     if high == math.inf:
-        return f"{lower} or more"
-    return f"{upper} or less" if low == -math.inf else f"{lower} to {upper}"
+        return f"{lower_text} or more"
+    return f"{upper_text} or less" if low == -math.inf else f"{lower_text} to {upper_text}"
 
 
 class _ItemValue(NamedTuple):
     """A value of an item, the truth of counting it, and whether the value is unknown and so could be any."""
 
     item: ListedItem
-    truth: Truth
+    test_result: TestResult
     value: Any
-    is_any: bool
+    is_unknown: bool
 
 
-def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_values_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown_values = UnknownValues()
     column = check.column or ""
     values: list[_ItemValue] = []
     for item in items:
         value = item.value(column)
-        truth = unknown_values.run_tests(check.where, item, () if value is not None else (column,))
-        if truth != "no":
+        test_result = unknown_values.test_item(
+            check.where, item, () if value is not None else (column,)
+        )
+        if test_result != "no":
             parts = [None] if value is None else split_list(value, item.lists.get(column))
-            values += [_ItemValue(item, truth, part, value is None) for part in parts]
+            values += [_ItemValue(item, test_result, part, value is None) for part in parts]
     label = f"{column} of {check.values}"
     if check.includes is not None:
-        return _decide_includes(label, check.includes, values, unknown_values)
+        return _decide_includes_check(label, check.includes, values, unknown_values)
     if check.excludes is not None:
-        return _decide_excludes(label, check.excludes, values, unknown_values)
-    return _decide_distinct(label, values, unknown_values)
+        return _decide_excludes_check(label, check.excludes, values, unknown_values)
+    return _decide_distinct_check(label, values, unknown_values)
 
 
-_NONE_ALLOWED: _Interval = (-math.inf, 0.0)
+_NONE_ALLOWED_BOUND: _Interval = (-math.inf, 0.0)
 
 
-def _decide_includes(
+def _decide_includes_check(
     label: str,
     required_values: Sequence[Scalar],
     values: Sequence[_ItemValue],
     unknown_values: UnknownValues,
 ) -> CheckResult:
-    def count_included(counted_truths: CountedTruths) -> float:
-        entries = [entry for entry in values if counted_truths[entry.truth]]
+    def count_included(counting_rule: CountingRule) -> float:
+        entries = [entry for entry in values if counting_rule[entry.test_result]]
         return sum(
-            any(entry.is_any or are_equal(entry.value, value) for entry in entries)
+            any(entry.is_unknown or are_equal(entry.value, value) for entry in entries)
             for value in required_values
         )
 
-    found = [
+    found_entries = [
         entry
         for entry in values
-        if entry.truth == "yes" and is_one_of(entry.value, required_values)
+        if entry.test_result == "yes" and is_one_of(entry.value, required_values)
     ]
-    found_values = [entry.value for entry in found]
+    found_values = [entry.value for entry in found_entries]
     missing_values = [value for value in required_values if not is_one_of(value, found_values)]
     failure_text = f"{label} does not include {_quote_values(missing_values)}"
-    words = _Words(f"{label} includes {_quote_values(required_values)}", failure_text, failure_text)
+    reasons = _CheckReasons(
+        f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
+    )
     share = 1.0 - len(missing_values) / len(required_values)
-    worlds = _measure_worlds(count_included, unknown_values)
-    items = [entry.item for entry in found]
+    possible_measures = _compute_possible_measures(count_included, unknown_values)
+    items = [entry.item for entry in found_entries]
     bound = (len(required_values), math.inf)
     return _conclude_check(
-        worlds, bound, words, unknown_values, items, share=lambda: share, share_shown=share
+        possible_measures,
+        bound,
+        reasons,
+        unknown_values,
+        items,
+        share=lambda: share,
+        shown_share=share,
     )
 
 
-def _decide_excludes(
+def _decide_excludes_check(
     label: str,
     barred_values: Sequence[Scalar],
     values: Sequence[_ItemValue],
     unknown_values: UnknownValues,
 ) -> CheckResult:
     possible_violations = [
-        entry for entry in values if entry.is_any or is_one_of(entry.value, barred_values)
+        entry for entry in values if entry.is_unknown or is_one_of(entry.value, barred_values)
     ]
-    violations = [entry for entry in possible_violations if entry.truth == "yes"]
+    violations = [entry for entry in possible_violations if entry.test_result == "yes"]
     success_text = f"{label} includes none of {_quote_values(barred_values)}"
     failure_text = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    words = _Words(success_text, failure_text, success_text)
+    reasons = _CheckReasons(success_text, failure_text, success_text)
 
-    def count_barred(counted_truths: CountedTruths) -> float:
-        return sum(counted_truths[entry.truth] for entry in possible_violations)
+    def count_barred(counting_rule: CountingRule) -> float:
+        return sum(counting_rule[entry.test_result] for entry in possible_violations)
 
     def share() -> float:
-        possibly_barred_ids = {id(entry.item) for entry in possible_violations}
-        certain_ids = {id(entry.item) for entry in values if entry.truth == "yes"}
-        return 1.0 - len(possibly_barred_ids) / len(certain_ids | possibly_barred_ids)
+        possibly_barred_item_ids = {id(entry.item) for entry in possible_violations}
+        certain_item_ids = {id(entry.item) for entry in values if entry.test_result == "yes"}
+        return 1.0 - len(possibly_barred_item_ids) / len(
+            certain_item_ids | possibly_barred_item_ids
+        )
 
-    worlds = _measure_worlds(count_barred, unknown_values)
+    possible_measures = _compute_possible_measures(count_barred, unknown_values)
     items = [entry.item for entry in violations]
-    return _conclude_check(worlds, _NONE_ALLOWED, words, unknown_values, items, share=share)
+    return _conclude_check(
+        possible_measures, _NONE_ALLOWED_BOUND, reasons, unknown_values, items, share=share
+    )
 
 
-def _decide_distinct(
+def _decide_distinct_check(
     label: str, values: Sequence[_ItemValue], unknown_values: UnknownValues
 ) -> CheckResult:
-    keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
+    keys = [None if entry.is_unknown else equality_key(entry.value) for entry in values]
 
-    def count_repeats(counted_truths: CountedTruths) -> float:
-        present = [
-            key for entry, key in zip(values, keys, strict=True) if counted_truths[entry.truth]
+    def count_repeats(counting_rule: CountingRule) -> float:
+        counted_keys = [
+            key for entry, key in zip(values, keys, strict=True) if counting_rule[entry.test_result]
         ]
         # Values that could be any are repeats at worst, so None is not among the different ones.
-        return len(present) - len(set(present) - {None})
+        return len(counted_keys) - len(set(counted_keys) - {None})
 
-    repeats: list[_ItemValue] = []
+    repeated_entries: list[_ItemValue] = []
     distinct_keys: set[Any] = set()
     for entry, key in zip(values, keys, strict=True):
-        if entry.truth == "yes":
+        if entry.test_result == "yes":
             if key in distinct_keys:
-                repeats.append(entry)
+                repeated_entries.append(entry)
             distinct_keys.add(key)
 
     def share() -> float:
         return 0.0 if None in keys else len(distinct_keys) / len(keys)
 
     success_text = f"{label} never repeats"
-    failure_text = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
-    worlds = _measure_worlds(count_repeats, unknown_values)
-    items = [entry.item for entry in repeats]
+    failure_text = f"{label} repeats {_quote_values([entry.value for entry in repeated_entries])}"
+    possible_measures = _compute_possible_measures(count_repeats, unknown_values)
+    items = [entry.item for entry in repeated_entries]
     return _conclude_check(
-        worlds,
-        _NONE_ALLOWED,
-        _Words(success_text, failure_text, success_text),
+        possible_measures,
+        _NONE_ALLOWED_BOUND,
+        _CheckReasons(success_text, failure_text, success_text),
         unknown_values,
         items,
         share=share,
@@ -571,11 +616,11 @@ def _decide_distinct(
 
 
 def _quote_values(values: Sequence[Any]) -> str:
-    return _join_first([shorten(to_text(value)) for value in values], ", ", 10)
+    return _join_first_texts([shorten(to_text(value)) for value in values], ", ", 10)
 
 
-COLLECTED_SUBJECT = "collected"
-_PREFERENCES_TABLE = "preferences"
+COLLECTED_SUBJECT_PREFIX = "collected"
+_PREFERENCES_KEY = "preferences"
 
 
 class Constraints(Evaluator):
@@ -592,19 +637,21 @@ class Constraints(Evaluator):
     name = "checks.constraints"
     audience = "stakeholder"
     reads_data = True
-    needs = (CLAIMS_MATERIAL,)
+    needs = (CLAIMS_MATERIAL_NAME,)
     bounds_its_time = True
 
     settings: Params
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        paths = self.settings.functions
-        self._functions = import_named(
-            "checks.constraints: params.functions", paths, "__call__", "a function"
+        function_paths = self.settings.functions
+        self._functions = import_objects_by_name(
+            "checks.constraints: params.functions", function_paths, "__call__", "a function"
         )
-        versions = [source_version(function) for _, function in sorted(self._functions.items())]
-        self.version = " ".join(["1", *versions])
+        function_versions = [
+            source_version(function) for _, function in sorted(self._functions.items())
+        ]
+        self.version = " ".join(["1", *function_versions])
         self.runs_inline = not self._functions  # functions of the config may be slow
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -614,48 +661,58 @@ class Constraints(Evaluator):
                 f"task {view.id!r}: stakeholder {view.member!r} has a profile in text alone, and no model is there to "
                 "read it; state its `constraints`, or leave the profile out"
             )
-        questions = [self._question(view, constraint) for constraint in view.about.constraints]
+        questions = [self._make_question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
             quoted_pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
             problem = f"{quoted_pair} cannot both be met: {contradiction.why}"
             raise PlanError(f"task {view.id!r}: {problem}; make one soft, or leave one out")
         return questions
 
-    def _question(self, view: TaskView, constraint: Constraint) -> Question:
-        where = f"task {view.id!r}: constraint {constraint.id!r} of {view.member!r}"
-        marks: Mapping[str, Any] = {}
+    def _make_question(self, view: TaskView, constraint: Constraint) -> Question:
+        error_location = f"task {view.id!r}: constraint {constraint.id!r} of {view.member!r}"
+        digest_params: Mapping[str, Any] = {}
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
-            check = _parse_check(where, json.dumps(constraint.check, sort_keys=True))
+            check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
             if check.function is not None:
-                self._check_call(where, check.function, check.params)
+                self._check_function_call(error_location, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
                 facts = load_facts(view)
-                _check_sources(where, facts, check)
-                marks = facts.marks
+                _require_known_sources(error_location, facts, check)
+                digest_params = facts.digest_params
                 needs = self.needs
         standby = constraint.check is None
         return self.question(
-            view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby
+            view,
+            constraint.id,
+            params={**self.params, **digest_params},
+            needs=needs,
+            standby=standby,
         )
 
-    def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
+    def _check_function_call(
+        self, error_location: str, name: str, params: Mapping[str, JsonValue]
+    ) -> None:
         if name not in self._functions:
             hint = did_you_mean(name, self._functions)
             hint = hint or "list it in the params of checks.constraints"
-            raise PlanError(f"{where}, field check.function: there is no {quote(name)}; {hint}")
+            raise PlanError(
+                f"{error_location}, field check.function: there is no {quote(name)}; {hint}"
+            )
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
         except TypeError as error:
             signature_problem = f"{quote(name)} is called as (task, response, **params): {error}"
             raise PlanError(
-                f"{where}, field check.params: {signature_problem}; change the params, or the function"
+                f"{error_location}, field check.params: {signature_problem}; change the params, or the function"
             ) from error
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
         assert isinstance(inputs.task.about, Stakeholder)
         constraint = next(
-            c for c in inputs.task.about.constraints if c.id == inputs.question.subject
+            candidate
+            for candidate in inputs.task.about.constraints
+            if candidate.id == inputs.question.subject
         )
         if constraint.check is None:
             return Verdict.abstain(
@@ -668,8 +725,8 @@ class Constraints(Evaluator):
             return function(inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
         if check.text is not None:
-            return _match_text(label, check.text, inputs.response)
-        result = _decide_check(check, inputs)
+            return _decide_text_pattern(label, check.text, inputs.response)
+        result = _decide_check_of_response(check, inputs)
         reason = f"{label}: {result.reason}"
         if result.holds is None:
             return Verdict.abstain(reason)
@@ -678,52 +735,56 @@ class Constraints(Evaluator):
         if not result.holds:
             score = result.share if check.partial else 0.0
             items = result.items[:10]
-        evidence = tuple(chain.from_iterable(map(_evidence_of_item, items)))
+        evidence = tuple(chain.from_iterable(map(_make_item_evidence, items)))
         return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 
 
 @lru_cache(maxsize=4096)
-def _parse_check(where: str, text: str) -> Check:
+def _parse_check(error_location: str, text: str) -> Check:
     """Return the check of a constraint from canonical JSON. Raises PlanError naming the field."""
     check = validate(Check, json.loads(text))
     if isinstance(check, Problem):
         field = f"check.{check.field}" if check.path else "check"
-        raise PlanError(f"{where}, field {field}: {check}")
+        raise PlanError(f"{error_location}, field {field}: {check}")
     return check
 
 
-def _check_sources(where: str, facts: Facts, check: Check) -> None:
+def _require_known_sources(error_location: str, facts: Facts, check: Check) -> None:
     for kind, columns in check.items:
         if kind.startswith("$"):
             continue
         field = f"field check.{check.measure}: facts.claims"
-        notation.require_known(f"{where}, {field}", [kind], facts.claims, "kind")
+        notation.require_known_names(f"{error_location}, {field}", [kind], facts.claims, "kind")
         claims = facts.claims[kind]
-        table_columns = [facts.tables[form.table].columns for form in claims.forms]
+        table_columns = [facts.tables[claim_form.table].columns for claim_form in claims.forms]
         if any(names is None for names in table_columns):
             continue  # of a tool, whose columns only its rows tell
         claim_columns = {*claims.beside, *filter(None, [claims.merged])}
         claim_columns.update(*filter(None, table_columns))
-        claim_columns.update(*(form.states for form in claims.forms))
-        notation.require_known(f"{where}, field check: {kind}", sorted(columns), claim_columns)
+        claim_columns.update(*(claim_form.states for claim_form in claims.forms))
+        notation.require_known_names(
+            f"{error_location}, field check: {kind}", sorted(columns), claim_columns
+        )
 
 
-def _is_empty(data: JsonValue) -> bool:
+def _is_empty_data(data: JsonValue) -> bool:
     if isinstance(data, dict | list):
-        return all(map(_is_empty, data.values() if isinstance(data, dict) else data))
+        return all(map(_is_empty_data, data.values() if isinstance(data, dict) else data))
     return data is None or data == ""
 
 
-def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
+def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
     if not check.claimed_kinds:
         return {}
-    findings = claim_findings(inputs)
-    lists = {name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()}
+    findings = get_claim_findings(inputs)
+    separators_by_table = {
+        name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()
+    }
     items_by_kind = {}
     for kind in check.claimed_kinds:
         items = []
         for finding in findings[kind]:
-            separators = lists.get(finding["table"] or "", {})
+            separators = separators_by_table.get(finding["table"] or "", {})
             items.append(ListedItem(finding["text"], finding["values"], finding, separators))
         items_by_kind[kind] = items
     return items_by_kind
@@ -738,7 +799,7 @@ def _items_at_path(path: str, data: JsonValue) -> Sequence[ListedItem]:
     return items
 
 
-def _match_text(label: str, pattern: str, response: Response) -> Verdict:
+def _decide_text_pattern(label: str, pattern: str, response: Response) -> Verdict:
     match = notation.compile_pattern(pattern).search(response.text)
     if match is None:
         return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
@@ -751,29 +812,29 @@ def _match_text(label: str, pattern: str, response: Response) -> Verdict:
     )
 
 
-def _decide_check(check: Check, inputs: EvaluatorInput) -> CheckResult:
+def _decide_check_of_response(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
-    if _is_empty(inputs.response.data):
+    if _is_empty_data(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
-    claimed_items = _claimed_items(check, inputs)
-    listed_items = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
-    result = decide_check(check, {**claimed_items, **listed_items})
-    if not result.holds or listed_items:
+    claimed_items = _find_claimed_items(check, inputs)
+    items_by_path = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
+    result = decide_check(check, {**claimed_items, **items_by_path})
+    if not result.holds or items_by_path:
         return result
-    findings = chain.from_iterable(claim_findings(inputs).values())
+    findings = chain.from_iterable(get_claim_findings(inputs).values())
     if any(finding["row"] for finding in findings):
         return result
     return CheckResult(False, 0.0, "nothing that the response's data claims is there")
 
 
-def _evidence_of_item(item: ListedItem) -> Sequence[Evidence]:
+def _make_item_evidence(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
-        return claim_evidence(item.finding)
+        return make_claim_evidence(item.finding)
     content = to_text(dict(item.values))
     return [Evidence(quote=content[:200], source=f"data {item.text}", verified=True)]
 
 
-class Collected(CodeEvaluator):
+class CollectedPreferences(CodeEvaluator):
     """Look up each constraint of a stakeholder in the table of preferences that the response recorded.
 
     An agent that talks with its users writes down what they want. GroupTravelBench compares that table with the users'
@@ -789,29 +850,29 @@ class Collected(CodeEvaluator):
     name = "checks.collected"
     audience = "stakeholder"
     reads_data = True
-    shares = MappingProxyType({COLLECTED_SUBJECT: 0.0})
+    shares = MappingProxyType({COLLECTED_SUBJECT_PREFIX: 0.0})
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
         return [
-            self.question(view, f"{COLLECTED_SUBJECT}/{constraint.id}")
+            self.question(view, f"{COLLECTED_SUBJECT_PREFIX}/{constraint.id}")
             for constraint in view.about.constraints
         ]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         data = inputs.response.data
-        preference = inputs.question.subject.partition("/")[2]
-        tables = data.get(_PREFERENCES_TABLE) if isinstance(data, dict) else None
+        constraint_id = inputs.question.subject.partition("/")[2]
+        tables = data.get(_PREFERENCES_KEY) if isinstance(data, dict) else None
         table = tables.get(str(inputs.task.member)) if isinstance(tables, dict) else None
         if table is None:
-            reason = f"the response's data has no `{_PREFERENCES_TABLE}` of {inputs.task.member}"
+            reason = f"the response's data has no `{_PREFERENCES_KEY}` of {inputs.task.member}"
             return Verdict(score=0.0, met=False, reason=reason)
-        is_collected = preference in set(flatten_preferences(table))
+        is_collected = constraint_id in set(flatten_preferences(table))
         words = "is" if is_collected else "is not"
         return Verdict(
             score=float(is_collected),
             met=is_collected,
-            reason=f"{preference} {words} among its preferences",
+            reason=f"{constraint_id} {words} among its preferences",
         )
 
 

@@ -25,20 +25,20 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.tables import are_equal, compare, is_one_of, to_text
+from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, to_text
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.messages import quote
 from jurygraph.schema import Constraint, FrozenModel, Stakeholder
-from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, Positive
+from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, PositiveNumber
 
 
-def _check_items(source: str) -> str:
+def _validate_items_path(source: str) -> str:
     if source.startswith("$"):
         notation.compile_jsonpath(source)
     return source
 
 
-ItemsPath = Annotated[Id, AfterValidator(_check_items)]
+ItemsPath = Annotated[Id, AfterValidator(_validate_items_path)]
 """A kind of claims, or a JSONPath."""
 
 Scalar = str | Number | Flag
@@ -66,17 +66,17 @@ class Test(FrozenModel):
     names: Scalar | Column | None = None
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
-    matches: notation.Pattern | None = None
+    matches: notation.PatternText | None = None
 
     @model_validator(mode="after")
     def _check_test(self) -> Self:
         if all(expected is None for _, expected in self):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
-            if isinstance(bound, str) and compare(bound, bound) is None:
+            if isinstance(bound, str) and compare_values(bound, bound) is None:
                 remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
                 raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
-        if (compare(self.at_least, self.at_most) or 0) > 0:
+        if (compare_values(self.at_least, self.at_most) or 0) > 0:
             raise ValueError(
                 "`at_most` lies below `at_least`, so no value passes; leave one of them out"
             )
@@ -100,9 +100,9 @@ class TermSpec(FrozenModel):
     of: ItemsPath
     column: Id
     where: Tests = Field(default_factory=dict)
-    times: Positive | Id | None = None
-    people: Positive | None = None
-    places: Positive | Id = 1.0
+    times: PositiveNumber | Id | None = None
+    people: PositiveNumber | None = None
+    places: PositiveNumber | Id = 1.0
 
     @model_validator(mode="after")
     def _check_places(self) -> Self:
@@ -120,12 +120,12 @@ class Check(FrozenModel):
     share: ItemsPath | None = None
     sum: tuple[TermSpec, ...] | None = Field(default=None, min_length=1)
     values: ItemsPath | None = None
-    text: Annotated[LongId, notation.IS_PATTERN] | None = None
+    text: Annotated[LongId, notation.PATTERN_VALIDATOR] | None = None
     function: Id | None = None
     where: Tests = Field(default_factory=dict)
     among: Tests = Field(default_factory=dict)
     column: Id | None = None
-    per: Positive | None = None
+    per: PositiveNumber | None = None
     includes: Scalars | None = None
     excludes: Scalars | None = None
     distinct: Literal[True] | None = None
@@ -138,50 +138,52 @@ class Check(FrozenModel):
 
     @model_validator(mode="after")
     def _check_measure(self) -> Self:
-        measures = [name for name in CHECK_MEASURES if getattr(self, name) is not None]
-        if len(measures) != 1:
+        measure_names = [name for name in CHECK_MEASURES if getattr(self, name) is not None]
+        if len(measure_names) != 1:
             raise ValueError(
-                f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(CHECK_MEASURES)}"
+                f"measures {' and '.join(measure_names) or 'nothing'}; give one of {', '.join(CHECK_MEASURES)}"
             )
-        (measure,) = measures
-        allowed_fields = _ALLOWED_FIELDS[measure]
+        (measure,) = measure_names
+        allowed_fields = _ALLOWED_FIELDS_BY_MEASURE[measure]
         unused_fields = sorted(self.model_fields_set - {measure, *allowed_fields})
         if unused_fields:
-            allowed_text = ", ".join(allowed_fields) or "nothing else"
+            allowed_fields_text = ", ".join(allowed_fields) or "nothing else"
             raise ValueError(
-                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes {allowed_text}"
+                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes {allowed_fields_text}"
             )
         self._check_bounds(measure)
         return self
 
     def _check_bounds(self, measure: str) -> None:
-        bounds = [name for name in BOUND_FIELDS if getattr(self, name) is not None]
-        if measure in ("count", "sum") and len(bounds) != 1:
+        bound_fields = [name for name in BOUND_FIELDS if getattr(self, name) is not None]
+        if measure in ("count", "sum") and len(bound_fields) != 1:
             raise ValueError(
-                f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUND_FIELDS)}"
+                f"has {' and '.join(bound_fields) or 'no bound'}; give one of {', '.join(BOUND_FIELDS)}"
             )
-        if measure == "share" and (len(bounds) > 1 or not self.where):
+        if measure == "share" and (len(bound_fields) > 1 or not self.where):
             raise ValueError(
                 "a share has `where`, and at most one bound; without one all must pass"
             )
         if measure == "values":
-            bound_demands = [
+            requirement_fields = [
                 name
                 for name in ("includes", "excludes", "distinct")
                 if getattr(self, name) is not None
             ]
-            if len(bound_demands) != 1 or self.column is None:
+            if len(requirement_fields) != 1 or self.column is None:
                 raise ValueError(
                     "values have a `column`, and one of `includes`, `excludes` and `distinct`"
                 )
         if self.between is not None and not self.between[0] <= self.between[1]:
             raise ValueError("`between` does not rise; write the lower end first")
         low, high = self.bound
-        if bounds and (high < 0 or (measure == "share" and low > 1)):
+        if bound_fields and (high < 0 or (measure == "share" and low > 1)):
             upper = "1" if measure == "share" else "any number"
-            raise ValueError(f"`{bounds[0]}` can never be met: a {measure} lies from 0 to {upper}")
+            raise ValueError(
+                f"`{bound_fields[0]}` can never be met: a {measure} lies from 0 to {upper}"
+            )
         if measure == "count" and math.isfinite(low) and math.ceil(low) > high:
-            raise ValueError(f"`{bounds[0]}` can never be met: a count is a whole number")
+            raise ValueError(f"`{bound_fields[0]}` can never be met: a count is a whole number")
 
     @property
     def measure(self) -> str:
@@ -202,13 +204,13 @@ class Check(FrozenModel):
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         if self.sum is not None:
             return tuple(
-                (term.of, _columns_of_tests(term.where, term.column, term.times, term.places))
+                (term.of, _list_tested_columns(term.where, term.column, term.times, term.places))
                 for term in self.sum
             )
         source = self.count or self.share or self.values
         if not source:
             return ()
-        columns = _columns_of_tests(self.where, self.column) | _columns_of_tests(self.among)
+        columns = _list_tested_columns(self.where, self.column) | _list_tested_columns(self.among)
         return ((source, columns),)
 
     @cached_property
@@ -222,7 +224,7 @@ class Check(FrozenModel):
         return tuple(dict.fromkeys(paths))
 
 
-_ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
+_ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
     "count": ("where", *BOUND_FIELDS, "partial"),
     "share": ("where", "among", *BOUND_FIELDS, "partial"),
     "sum": ("per", *BOUND_FIELDS, "partial"),
@@ -232,7 +234,7 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
 }
 
 
-def _columns_of_tests(tests: Tests, *operands: str | float | None) -> frozenset[str]:
+def _list_tested_columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
     columns = set(tests)
     for _, value in chain.from_iterable(tests.values()):
         if isinstance(value, Column):
@@ -243,15 +245,15 @@ def _columns_of_tests(tests: Tests, *operands: str | float | None) -> frozenset[
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    return _find_tensions(
+    return _find_tensions_of_pairs(
         product(_read_checks(first.constraints), _read_checks(second.constraints))
     )
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
-    pairs = combinations(_read_checks(c for c in constraints if c.kind == "hard"), 2)
-    return [tension for tension in _find_tensions(pairs) if tension.strength == 1.0]
+    check_pairs = combinations(_read_checks(c for c in constraints if c.kind == "hard"), 2)
+    return [tension for tension in _find_tensions_of_pairs(check_pairs) if tension.strength == 1.0]
 
 
 def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -264,22 +266,22 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     return checks
 
 
-def _find_tensions(
+def _find_tensions_of_pairs(
     pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]],
 ) -> list[ConstraintTension]:
     tensions = []
     for (first, check), (second, other) in pairs:
-        tension = _find_tension(check, other)
+        tension = _find_tension_of_checks(check, other)
         if tension is not None:
             tensions.append(ConstraintTension(first, second, *tension))
     return tensions
 
 
-def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_tension_of_checks(first: Check, second: Check) -> tuple[float, str] | None:
     if first.values is None and _normalise_measure(first) == _normalise_measure(second):
-        return _bounds_tension(first, second)
+        return _find_bounds_tension(first, second)
     if first.share is not None and first.share == second.share:
-        return _shares_tension(first, second)
+        return _find_shares_tension(first, second)
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
         for including_check, excluding_check in ((first, second), (second, first)):
             if excluding_check.where:
@@ -290,12 +292,14 @@ def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
     return None
 
 
-def _shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.among or second.among:
         return None
     # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
     least_shares = [check.bound[0] for check in (first, second)]
-    column = _conflicting_column(first.where, second.where) if sum(least_shares) > 1.0 else None
+    column = (
+        _find_conflicting_column(first.where, second.where) if sum(least_shares) > 1.0 else None
+    )
     return None if column is None else (1.0, f"no {column} of {first.share} passes both")
 
 
@@ -307,19 +311,19 @@ def _normalise_measure(check: Check) -> Check:
     )
 
 
-def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
     low, high = (end * (first.per or 1.0) for end in first.bound)
     other_low, other_high = (end * (second.per or 1.0) for end in second.bound)
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
-        return _find_gap(first, sorted((high, other_high)))
+        return _compute_gap_tension(first, sorted((high, other_high)))
     if high == other_high == math.inf:
-        return _find_gap(first, sorted((low, other_low)))
+        return _compute_gap_tension(first, sorted((low, other_low)))
     return None
 
 
-def _find_gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
+def _compute_gap_tension(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     smaller_end, larger_end = ends
     if larger_end <= 0 or larger_end == smaller_end:
         return None
@@ -330,41 +334,43 @@ def _find_gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     return strength, why
 
 
-def _conflicting_column(first: Tests, second: Tests) -> str | None:
+def _find_conflicting_column(first: Tests, second: Tests) -> str | None:
     for column in sorted(first.keys() & second.keys()):
         test = first[column]
         other = second[column]
-        if _is_barred(test, other) or _is_barred(other, test):
+        if _is_test_contradicted(test, other) or _is_test_contradicted(other, test):
             return column
     return None
 
 
-def _is_barred(first: Test, second: Test) -> bool:
+def _is_test_contradicted(first: Test, second: Test) -> bool:
     """Return true if the second test fails for all that the first allows, or requires of a list."""
     at_least = second.at_least
     at_most = second.at_most
-    if _is_less(at_most, first.at_least):
+    if _is_less_than(at_most, first.at_least):
         return True
-    has_both = first.has is not None and second.has_not is not None
-    if has_both and are_equal(first.has, second.has_not):
+    are_both_set = first.has is not None and second.has_not is not None
+    if are_both_set and are_equal(first.has, second.has_not):
         return True
-    allowed_values = _as_constants(first.equals) or first.one_of
+    allowed_values = _list_constant_value(first.equals) or first.one_of
     if allowed_values is None:
         return False
-    barred_values = [*(second.none_of or ()), *_as_constants(second.is_not)]
+    barred_values = [*(second.none_of or ()), *_list_constant_value(second.is_not)]
     if all(is_one_of(value, barred_values) for value in allowed_values):
         return True
-    if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed_values):
+    if all(
+        _is_less_than(value, at_least) or _is_less_than(at_most, value) for value in allowed_values
+    ):
         return True
-    other_allowed_values = _as_constants(second.equals) or second.one_of
+    other_allowed_values = _list_constant_value(second.equals) or second.one_of
     return other_allowed_values is not None and not any(
         is_one_of(value, other_allowed_values) for value in allowed_values
     )
 
 
-def _is_less(value: Any, other: Any) -> bool:
-    return compare(value, other) == -1
+def _is_less_than(value: Any, other: Any) -> bool:
+    return compare_values(value, other) == -1
 
 
-def _as_constants(value: Any) -> list[Any]:
+def _list_constant_value(value: Any) -> list[Any]:
     return [] if value is None or isinstance(value, Column) else [value]

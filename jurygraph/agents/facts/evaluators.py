@@ -19,36 +19,36 @@ from jurygraph.agents.facts.tables import (
     FactTableSpec,
     RowTable,
     ToolTable,
-    normalise,
+    normalise_text,
     split_list,
     to_text,
     value_sort_key,
     values_agree,
 )
-from jurygraph.agents.registry import import_named
+from jurygraph.agents.registry import import_objects_by_name
 from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
-from jurygraph.errors import InputError, PlanError, name_part
+from jurygraph.errors import InputError, PlanError, add_part_to_plan_errors
 from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams
-from jurygraph.sources.files import name_folders
+from jurygraph.sources.files import searched_folders_text
 
-Cached = TypeVar("Cached", "Facts", RowTable)
+CachedEntry = TypeVar("CachedEntry", "Facts", RowTable)
 
-_MAX_CACHED = 256
-_LOCK = threading.Lock()
+_MAX_CACHED_ENTRIES = 256
+_CACHE_LOCK = threading.Lock()
 
 
 class Facts(NamedTuple):
     """The tables and kinds of claims of a task, by name.
 
-    `marks` are the parts of the facts outside the task (digests of files); they belong in the params of every question
-    that depends on the facts.
+    `digest_params` are the parts of the facts outside the task (digests of files); they belong in the params of every
+    question that depends on the facts.
     """
 
     tables: Mapping[str, FactTable]
     claims: Mapping[str, ClaimsSpec]
-    marks: Mapping[str, Any]
+    digest_params: Mapping[str, Any]
 
     @property
     def is_fresh(self) -> bool:
@@ -64,14 +64,16 @@ def load_facts(view: TaskView) -> Facts:
         )
 
     def open_facts() -> Facts:
-        with name_part("facts"):
-            return _open_cached(_FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view))
+        with add_part_to_plan_errors("facts"):
+            return _get_cached_or_open(
+                _FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view)
+            )
 
-    with _LOCK:
-        return _open_cached(_FACTS_CACHE, view.digest, open_facts)
+    with _CACHE_LOCK:
+        return _get_cached_or_open(_FACTS_CACHE, view.digest, open_facts)
 
 
-def table_files(view: TaskView) -> Mapping[str, str]:
+def table_file_digests(view: TaskView) -> Mapping[str, str]:
     """Return the SHA-256 of each file of the tables of a view's facts, by its field; other facts are not read.
 
     Raises PlanError naming what is wrong with a table.
@@ -79,30 +81,32 @@ def table_files(view: TaskView) -> Mapping[str, str]:
     if view.facts is None:
         return {}
     # Other facts may be called anything.
-    slip = nearest_name("tables", view.facts, likeness=0.8)
+    slip = nearest_name("tables", view.facts, min_similarity=0.8)
     if slip is not None and "tables" not in view.facts:
         problem = f"facts.{slip}: is not a known field here; did you mean tables?"
         raise PlanError(f"task {view.id!r}: {problem}")
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
-    sha256_by_name = facts.marks.get("files", {})
+    sha256_by_name = facts.digest_params.get("files", {})
     return {f"facts.tables.{name}.file": sha256 for name, sha256 in sha256_by_name.items()}
 
 
 _FACTS_CACHE: dict[str, Facts] = {}
 """By the digests of views and of facts, since every response and every member of an audience needs the same ones."""
 
-_FILE_CACHE: dict[tuple[str, str, str], RowTable] = {}
+_TABLE_FILE_CACHE: dict[tuple[str, str, str], RowTable] = {}
 """By name, digest and path: a file is indexed once, as long as it is unchanged."""
 
 
-def _open_cached(cache: dict[Any, Cached], key: Any, open_entry: Callable[[], Cached]) -> Cached:
+def _get_cached_or_open(
+    cache: dict[Any, CachedEntry], key: Any, open_entry: Callable[[], CachedEntry]
+) -> CachedEntry:
     """Return the entry of a key, opened anew if it is not fresh; the oldest is dropped beyond the limit."""
     entry = cache.get(key)
     if entry is None or not entry.is_fresh:
         cache.pop(key, None)
         cache[key] = entry = open_entry()
-        if len(cache) > _MAX_CACHED:
+        if len(cache) > _MAX_CACHED_ENTRIES:
             del cache[next(iter(cache))]
     return entry
 
@@ -117,14 +121,18 @@ def _open_facts(view: TaskView) -> Facts:
     except PlanError as error:
         raise PlanError(f"task {view.id!r}: {error}") from error
     for name, kind in facts.claims.items():
-        where = f"task {view.id!r}: facts.claims.{name}"
+        error_location = f"task {view.id!r}: facts.claims.{name}"
         for index, form in enumerate(kind.forms):
-            notation.require_known(f"{where}.forms[{index}].table", [form.table], tables, "table")
+            notation.require_known_names(
+                f"{error_location}.forms[{index}].table", [form.table], tables, "table"
+            )
             table = tables[form.table]
             if kind.merged is not None and kind.merged in (table.columns or ()):
                 clash_message = f"is {quote(kind.merged)}, which is a column of {form.table}"
-                raise PlanError(f"{where}.merged: {clash_message}; give the number another name")
-            _check_form(f"{where}.forms[{index}]", kind, form, table)
+                raise PlanError(
+                    f"{error_location}.merged: {clash_message}; give the number another name"
+                )
+            _check_claim_pattern(f"{error_location}.forms[{index}]", kind, form, table)
     sha256_by_name = {
         name: table.digest for name, table in tables.items() if table.digest is not None
     }
@@ -142,37 +150,41 @@ def _open_table(name: str, spec: FactTableSpec) -> FactTable:
     elif spec.file is not None:
         key = name, spec.digest, str(Path(spec.file).absolute())
         try:
-            table = _open_cached(_FILE_CACHE, key, lambda: RowTable(name, spec))
+            table = _get_cached_or_open(_TABLE_FILE_CACHE, key, lambda: RowTable(name, spec))
         except InputError as error:
-            folders = name_folders(spec.file, "TASKS or config")
-            raise PlanError(f"facts.tables.{name}.file: {error}{folders}") from error
+            folder_note = searched_folders_text(spec.file, "TASKS or config")
+            raise PlanError(f"facts.tables.{name}.file: {error}{folder_note}") from error
     else:
         table = RowTable(name, spec)
-    where = f"facts.tables.{name}"
-    notation.require_known(f"{where}.key", spec.key, table.columns)
-    notation.require_known(f"{where}.lists", spec.lists, table.columns)
+    error_location = f"facts.tables.{name}"
+    notation.require_known_names(f"{error_location}.key", spec.key, table.columns)
+    notation.require_known_names(f"{error_location}.lists", spec.lists, table.columns)
     if spec.order:
-        notation.require_known(f"{where}.order", [spec.order], table.columns)
+        notation.require_known_names(f"{error_location}.order", [spec.order], table.columns)
     return table
 
 
-def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable) -> None:
+def _check_claim_pattern(
+    error_location: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable
+) -> None:
     name, *_ = table.spec.key
     groups = {form.columns.get(group, group) for group in form.groups}
-    if form.compiled is None:
+    if form.compiled_pattern is None:
         groups = {name}
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
             problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
             raise PlanError(
-                f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`"
+                f"{error_location}: {problem}; name a group of the pattern so, or set it in `beside` or `states`"
             )
-    notation.require_known(f"{where}.pattern", sorted(groups), table.columns)
-    notation.require_known(f"{where}.within", form.within, claimed_columns, "claimed column")
+    notation.require_known_names(f"{error_location}.pattern", sorted(groups), table.columns)
+    notation.require_known_names(
+        f"{error_location}.within", form.within, claimed_columns, "claimed column"
+    )
 
 
-_MAX_CLAIM_CHARACTERS = 1000
+_MAX_RECORD_VALUE_CHARACTERS = 1000
 
 
 class FactClaim(NamedTuple):
@@ -199,35 +211,35 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
     for location, node in nodes.items():
         parent = reduce(getitem, location[:-1], data)
         record = parent if isinstance(parent, dict) else {}
-        rank = value_sort_key(None if kind.order is None else record.get(kind.order))
-        path, steps = _path_and_sort_key(location)
-        record_values = dict(_record_values(kind, record))
+        order_key = value_sort_key(None if kind.order is None else record.get(kind.order))
+        path, steps = _to_path_and_sort_key(location)
+        record_values = dict(_iter_record_values(kind, record))
         parts = map(str.strip, split_list(to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
-            form, values = kind.form_of(text)
-            order = (*rank, steps, number)
+            form, values = kind.match_form(text)
+            order = (*order_key, steps, number)
             claims.append(FactClaim(path, text, form, values, record_values, order))
     return sorted(claims, key=lambda claim: claim.order)
 
 
-def is_adjacent(before: FactClaim, after: FactClaim) -> bool:
+def are_adjacent_claims(before: FactClaim, after: FactClaim) -> bool:
     """Return true if the orders of two claims are numbers that are equal or follow each other."""
-    (rank, first, *_), (other_rank, second, *_) = before.order, after.order
-    return bool(rank == other_rank == 0 and second - first <= 1)
+    (type_rank, first, *_), (other_type_rank, second, *_) = before.order, after.order
+    return bool(type_rank == other_type_rank == 0 and second - first <= 1)
 
 
 @lru_cache(maxsize=1 << 14)
-def _path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
+def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
     return notation.jsonpath_of(location), notation.location_sort_key(location)
 
 
-def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iter_record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, field_spec in kind.beside.items():
         value = record.get(field_spec.field)
-        is_long = isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS
-        if is_long or isinstance(value, list | dict):
+        is_long_text = isinstance(value, str) and len(value) > _MAX_RECORD_VALUE_CHARACTERS
+        if is_long_text or isinstance(value, list | dict):
             value = None
         if field_spec.map is not None:
             value = field_spec.map.get(to_text(value))
@@ -235,8 +247,8 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
 
 
 FindingStatus = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
-_MAX_PLACES = 5
-_MAX_CHARACTERS = 200
+_MAX_SUGGESTED_PLACES = 5
+_MAX_SHOWN_CHARACTERS = 200
 
 
 class FactFinding(TypedDict):
@@ -265,11 +277,11 @@ class FactFinding(TypedDict):
 
 def describe_finding(finding: FactFinding) -> str:
     where = f" in {finding['table']}" if finding["table"] else ""
-    text = repr(shorten(finding["text"], _MAX_CHARACTERS))
+    text = repr(shorten(finding["text"], _MAX_SHOWN_CHARACTERS))
     differences = []
     for column in finding["differs"]:
         actual_text = to_text(finding["values"].get(column))
-        claimed_text = shorten(finding["claimed"][column], _MAX_CHARACTERS)
+        claimed_text = shorten(finding["claimed"][column], _MAX_SHOWN_CHARACTERS)
         differences.append(
             f"{column} is {actual_text or 'not told'}, not {claimed_text or 'left open'}"
         )
@@ -293,12 +305,12 @@ async def look_up(
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> FactFinding:
     if claim.form is None:
-        columns_without_value = sorted(claim.record_values)
+        response_columns = sorted(claim.record_values)
         values = dict(claim.record_values)
-        return _build_finding(claim, "unread", values=values, own=columns_without_value)
+        return _build_finding(claim, "unread", values=values, own=response_columns)
     table = tables[claim.form.table]
     claimed_values = claim.values
-    if claim.form.compiled is None:
+    if claim.form.compiled_pattern is None:
         claimed_values = {table.spec.key[0]: claim.text}
     fixed_values = {**claim.record_values, **claim.form.states}
     values = {**fixed_values, **claimed_values}
@@ -310,16 +322,16 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         columns = table.columns
     elif rows:
         columns = rows[0].values.keys()
-    columns_without_value = sorted(name for name in fixed_values if name not in columns)
+    response_columns = sorted(name for name in fixed_values if name not in columns)
     if not rows:
-        other_places = _describe_places(table, key[0])[:_MAX_PLACES]
-        found: FindingStatus = "elsewhere" if other_places else "unknown"
+        other_places = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
+        status: FindingStatus = "elsewhere" if other_places else "unknown"
         return _build_finding(
             claim,
-            found,
+            status,
             table=table.name,
             values=values,
-            own=columns_without_value,
+            own=response_columns,
             places=other_places,
         )
     first = rows[0]
@@ -344,7 +356,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         table=table.name,
         row=first.number,
         values=row_values,
-        own=columns_without_value,
+        own=response_columns,
         claimed=compared_values,
         differs=differs,
     )
@@ -357,11 +369,11 @@ def _describe_places(table: FactTable, name: str) -> list[str]:
     return sorted(names - {""})
 
 
-def _build_finding(claim: FactClaim, found: FindingStatus, **fields: Any) -> FactFinding:
+def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> FactFinding:
     return {
         "at": [claim.at],
         "text": claim.text,
-        "found": found,
+        "found": status,
         "table": None,
         "row": None,
         "claimed": {},
@@ -376,8 +388,10 @@ def _merge_findings(
 ) -> list[FactFinding]:
     merged_findings: list[FactFinding] = []
     for index, finding in enumerate(findings):
-        is_repeated = bool(merged_findings) and claim_key(merged_findings[-1]) == claim_key(finding)
-        if is_repeated and is_adjacent(claims[index - 1], claims[index]):
+        is_claim_repeated = bool(merged_findings) and compute_claim_key(
+            merged_findings[-1]
+        ) == compute_claim_key(finding)
+        if is_claim_repeated and are_adjacent_claims(claims[index - 1], claims[index]):
             merged_findings[-1]["at"] += finding["at"]
             merged_findings[-1]["values"][name] += 1
         else:
@@ -387,11 +401,11 @@ def _merge_findings(
     return merged_findings
 
 
-def claim_key(finding: FactFinding) -> tuple[Any, ...]:
+def compute_claim_key(finding: FactFinding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed_pairs = tuple(sorted(finding["claimed"].items()))
     return (
-        normalise(finding["text"]),
+        normalise_text(finding["text"]),
         finding["found"],
         finding["table"],
         finding["row"],
@@ -400,7 +414,7 @@ def claim_key(finding: FactFinding) -> tuple[Any, ...]:
     )
 
 
-CLAIMS_MATERIAL = "claims"
+CLAIMS_MATERIAL_NAME = "claims"
 
 
 class Claims(Deriver):
@@ -413,7 +427,7 @@ class Claims(Deriver):
 
     name = "facts.claims"
     version = "1"
-    gives = CLAIMS_MATERIAL
+    gives = CLAIMS_MATERIAL_NAME
     reads_data = True
     bounds_its_time = True
 
@@ -421,9 +435,9 @@ class Claims(Deriver):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        tool = "a langchain-core tool, such as one made with @tool"
-        self._tools = import_named(
-            "facts.claims: params.tools", self.settings.tools, "ainvoke", tool
+        expected_kind = "a langchain-core tool, such as one made with @tool"
+        self._tools = import_objects_by_name(
+            "facts.claims: params.tools", self.settings.tools, "ainvoke", expected_kind
         )
 
     def params_for(self, view: TaskView) -> PlainParams:
@@ -435,11 +449,11 @@ class Claims(Deriver):
             if tool is not None and tool not in self._tools:
                 hint = did_you_mean(tool, self._tools) or "list it in the params of facts.claims"
                 problem = f"there is no tool {quote(tool)} in the config; {hint}"
-                with name_part("facts"):
+                with add_part_to_plan_errors("facts"):
                     raise PlanError(
                         f"task {view.id!r}: facts.tables.{name}.tool: {problem}, as tools: {{name: package.tool}}"
                     )
-        return {**self.params, **facts.marks}
+        return {**self.params, **facts.digest_params}
 
     async def derive(self, inputs: DeriverInput) -> Material:
         facts = load_facts(inputs.task)
@@ -449,25 +463,27 @@ class Claims(Deriver):
             if table.spec.tool is not None:
                 tables[name] = ToolTable(name, table.spec, self._tools.get(table.spec.tool))
         results: Any = {}
-        for kind, claim_kind in facts.claims.items():
-            results[kind] = await look_up(claim_kind, tables, data)
-        sha256_by_name = facts.marks.get("files", {})
+        for kind, claims_spec in facts.claims.items():
+            results[kind] = await look_up(claims_spec, tables, data)
+        sha256_by_name = facts.digest_params.get("files", {})
         file_evidence = tuple(
             Evidence(quote=sha256, source=table) for table, sha256 in sha256_by_name.items()
         )
         # Validated by the caller.
-        return Material.model_construct(name=CLAIMS_MATERIAL, data=results, evidence=file_evidence)
+        return Material.model_construct(
+            name=CLAIMS_MATERIAL_NAME, data=results, evidence=file_evidence
+        )
 
 
-def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
+def get_claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
     """Return the looked-up claims by kind.
 
     Raises InputError if a table file is not the one that the question was planned with.
     """
-    planned_files: Any = inputs.question.params.get("files", {})
-    material: Any = inputs.material[0][CLAIMS_MATERIAL]
+    planned_digests: Any = inputs.question.params.get("files", {})
+    material: Any = inputs.material[0][CLAIMS_MATERIAL_NAME]
     used_digests = {evidence.source: evidence.quote for evidence in material.evidence}
-    for table, sha256 in planned_files.items():
+    for table, sha256 in planned_digests.items():
         if used_digests.get(table) != sha256:
             raise InputError(
                 f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"
@@ -476,11 +492,11 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]
     return findings
 
 
-_MAX_WRONG = 20
+_MAX_SHOWN_CLAIMS = 20
 """The largest number of claims that a verdict shows with their evidence; the material has all of them."""
 
 
-class Confirmed(CodeEvaluator):
+class ConfirmedClaims(CodeEvaluator):
     """Score the share of the claims of a kind that are confirmed, each counted once even if repeated.
 
     A response that claims nothing of the kind, or has no data, is not judged; data without any claim at all scores 0.
@@ -493,7 +509,7 @@ class Confirmed(CodeEvaluator):
     name = "facts.confirmed"
     layer = "fact"
     reads_data = True
-    needs = (CLAIMS_MATERIAL,)
+    needs = (CLAIMS_MATERIAL_NAME,)
 
     settings: Params
 
@@ -504,23 +520,23 @@ class Confirmed(CodeEvaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         facts = load_facts(view)
         return [
-            self.question(view, kind, params={**self.params, "kind": kind, **facts.marks})
+            self.question(view, kind, params={**self.params, "kind": kind, **facts.digest_params})
             for kind in facts.claims
         ]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         kind = str(inputs.question.params["kind"])
-        findings_by_kind = claim_findings(inputs)
+        findings_by_kind = get_claim_findings(inputs)
         if not findings_by_kind[kind] and (
             inputs.response.data is None or any(findings_by_kind.values())
         ):
             return Verdict.abstain(f"the response's data claims no {kind}")
-        return _verdict_on_kind(findings_by_kind[kind], kind)
+        return _build_kind_verdict(findings_by_kind[kind], kind)
 
 
-def _verdict_on_kind(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
-    by_claim = {claim_key(finding): finding for finding in reversed(all_findings)}
-    findings = list(by_claim.values())[::-1]
+def _build_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
+    finding_by_key = {compute_claim_key(finding): finding for finding in reversed(all_findings)}
+    findings = list(finding_by_key.values())[::-1]
     if not findings:
         return Verdict(
             score=0.0,
@@ -528,13 +544,13 @@ def _verdict_on_kind(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
             reason="the response's data claims nothing that could be looked up",
         )
     unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
-    reported_findings = unconfirmed_findings[:_MAX_WRONG]
+    reported_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS]
     confirmed_count = len(findings) - len(unconfirmed_findings)
     reasons = [f"{confirmed_count} of {len(findings)} {kind} are confirmed"]
     reasons += map(describe_finding, reported_findings)
-    if len(unconfirmed_findings) > _MAX_WRONG:
-        reasons.append(f"and {len(unconfirmed_findings) - _MAX_WRONG} more")
-    evidence = chain.from_iterable(map(claim_evidence, reported_findings or findings[:1]))
+    if len(unconfirmed_findings) > _MAX_SHOWN_CLAIMS:
+        reasons.append(f"and {len(unconfirmed_findings) - _MAX_SHOWN_CLAIMS} more")
+    evidence = chain.from_iterable(map(make_claim_evidence, reported_findings or findings[:1]))
     return Verdict(
         score=confirmed_count / len(findings),
         met=not unconfirmed_findings,
@@ -545,7 +561,7 @@ def _verdict_on_kind(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
     )
 
 
-def claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
+def make_claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
     path = f"data {', '.join(finding['at'])}"
     claim = Evidence(quote=finding["text"], source=path, verified=True)

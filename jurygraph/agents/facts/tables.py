@@ -20,35 +20,39 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.agents import notation
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Id, Unit
-from jurygraph.sources.files import path_state, require_temporary_space
-from jurygraph.sources.task_tables import read_rows, sha256_of, to_json_values
+from jurygraph.schema.frozen_model import Id, UnitInterval
+from jurygraph.sources.files import path_change_stamp, require_temporary_space
+from jurygraph.sources.task_tables import read_rows, row_to_json_values, sha256_of
 
-_MAX_NAME_LENGTH = 10_000
+_MAX_NORMALISED_LENGTH = 10_000
 _MAX_NUMBER_LENGTH = 300
 _MAX_MOMENT_LENGTH = 30
-_NUMERAL = re.compile(
+_NUMERAL_PATTERN = re.compile(
     r"(?P<sign>[-+]?)\$?\s?(?P<whole>\d{1,3}(?:,\d{3})+|0|[1-9]\d*)?(?P<rest>(?:\.\d+)?(?:e[-+]\d+)?)",
     re.ASCII,
 )
-_MOMENTS = {
+_MOMENT_FORMATS = {
     "time": ("%H:%M", "%H:%M:%S", "%I:%M %p"),
     "date": ("%Y-%m-%d",),
     "both": ("%Y-%m-%d %H:%M",),
 }
 
 
-def normalise(value: Any) -> str:
+def normalise_text(value: Any) -> str:
     """Return a name or value with Unicode's compatibility forms (NFKC) and white space folded; case-sensitive.
 
     Beyond 10,000 characters, which no name has, only white space is folded: NFKC can take time quadratic in the length.
     """
     text = to_text(value)
-    return _normalise_short(text) if len(text) <= _MAX_NAME_LENGTH else " ".join(text.split())
+    return (
+        _normalise_short_text(text)
+        if len(text) <= _MAX_NORMALISED_LENGTH
+        else " ".join(text.split())
+    )
 
 
 @lru_cache(maxsize=1 << 14)
-def _normalise_short(text: str) -> str:
+def _normalise_short_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
 
 
@@ -77,12 +81,12 @@ def parse_number(value: Any) -> int | float | None:
         return value if not isinstance(value, bool) and abs(value) <= sys.float_info.max else None
     if not isinstance(value, str) or len(value) > _MAX_NUMBER_LENGTH:
         return None
-    match = _NUMERAL.fullmatch(value.strip())
+    match = _NUMERAL_PATTERN.fullmatch(value.strip())
     if match is None or not (match["whole"] or match["rest"].startswith(".")):
         return None
-    integer = (match["whole"] or "0").replace(",", "")
+    integer_digits = (match["whole"] or "0").replace(",", "")
     rest = match["rest"]
-    size = float(integer + rest) if rest else int(integer)
+    size = float(integer_digits + rest) if rest else int(integer_digits)
     if size == math.inf:
         return None
     return -size if match["sign"] == "-" else size
@@ -104,7 +108,7 @@ def values_agree(claimed_value: str, value: Any, tolerated_share: float = 0.0) -
     number = parse_number(claimed_value)
     expected = parse_number(value)
     if number is None or expected is None:
-        return not is_missing(value) and normalise(claimed_value) == normalise(value)
+        return not is_missing(value) and normalise_text(claimed_value) == normalise_text(value)
     if number == expected or tolerated_share <= 0:
         return number == expected
     difference = abs(float(number) - float(expected))
@@ -116,10 +120,10 @@ def parse_moment(text: str) -> tuple[str, datetime] | None:
     """Return a time (9:30, 21:05:10, 9:30 PM), a date (2022-03-01) or both, and which; None if it is none."""
     if len(text) > _MAX_MOMENT_LENGTH:
         return None
-    for kind, forms in _MOMENTS.items():
-        for form in forms:
+    for kind, date_formats in _MOMENT_FORMATS.items():
+        for date_format in date_formats:
             try:
-                return kind, datetime.strptime(text.strip(), form)
+                return kind, datetime.strptime(text.strip(), date_format)
             except ValueError:
                 continue
     return None
@@ -128,16 +132,20 @@ def parse_moment(text: str) -> tuple[str, datetime] | None:
 def equality_key(value: Any) -> Hashable:
     """Return a key that is equal for values that are equal: number, moment or normalised text."""
     if isinstance(value, str):
-        return _key_of_text(value) if len(value) <= _MAX_NUMBER_LENGTH else normalise(value)
+        return (
+            _equality_key_of_text(value)
+            if len(value) <= _MAX_NUMBER_LENGTH
+            else normalise_text(value)
+        )
     number = parse_number(value)
-    return normalise(value) if number is None else number
+    return normalise_text(value) if number is None else number
 
 
 @lru_cache(maxsize=1 << 14)
-def _key_of_text(text: str) -> Hashable:
+def _equality_key_of_text(text: str) -> Hashable:
     """Return the key of a text. Cached, since the values of a table's rows recur often."""
     number = parse_number(text)
-    return number if number is not None else parse_moment(text) or normalise(text)
+    return number if number is not None else parse_moment(text) or normalise_text(text)
 
 
 def are_equal(first: Any, second: Any) -> bool:
@@ -148,7 +156,7 @@ def is_one_of(value: Any, others: Iterable[Any]) -> bool:
     return any(are_equal(value, other) for other in others)
 
 
-def compare(value: Any, other: Any) -> int | None:
+def compare_values(value: Any, other: Any) -> int | None:
     """Return -1, 0 or 1: numbers compare by value, moments of one kind by time; None if the two do not compare."""
     first = parse_number(value)
     second = parse_number(other)
@@ -205,10 +213,10 @@ class ClaimPattern(FrozenModel):
     """
 
     table: Id
-    pattern: notation.Pattern | None = None
+    pattern: notation.PatternText | None = None
     columns: dict[Id, Id] = Field(default_factory=dict)
     states: dict[Id, JsonValue] = Field(default_factory=dict)
-    within: dict[Id, Unit] = Field(default_factory=dict)
+    within: dict[Id, UnitInterval] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
@@ -221,12 +229,12 @@ class ClaimPattern(FrozenModel):
         return self
 
     @cached_property
-    def compiled(self) -> Any:
+    def compiled_pattern(self) -> Any:
         return None if self.pattern is None else notation.compile_pattern(self.pattern)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        return () if self.compiled is None else tuple(self.compiled.groupindex)
+        return () if self.compiled_pattern is None else tuple(self.compiled_pattern.groupindex)
 
 
 class RecordField(FrozenModel):
@@ -245,7 +253,7 @@ class ClaimsSpec(FrozenModel):
     value of that name.
     """
 
-    at: tuple[notation.JsonPath, ...] = Field(min_length=1)
+    at: tuple[notation.JsonPathText, ...] = Field(min_length=1)
     forms: tuple[ClaimPattern, ...] = Field(min_length=1)
     split: str | None = None
     beside: dict[Id, RecordField] = Field(default_factory=dict)
@@ -264,12 +272,12 @@ class ClaimsSpec(FrozenModel):
     def paths(self) -> list[Any]:
         return [notation.compile_jsonpath(path) for path in self.at]
 
-    def form_of(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
+    def match_form(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
         """Return the form that a text matches, and its values by column."""
         for form in self.forms:
-            if form.compiled is None:
+            if form.compiled_pattern is None:
                 return form, {}
-            match = form.compiled.fullmatch(text)
+            match = form.compiled_pattern.fullmatch(text)
             if match is not None:
                 values = {}
                 for group, value in match.groupdict().items():
@@ -323,7 +331,7 @@ class FactTable(ABC):
         return ()
 
     def key_of(self, values: RowValues) -> TableKey:
-        return tuple(normalise(values.get(column)) for column in self.spec.key)
+        return tuple(normalise_text(values.get(column)) for column in self.spec.key)
 
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
         """Return rows that share a key, the preferred one first: by the column `order`, else as they are listed."""
@@ -342,11 +350,11 @@ class RowTable(FactTable):
     def __init__(self, name: str, spec: FactTableSpec) -> None:
         super().__init__(name, spec)
         self._path = None if spec.file is None else Path(spec.file)
-        self._state = path_state(self._path)
+        self._state = path_change_stamp(self._path)
         # The responses of a group share claims.
-        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)
-        database = ":memory:" if spec.file is None else ""
-        self._index = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_rows)
+        database_path = ":memory:" if spec.file is None else ""
+        self._index = sqlite3.connect(database_path, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
             rows: Iterable[RowValues] = spec.rows or ()
@@ -372,12 +380,12 @@ class RowTable(FactTable):
         )
         self._index.execute("BEGIN")
         while chunk := list(islice(numbered_rows, _ROWS_PER_CHUNK)):
-            indexed_columns = []
+            index_rows = []
             for number, values in chunk:
                 columns.update(values)
-                name, rest = _index_key(self.key_of(values))
-                indexed_columns.append((name, rest, number, json.dumps(values)))
-            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed_columns)
+                name, rest = _to_index_key(self.key_of(values))
+                index_rows.append((name, rest, number, json.dumps(values)))
+            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", index_rows)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
         return frozenset(columns)
@@ -386,25 +394,25 @@ class RowTable(FactTable):
     def is_fresh(self) -> bool:
         if self._path is None:
             return True
-        return self._state is not None and self._state == path_state(self._path)
+        return self._state is not None and self._state == path_change_stamp(self._path)
 
     async def find(self, key: TableKey) -> Sequence[FactRow]:
         return self._find(key)
 
-    def _find_uncached(self, key: TableKey) -> Sequence[FactRow]:
+    def _find_rows(self, key: TableKey) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
-        rows = self._query(sql, *_index_key(key))
+        rows = self._run_query(sql, *_to_index_key(key))
         return self.sort_rows(FactRow(number, json.loads(content)) for number, content in rows)
 
     def places(self, name: str) -> Collection[TableKey]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
-        return [tuple(json.loads(rest)) for (rest,) in self._query(sql, name)]
+        return [tuple(json.loads(rest)) for (rest,) in self._run_query(sql, name)]
 
-    def _query(self, sql: str, *values: str | int) -> list[Any]:
+    def _run_query(self, sql: str, *values: str | int) -> list[Any]:
         return self._index.execute(sql, values).fetchall()
 
 
-def _index_key(key: TableKey) -> tuple[str, str]:
+def _to_index_key(key: TableKey) -> tuple[str, str]:
     return key[0], json.dumps(key[1:])
 
 
@@ -428,13 +436,13 @@ class ToolTable(FactTable):
         elif isinstance(result, Mapping):
             rows = [result]
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            found = type(result).__name__
+            type_name = type(result).__name__
             raise TypeError(
-                f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such"
+                f"facts table {self.name!r}: its tool gave {type_name}; give a mapping, or a list of such"
             )
         matching_rows = []
         for number, content in enumerate(rows, start=1):
-            row = FactRow(number, to_json_values(content))
+            row = FactRow(number, row_to_json_values(content))
             if self.key_of(row.values) == key:
                 matching_rows.append(row)
         return self.sort_rows(matching_rows)

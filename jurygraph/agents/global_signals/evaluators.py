@@ -9,11 +9,16 @@ import numpy as np
 
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput, failed_verdict
 from jurygraph.arrays import Floats
-from jurygraph.models.embedding import BATCH_SIZE, embed_each, open_embedder, open_reranker
+from jurygraph.models.embedding import (
+    MAX_TEXTS_PER_REQUEST,
+    embed_distinct_texts,
+    open_embedder,
+    open_reranker,
+)
 from jurygraph.models.request import Fault
-from jurygraph.schema import Branch, Layer, Verdict
+from jurygraph.schema import GraphBranch, Layer, Verdict
 from jurygraph.schema.frozen_model import Flag, ParamsModel
-from jurygraph.schema.task import query_text
+from jurygraph.schema.task import query_to_text
 
 _EMPTY_TEXT_VERDICT = Verdict(score=0.0, reason="there is nothing in it")
 
@@ -35,7 +40,7 @@ class Similarity(BatchEvaluator):
 
     name = "similarity"
     task_fields = ("reference",)
-    branch: Branch = "specialists"
+    branch: GraphBranch = "specialists"
     layer: Layer = "model"
     bounds_its_time = True
 
@@ -51,18 +56,19 @@ class Similarity(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; the reference of a group is embedded once."""
-        early_verdicts = [_verdict_without_model(inputs) for inputs in batch]
+        verdicts_without_model = [_build_verdict_without_model(inputs) for inputs in batch]
         texts: list[str] = []
-        for inputs, verdict in zip(batch, early_verdicts, strict=True):
+        for inputs, verdict in zip(batch, verdicts_without_model, strict=True):
             if verdict is None:
                 texts += (inputs.response.text, inputs.task.reference or "")
-        vectors = iter(await embed_each(self._embedder, texts))
+        vectors = iter(await embed_distinct_texts(self._embedder, texts))
         return [
-            verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts
+            verdict or _build_verdict(next(vectors), next(vectors))
+            for verdict in verdicts_without_model
         ]
 
 
-def _verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
+def _build_verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
     """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
     if not (inputs.task.reference or "").strip():
         return Verdict.abstain("the task has no reference to be near to")
@@ -80,7 +86,7 @@ def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdi
     return Verdict(score=score, native=cosine, scale=(-1, 1), reason=reason)
 
 
-class Ranker(BatchEvaluator):
+class QueryRelevance(BatchEvaluator):
     """Score the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
 
     The paper's ranker is Qwen3-Reranker-0.6B (Table 3). A cross-encoder's logit x counts as 1 / (1 + exp(-x)), which is
@@ -100,7 +106,7 @@ class Ranker(BatchEvaluator):
         """Set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker."""
 
     name = "ranker"
-    branch: Branch = "specialists"
+    branch: GraphBranch = "specialists"
     layer: Layer = "model"
     bounds_its_time = True
 
@@ -117,16 +123,21 @@ class Ranker(BatchEvaluator):
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
         verdicts: list[Verdict] = []
-        for query, query_asks in groupby(batch, key=lambda inputs: query_text(inputs.task.query)):
-            documents = [inputs.response.text for inputs in query_asks]
-            scored = iter(await self._score(query, list(filter(str.strip, documents))))
+        for query, query_inputs in groupby(
+            batch, key=lambda inputs: query_to_text(inputs.task.query)
+        ):
+            documents = [inputs.response.text for inputs in query_inputs]
+            scored_verdicts = iter(
+                await self._score_documents(query, list(filter(str.strip, documents)))
+            )
             verdicts += [
-                next(scored) if document.strip() else _EMPTY_TEXT_VERDICT for document in documents
+                next(scored_verdicts) if document.strip() else _EMPTY_TEXT_VERDICT
+                for document in documents
             ]
         return verdicts
 
-    async def _score(
-        self, query: str, documents: Sequence[str], size: int = BATCH_SIZE
+    async def _score_documents(
+        self, query: str, documents: Sequence[str], size: int = MAX_TEXTS_PER_REQUEST
     ) -> list[Verdict]:
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
         verdicts: list[Verdict] = []
@@ -140,7 +151,7 @@ class Ranker(BatchEvaluator):
         except Fault as fault:
             fault.raise_if_run_ends()
             if fault.cause != "infrastructure" and len(documents) > 1:
-                return await self._score(query, documents, size=1)
+                return await self._score_documents(query, documents, size=1)
             return [failed_verdict(fault)] * len(documents)
         return [self._build_verdict(float(score)) for score in scores]
 

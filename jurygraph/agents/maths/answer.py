@@ -10,21 +10,21 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from jurygraph.agents.maths.labels import (
-    ANSWER_LINE,
-    ANSWER_PATTERN,
-    ANSWER_SENTENCE,
+    ANSWER_LABEL_PATTERN,
+    ANSWER_LINE_PATTERN,
+    ANSWER_SENTENCE_PATTERN,
     ORNAMENT_CHARACTERS,
-    RESULT_PATTERN,
+    RESULT_LABEL_PATTERN,
     Span,
-    find_labelled,
-    trim,
+    find_labelled_sentence,
+    trim_span,
 )
-from jurygraph.agents.maths.reading import fold_width
+from jurygraph.agents.maths.reading import fold_full_width
 from jurygraph.safety.evidence import Passage
 
 ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
-_THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = ANSWER_TAGS
-_ORDINALS = (
+_THINK_OPEN_TAG, _THINK_CLOSE_TAG, _ANSWER_OPEN_TAG, _ANSWER_CLOSE_TAG = ANSWER_TAGS
+_ORDINAL_WORDS = (
     "first",
     "second",
     "third",
@@ -36,25 +36,25 @@ _ORDINALS = (
     "ninth",
     "tenth",
 )
-_ANSWER_MARKER = re.compile(
+_STEP_MARKER_PATTERN = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
     r"|\(?(?P<number>[0-9]{1,4})[.)](?=[ \t*_]|$)"  # "1. ", "1) ", "(1) "
-    rf"|(?P<ordinal>{'|'.join(_ORDINALS)})(?:ly)?\b)",  # "First, ", "Secondly "
+    rf"|(?P<ordinal>{'|'.join(_ORDINAL_WORDS)})(?:ly)?\b)",  # "First, ", "Secondly "
     re.MULTILINE,
 )
-_BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
-_HASHES_ANSWER = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_LINE_LIMIT = 200  # characters of a text that is all answer
-_MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
-_SENTENCE_STOPS = (".", "!", "。", "！", "\n")
-_RUN_ON_QUESTION = re.compile(
+_BOX_OR_BRACE_PATTERN = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
+_HASHES_ANSWER_PATTERN = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
+_WORD_PATTERN = re.compile(r"[^\W\d_]{2,}")
+_MAX_ANSWER_LINE_CHARACTERS = 200  # characters of a text that is all answer
+_MAX_CACHED_CHARACTERS = 10_000  # characters of the longest text whose answer is cached
+_SENTENCE_END_MARKS = (".", "!", "。", "！", "\n")
+_RUN_ON_QUESTION_PATTERN = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE
 )
 """Matches where a model, after its answer, goes on with a question of its own."""
 
 
-class _Answers(NamedTuple):
+class _AnswerSpans(NamedTuple):
     """The final answer of a text and, if that is a box, the answers of a sentence and of a line after it."""
 
     final: Span
@@ -62,7 +62,7 @@ class _Answers(NamedTuple):
     line: Span | None = None
 
 
-def final_answer(text: str) -> Passage | None:
+def find_final_answer(text: str) -> Passage | None:
     r"""Find the last occurrence of the most explicit form of final answer in `text`.
 
     Forms, the most explicit first: `<answer>…</answer>` (a form found inside it narrows it), `\boxed{…}` with balanced
@@ -72,10 +72,10 @@ def final_answer(text: str) -> Passage | None:
     Returns it without surrounding blanks and emphasis; None if the text has none of the forms.
     """
     found = _find_answers(text)
-    return None if found is None else _passage(text, found.final)
+    return None if found is None else _to_passage(text, found.final)
 
 
-def stated_answers(text: str) -> list[Passage]:
+def find_stated_answers(text: str) -> list[Passage]:
     """Return the passages that may be the answer of a response: the first that can be read as an answer is meant.
 
     They are a line `Answer: …` after the last box, the final answer, and a sentence `… the answer is …` after that box;
@@ -85,138 +85,144 @@ def stated_answers(text: str) -> list[Passage]:
     found = _find_answers(text)
     if found is not None:
         spans = (found.line, found.final, found.sentence)
-        return [_passage(text, span) for span in spans if span is not None]
-    span = trim(text, 0, len(text))
-    if span is None or _ANSWER_OPEN in text or not _is_one_line(text[slice(*span)]):
+        return [_to_passage(text, span) for span in spans if span is not None]
+    span = trim_span(text, 0, len(text))
+    if span is None or _ANSWER_OPEN_TAG in text or not _is_short_line(text[slice(*span)]):
         return []
-    return [_passage(text, span)]
+    return [_to_passage(text, span)]
 
 
-def _passage(text: str, span: Span) -> Passage:
+def _to_passage(text: str, span: Span) -> Passage:
     return Passage(*span, text[slice(*span)])
 
 
-def _find_answers(text: str) -> _Answers | None:
-    return _find_answers_cached(text) if len(text) <= _MAX_CACHED else _find_answers_uncached(text)
+def _find_answers(text: str) -> _AnswerSpans | None:
+    return (
+        _find_answers_cached(text)
+        if len(text) <= _MAX_CACHED_CHARACTERS
+        else _find_answers_uncached(text)
+    )
 
 
-def _find_answers_uncached(text: str) -> _Answers | None:
-    folded_text = fold_width(text)  # as long as the text
-    close_tag_start = folded_text.rfind(_ANSWER_CLOSE)
-    open_tag_start = folded_text.rfind(_ANSWER_OPEN, 0, max(close_tag_start, 0))
-    tagged_answer = (
+def _find_answers_uncached(text: str) -> _AnswerSpans | None:
+    width_folded_text = fold_full_width(text)  # as long as the text
+    close_tag_start = width_folded_text.rfind(_ANSWER_CLOSE_TAG)
+    open_tag_start = width_folded_text.rfind(_ANSWER_OPEN_TAG, 0, max(close_tag_start, 0))
+    tagged_answer_span = (
         None
         if open_tag_start < 0
-        else trim(folded_text, open_tag_start + len(_ANSWER_OPEN), close_tag_start)
+        else trim_span(width_folded_text, open_tag_start + len(_ANSWER_OPEN_TAG), close_tag_start)
     )
-    if tagged_answer is not None:
-        return _find_in_tag(folded_text, *tagged_answer)
-    last_opening = folded_text.rfind(_ANSWER_OPEN)
-    if last_opening > close_tag_start:
-        return _find_in_cut_off(folded_text, last_opening)
-    return _find_untagged(folded_text)
+    if tagged_answer_span is not None:
+        return _find_answers_in_tag(width_folded_text, *tagged_answer_span)
+    last_open_tag_start = width_folded_text.rfind(_ANSWER_OPEN_TAG)
+    if last_open_tag_start > close_tag_start:
+        return _find_answer_in_unclosed_tag(width_folded_text, last_open_tag_start)
+    return _find_untagged_answers(width_folded_text)
 
 
 _find_answers_cached = lru_cache(maxsize=256)(_find_answers_uncached)
 """Cached, since several evaluators read the same response, and each response is read with the same reference."""
 
 
-def _find_in_tag(text: str, start: int, end: int) -> _Answers:
-    found = _find_untagged(text[start:end])
+def _find_answers_in_tag(text: str, start: int, end: int) -> _AnswerSpans:
+    found = _find_untagged_answers(text[start:end])
     if found is None:
-        return _Answers((start, end))
+        return _AnswerSpans((start, end))
     final_span, *other_spans = [span and (span[0] + start, span[1] + start) for span in found]
     assert final_span is not None, "there is no answer without it"
-    return _Answers(final_span, *other_spans)
+    return _AnswerSpans(final_span, *other_spans)
 
 
-def _find_in_cut_off(text: str, start: int) -> _Answers | None:
+def _find_answer_in_unclosed_tag(text: str, start: int) -> _AnswerSpans | None:
     """Find an answer that is whole where the last `<answer>` has no end: a box, or a sentence with its stop."""
-    if box := _find_boxed(text):
-        return _Answers(box)
-    sentence = find_labelled(text, ANSWER_PATTERN, start)
-    is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _SENTENCE_STOPS
-    return _Answers(sentence) if sentence is not None and is_whole else None
-
-
-def _find_untagged(text: str) -> _Answers | None:
-    if box := _find_boxed(text):
-        run_on = _RUN_ON_QUESTION.search(text, box[1])
-        solution = text[: run_on.start()] if run_on else text
-        sentence = find_labelled(solution, ANSWER_SENTENCE, box[1])
-        line = find_labelled(solution, ANSWER_LINE, box[1])
-        return _Answers(box, sentence, line)
-    span = (
-        _find_after_hashes(text)
-        or find_labelled(text, ANSWER_PATTERN)
-        or find_labelled(text, RESULT_PATTERN)
+    if box_span := _find_boxed_answer(text):
+        return _AnswerSpans(box_span)
+    sentence = find_labelled_sentence(text, ANSWER_LABEL_PATTERN, start)
+    is_whole_sentence = (
+        sentence is not None and text[sentence[1] : sentence[1] + 1] in _SENTENCE_END_MARKS
     )
-    return None if span is None else _Answers(span)
+    return _AnswerSpans(sentence) if sentence is not None and is_whole_sentence else None
 
 
-def reference_answer(text: str) -> str | None:
+def _find_untagged_answers(text: str) -> _AnswerSpans | None:
+    if box_span := _find_boxed_answer(text):
+        run_on_match = _RUN_ON_QUESTION_PATTERN.search(text, box_span[1])
+        solution = text[: run_on_match.start()] if run_on_match else text
+        sentence = find_labelled_sentence(solution, ANSWER_SENTENCE_PATTERN, box_span[1])
+        line = find_labelled_sentence(solution, ANSWER_LINE_PATTERN, box_span[1])
+        return _AnswerSpans(box_span, sentence, line)
+    span = (
+        _find_answer_after_hashes(text)
+        or find_labelled_sentence(text, ANSWER_LABEL_PATTERN)
+        or find_labelled_sentence(text, RESULT_LABEL_PATTERN)
+    )
+    return None if span is None else _AnswerSpans(span)
+
+
+def find_reference_answer(text: str) -> str | None:
     """Return the answer in a reference: its final answer, or all of it if it is one line of at most 200 characters.
 
     None if a longer reference has no final answer.
     """
-    if answer := final_answer(text):
+    if answer := find_final_answer(text):
         return answer.text
-    stripped = text.strip()
-    return stripped if stripped and _is_one_line(stripped) else None
+    stripped_text = text.strip()
+    return stripped_text if stripped_text and _is_short_line(stripped_text) else None
 
 
-def _is_one_line(text: str) -> bool:
-    return "\n" not in text and len(text) <= _LINE_LIMIT
+def _is_short_line(text: str) -> bool:
+    return "\n" not in text and len(text) <= _MAX_ANSWER_LINE_CHARACTERS
 
 
-def answer_line_start(text: str, answer: Passage) -> int:
+def find_answer_line_start(text: str, answer: Passage) -> int:
     """Return the start of the line with `answer`, or of the label above it if the answer is alone on its line."""
-    line = text.rfind("\n", 0, answer.start) + 1
-    if text[line : answer.start].strip(ORNAMENT_CHARACTERS):
-        return line
-    text_above = text[:line].rstrip()
-    label = ANSWER_PATTERN.match(fold_width(text_above), text_above.rfind("\n") + 1)
+    line_start = text.rfind("\n", 0, answer.start) + 1
+    if text[line_start : answer.start].strip(ORNAMENT_CHARACTERS):
+        return line_start
+    text_above = text[:line_start].rstrip()
+    label = ANSWER_LABEL_PATTERN.match(fold_full_width(text_above), text_above.rfind("\n") + 1)
     return (
         label.start()
         if label and not text_above[label.end() :].strip(ORNAMENT_CHARACTERS)
-        else line
+        else line_start
     )
 
 
-def _find_boxed(text: str) -> Span | None:
-    stack: list[int] = []  # the start of each open brace's content; negative: not a box
-    boxes: list[Span] = []
-    for token in _BOX_OR_BRACE.finditer(text):
+def _find_boxed_answer(text: str) -> Span | None:
+    open_brace_starts: list[int] = []  # the start of each open brace's content; negative: not a box
+    box_spans: list[Span] = []
+    for token in _BOX_OR_BRACE_PATTERN.finditer(text):
         mark = token.group()
         if mark == "}":
-            content_start = stack.pop() if stack else -1
+            content_start = open_brace_starts.pop() if open_brace_starts else -1
             if content_start >= 0:
-                boxes.append((content_start, token.start()))
+                box_spans.append((content_start, token.start()))
         elif mark[-1] == "{" and len(mark) != 2:
-            stack.append(token.end() if len(mark) > 1 else -1)
-    return next(filter(None, (trim(text, *box) for box in reversed(boxes))), None)
+            open_brace_starts.append(token.end() if len(mark) > 1 else -1)
+    return next(filter(None, (trim_span(text, *box) for box in reversed(box_spans))), None)
 
 
-def _find_after_hashes(text: str) -> Span | None:
+def _find_answer_after_hashes(text: str) -> Span | None:
     answer = None
-    trimmed_span = trim(text, 0, len(text))
-    last_line = text.rfind("\n", 0, trimmed_span[1]) if trimmed_span else -1
-    for line in _HASHES_ANSWER.finditer(text):
-        content = trim(text, *line.span(1))
-        if content and (not _WORD.match(text, *content) or line.start() > last_line):
+    trimmed_span = trim_span(text, 0, len(text))
+    last_line_start = text.rfind("\n", 0, trimmed_span[1]) if trimmed_span else -1
+    for line in _HASHES_ANSWER_PATTERN.finditer(text):
+        content = trim_span(text, *line.span(1))
+        if content and (not _WORD_PATTERN.match(text, *content) or line.start() > last_line_start):
             answer = content
     return answer
 
 
-class Marker(NamedTuple):
-    """A marker of a step: its start, its number, and `in_words` if it is a word ("Third")."""
+class StepMarker(NamedTuple):
+    """A marker of a step: its start, its number, and `is_word` if it is a word ("Third")."""
 
     start: int
     number: int
-    in_words: bool
+    is_word: bool
 
 
-def is_in_order(text: str) -> bool:
+def has_tags_in_order(text: str) -> bool:
     pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
     return (
         all(text.count(tag) == 1 for tag in ANSWER_TAGS)
@@ -224,7 +230,7 @@ def is_in_order(text: str) -> bool:
     )
 
 
-def ordered_steps(text: str) -> int:
+def count_ordered_steps(text: str) -> int:
     """Return the number of ordered steps of the reasoning: inside `<think>…</think>` if there is such a part.
 
     Markers are at the start of a line: "1.", "1)", "(1)", "Step 1", "First", "Secondly" (to "Tenth"). Two make a list,
@@ -232,42 +238,42 @@ def ordered_steps(text: str) -> int:
     begins a sentence), the distinct lines with a letter or digit before the line of the final answer count: a GSM8K
     solution has one step per line.
     """
-    start, end = reasoning_range(text)
+    start, end = find_reasoning_range(text)
     reasoning = text[start:end]
-    markers = step_markers(reasoning)
+    markers = find_step_markers(reasoning)
     if len(markers) > 1:
-        return longest_run(markers)
-    answer = final_answer(text) if reasoning == text else None
+        return measure_longest_run(markers)
+    answer = find_final_answer(text) if reasoning == text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else reasoning
     lines = [line for line in before.split("\n") if re.search(r"\w", line)]
     return len({" ".join(line.split()).casefold() for line in lines})
 
 
-def reasoning_range(text: str) -> tuple[int, int]:
+def find_reasoning_range(text: str) -> tuple[int, int]:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
-    start = text.find(_THINK_OPEN)
-    end = text.find(_THINK_CLOSE, start) if start >= 0 else -1
-    return (start + len(_THINK_OPEN), end) if end >= 0 else (0, len(text))
+    start = text.find(_THINK_OPEN_TAG)
+    end = text.find(_THINK_CLOSE_TAG, start) if start >= 0 else -1
+    return (start + len(_THINK_OPEN_TAG), end) if end >= 0 else (0, len(text))
 
 
-def step_markers(text: str) -> list[Marker]:
+def find_step_markers(text: str) -> list[StepMarker]:
     markers = []
-    for match in _ANSWER_MARKER.finditer(text):
+    for match in _STEP_MARKER_PATTERN.finditer(text):
         ordinal = match["ordinal"]
         if ordinal:
-            number = _ORDINALS.index(ordinal.lower()) + 1
-            markers.append(Marker(match.start(), number, in_words=True))
+            number = _ORDINAL_WORDS.index(ordinal.lower()) + 1
+            markers.append(StepMarker(match.start(), number, is_word=True))
         else:
             number = int(match["step"] or match["number"])
-            markers.append(Marker(match.start(), number, in_words=False))
+            markers.append(StepMarker(match.start(), number, is_word=False))
     return markers
 
 
-def longest_run(step_markers: Iterable[Marker]) -> int:
+def measure_longest_run(step_markers: Iterable[StepMarker]) -> int:
     """Return the length of the longest run 1, 2, 3, …; other markers between its members do not break it."""
-    run = longest = 0
+    run_length = longest_length = 0
     for marker in step_markers:
-        if marker.number in (1, run + 1):
-            run = marker.number
-        longest = max(longest, run)
-    return longest
+        if marker.number in (1, run_length + 1):
+            run_length = marker.number
+        longest_length = max(longest_length, run_length)
+    return longest_length

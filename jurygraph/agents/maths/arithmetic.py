@@ -15,13 +15,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-MAX_SIDE_CHARACTERS = 200  # characters of one side of an equation
-STEP_LIMIT = 1_000  # equals signs read in one text
-_MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
+MAX_EQUATION_SIDE_CHARACTERS = 200  # characters of one side of an equation
+MAX_EQUALS_SIGNS = 1_000  # equals signs read in one text
+_MAX_CACHED_CHARACTERS = 2_000  # characters of the longest line whose steps are cached
 _ROUNDING_TOLERANCE = Fraction(1, 10**9)
 _HUNDREDTH = Fraction(1, 100)
 
-_OPERATORS = {
+_ASCII_OPERATOR_BY_SIGN = {
     "−": "-",
     "–": "-",
     "÷": "/",
@@ -32,34 +32,34 @@ _OPERATORS = {
     "x": "*",
     "X": "*",
 }
-_OPERATORS |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "||"}
-_NONASCII_OPERATOR = re.compile(
+_ASCII_OPERATOR_BY_SIGN |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "||"}
+_NONASCII_OPERATOR_PATTERN = re.compile(
     r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])"
 )
 _EXPRESSION_CHARACTERS = "0123456789.,+-*/()% \t"
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
     r"|(?P<operator>[-+*/])|(?P<bracket>[()])|(?P<percent>%)|(?P<other>[.,])"
 )
-_DEPTHS = {"(": 1, ")": -1}
-_EQUATION_EDGE = re.compile(r"<<|>>|=")
-_EQUALS_SIGN = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
-_BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+")
-_BOLD_MARK = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
-_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
-_BOUNDARY_CHARACTERS = frozenset(
+_DEPTH_CHANGE_BY_BRACKET = {"(": 1, ")": -1}
+_EQUATION_BOUNDARY_PATTERN = re.compile(r"<<|>>|=")
+_EQUALS_SIGN_PATTERN = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
+_BULLET_PATTERN = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+")
+_BOLD_MARK_PATTERN = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
+_LAST_WORD_PATTERN = re.compile(r"[^\W\d_]+\Z")
+_CHARACTERS_BEFORE_EQUATION = frozenset(
     ",:;.>|•[?)\"'“”‘’`—"
 )  # allowed before an equation, besides a word
-_CHANGES_RIGHT = re.compile(  # text after a number that changes its value
+_CHANGING_SUFFIX_PATTERN = re.compile(  # text after a number that changes its value
     r"[ \t]*(?:(?:hundred|thousand|million|billion|trillion|dozen)\b|[(^!_{\[\\±])|[A-Za-z](?![A-Za-z])|[,.:/][0-9]",
     re.IGNORECASE,
 )
-_CHANGES_LEFT = frozenset(
+_MEANING_CHANGING_WORDS = frozenset(
     "times plus minus over by of per divided multiplied add subtract and half third quarter double twice triple thrice"
     " squared cubed thousand million billion hundred dozen than mod root sqrt log one two three four five six seven"
     " eight nine ten less more from".split()
 )
-_OPERATIONS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
+_OPERATION_BY_AST_TYPE: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -68,7 +68,7 @@ _OPERATIONS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
 }
 
 
-class _NotArithmetic(Exception):
+class _NotArithmeticError(Exception):
     """The text is not pure arithmetic within the limits."""
 
 
@@ -90,12 +90,12 @@ class CalculationStep:
 
 
 class _EquationSide(NamedTuple):
-    """The tokens of one side; `doubtful` if text around may change its meaning."""
+    """The tokens of one side; `is_doubtful` if text around may change its meaning."""
 
     tokens: Sequence[re.Match[str]]
-    doubtful: bool
+    is_doubtful: bool
 
-    def has_token(self, *texts: str) -> bool:
+    def contains_any_token(self, *texts: str) -> bool:
         return any(token.group() in texts for token in self.tokens)
 
 
@@ -111,63 +111,68 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     """
     all_steps: list[CalculationStep] = []
     start = 0
-    remaining_steps = STEP_LIMIT
+    remaining_sign_count = MAX_EQUALS_SIGNS
     for line in text.split("\n"):  # no equality spans a line end
-        if "=" in line and remaining_steps > 0:
-            read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
-            sign_count, line_steps = read(line, remaining_steps)
+        if "=" in line and remaining_sign_count > 0:
+            read_line = (
+                _read_equalities_cached if len(line) <= _MAX_CACHED_CHARACTERS else _read_equalities
+            )
+            equals_sign_count, line_steps = read_line(line, remaining_sign_count)
             for step in line_steps:
                 moved_step = replace(step, start=step.start + start, end=step.end + start)
                 all_steps.append(moved_step)
-            remaining_steps -= sign_count
+            remaining_sign_count -= equals_sign_count
         start += len(line) + 1
     return tuple(all_steps)
 
 
-def _read_line(line: str, max_signs: int) -> tuple[int, tuple[CalculationStep, ...]]:
-    """Return the number of equals signs read in a line, at most `max_signs`, and the equalities at them."""
+def _read_equalities(line: str, max_equals_signs: int) -> tuple[int, tuple[CalculationStep, ...]]:
+    """Return the number of equals signs read in a line, at most `max_equals_signs`, and the equalities at them."""
     # An operator is as long as the sign that it replaces, so that all offsets stay.
-    plain_line = _NONASCII_OPERATOR.sub(
-        lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line
+    ascii_line = _NONASCII_OPERATOR_PATTERN.sub(
+        lambda sign: _ASCII_OPERATOR_BY_SIGN.get(sign[0], "").ljust(len(sign[0])), line
     )
-    edges = [*_EQUATION_EDGE.finditer(plain_line)]
+    boundaries = [*_EQUATION_BOUNDARY_PATTERN.finditer(ascii_line)]
     line_steps = []
     count = 0
-    for index, edge in enumerate(edges):
-        if count < max_signs and _EQUALS_SIGN.match(plain_line, edge.start()):
+    for index, boundary in enumerate(boundaries):
+        if count < max_equals_signs and _EQUALS_SIGN_PATTERN.match(ascii_line, boundary.start()):
             count += 1
-            before = edges[index - 1] if index else None
-            after = edges[index + 1] if index + 1 < len(edges) else None
-            step = _read_step(line, plain_line, edge, before, after)
+            before = boundaries[index - 1] if index else None
+            after = boundaries[index + 1] if index + 1 < len(boundaries) else None
+            step = _read_calculation_step(line, ascii_line, boundary, before, after)
             if step is not None:
                 line_steps.append(step)
     return count, tuple(line_steps)
 
 
-_read_line_cached = lru_cache(maxsize=4096)(_read_line)
+_read_equalities_cached = lru_cache(maxsize=4096)(_read_equalities)
 """Cached, since several evaluators read the same line, and all variants of a response but one share it."""
 
 
-def _read_step(
+def _read_calculation_step(
     line: str,
-    plain_line: str,
-    equals_sign: re.Match[str],
+    ascii_line: str,
+    equals_match: re.Match[str],
     before: re.Match[str] | None,
     after: re.Match[str] | None,
 ) -> CalculationStep | None:
-    stop = after.start() if after else len(plain_line)
+    side_end = after.start() if after else len(ascii_line)
     if before and before.group() == "<<" and not after:
         return None  # an annotation that does not end
     try:
         # The right side first: before an annotation it ends at once.
-        right_side = _read_right_side(line, plain_line, equals_sign.end(), stop)
-        left_side = _read_left_side(plain_line, before, equals_sign.start())
+        right_side = _read_right_side(line, ascii_line, equals_match.end(), side_end)
+        left_side = _read_left_side(ascii_line, before, equals_match.start())
         claimed_value, exact_value, is_right = _compare_sides(left_side, right_side)
-    except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
+    except (
+        _NotArithmeticError,
+        ZeroDivisionError,
+    ):  # a right side that divides by zero claims no value
         return None
     start = left_side.tokens[0].start()
     end = right_side.tokens[-1].end()
-    if after and after.group() == "<<" and not plain_line[end:stop].strip():
+    if after and after.group() == "<<" and not ascii_line[end:side_end].strip():
         return None  # the annotation that follows is the step
     expression = line[start : left_side.tokens[-1].end()]
     return CalculationStep(
@@ -176,112 +181,129 @@ def _read_step(
 
 
 def _read_left_side(
-    plain_line: str, edge: re.Match[str] | None, equals_start: int
+    ascii_line: str, previous_boundary: re.Match[str] | None, equals_sign_start: int
 ) -> _EquationSide:
-    least_start = edge.end() if edge else 0
-    window_start = max(least_start, equals_start - MAX_SIDE_CHARACTERS)
+    min_start = previous_boundary.end() if previous_boundary else 0
+    window_start = max(min_start, equals_sign_start - MAX_EQUATION_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
-    start = window_start + len(plain_line[window_start:equals_start].rstrip(_EXPRESSION_CHARACTERS))
-    if start == window_start > least_start:
-        raise _NotArithmetic
-    if start == 0 and (bullet := _BULLET.match(plain_line, 0, equals_start)):
-        least_start = start = bullet.end()
-    tokens = list(_TOKEN.finditer(plain_line, start, equals_start))
-    first = depth = 0
+    start = window_start + len(
+        ascii_line[window_start:equals_sign_start].rstrip(_EXPRESSION_CHARACTERS)
+    )
+    if start == window_start > min_start:
+        raise _NotArithmeticError
+    if start == 0 and (bullet_match := _BULLET_PATTERN.match(ascii_line, 0, equals_sign_start)):
+        min_start = start = bullet_match.end()
+    tokens = list(_TOKEN_PATTERN.finditer(ascii_line, start, equals_sign_start))
+    first = bracket_depth = 0
     # The arithmetic begins after other text and any unmatched bracket.
     for index, token in enumerate(tokens):
-        depth += _DEPTHS.get(token.group(), 0)
-        if token.lastgroup == "other" or depth < 0:
+        bracket_depth += _DEPTH_CHANGE_BY_BRACKET.get(token.group(), 0)
+        if token.lastgroup == "other" or bracket_depth < 0:
             first = index + 1
-            depth = 0
-    side = tokens[first:]
-    is_bracketed = bool(side) and side[0].group() == "(" and depth > 0  # "(3 + 4 = 7)"
+            bracket_depth = 0
+    left_side_tokens = tokens[first:]
+    is_bracketed = (
+        bool(left_side_tokens) and left_side_tokens[0].group() == "(" and bracket_depth > 0
+    )  # "(3 + 4 = 7)"
     if is_bracketed:
-        side = side[1:]
-    if not any(token.lastgroup == "operator" for token in side[1:]):
-        raise _NotArithmetic
-    previous = tokens[first - 1].end() if first else start
+        left_side_tokens = left_side_tokens[1:]
+    if not any(token.lastgroup == "operator" for token in left_side_tokens[1:]):
+        raise _NotArithmeticError
+    previous_end = tokens[first - 1].end() if first else start
     text_before = (
         ""
         if is_bracketed
-        else plain_line[max(least_start, previous - MAX_SIDE_CHARACTERS) : previous]
+        else ascii_line[max(min_start, previous_end - MAX_EQUATION_SIDE_CHARACTERS) : previous_end]
     )
-    if not text_before and edge and edge.group() == ">>" and not is_bracketed:
+    if (
+        not text_before
+        and previous_boundary
+        and previous_boundary.group() == ">>"
+        and not is_bracketed
+    ):
         text_before = ">"
-    return _EquationSide(side, text_before != "" and _may_belong(text_before, side[0], previous))
+    return _EquationSide(
+        left_side_tokens,
+        text_before != ""
+        and _may_belong_to_equation(text_before, left_side_tokens[0], previous_end),
+    )
 
 
-def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
+def _may_belong_to_equation(before: str, first: re.Match[str], end: int) -> bool:
     """Return true if the text before an equation may belong to it; raise if it or a sign certainly does."""
-    is_adjacent = first.start() == end
+    is_text_adjacent = first.start() == end
     if first.lastgroup == "operator":
-        raise _NotArithmetic
-    word = _LAST_WORD.search(before)
+        raise _NotArithmeticError
+    word = _LAST_WORD_PATTERN.search(before)
     if word:
-        if is_adjacent:
-            raise _NotArithmetic
-        return word[0].lower() in _CHANGES_LEFT or len(word[0]) == 1
+        if is_text_adjacent:
+            raise _NotArithmeticError
+        return word[0].lower() in _MEANING_CHANGING_WORDS or len(word[0]) == 1
     mark = before[-1]
-    neighbour = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
-    is_glued = neighbour == ")" or neighbour.isdigit()
-    if mark not in _BOUNDARY_CHARACTERS or (is_adjacent and mark != ")" and is_glued):
-        raise _NotArithmetic
+    neighbour_character = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
+    is_joined_to_neighbour = neighbour_character == ")" or neighbour_character.isdigit()
+    if mark not in _CHARACTERS_BEFORE_EQUATION or (
+        is_text_adjacent and mark != ")" and is_joined_to_neighbour
+    ):
+        raise _NotArithmeticError
     return mark == ")"
 
 
-def _read_right_side(line: str, plain_line: str, start: int, stop: int) -> _EquationSide:
-    stop = min(stop, start + MAX_SIDE_CHARACTERS)
-    if bold_mark := _BOLD_MARK.match(plain_line, start, stop):
-        start = bold_mark.end()
-    right_text = plain_line[start:stop]
-    run_end = start + len(right_text) - len(right_text.lstrip(_EXPRESSION_CHARACTERS))
+def _read_right_side(line: str, ascii_line: str, start: int, stop: int) -> _EquationSide:
+    stop = min(stop, start + MAX_EQUATION_SIDE_CHARACTERS)
+    if bold_mark_match := _BOLD_MARK_PATTERN.match(ascii_line, start, stop):
+        start = bold_mark_match.end()
+    right_text = ascii_line[start:stop]
+    expression_end = start + len(right_text) - len(right_text.lstrip(_EXPRESSION_CHARACTERS))
     side: list[re.Match[str]] = []
-    depth = 0
-    for token in _TOKEN.finditer(plain_line, start, run_end):
-        depth += _DEPTHS.get(token.group(), 0)
-        if token.lastgroup == "other" or depth < 0:
+    bracket_depth = 0
+    for token in _TOKEN_PATTERN.finditer(ascii_line, start, expression_end):
+        bracket_depth += _DEPTH_CHANGE_BY_BRACKET.get(token.group(), 0)
+        if token.lastgroup == "other" or bracket_depth < 0:
             break
         side.append(token)
     length = len(side)
     while side and (side[-1].lastgroup == "operator" or side[-1].group() == "("):
         side.pop()
     if not side:
-        raise _NotArithmetic
+        raise _NotArithmeticError
     end = side[-1].end()
-    is_cut = len(side) < length or end >= start + MAX_SIDE_CHARACTERS - 1
-    return _EquationSide(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
+    is_expression_cut = len(side) < length or end >= start + MAX_EQUATION_SIDE_CHARACTERS - 1
+    return _EquationSide(
+        side, is_expression_cut or _CHANGING_SUFFIX_PATTERN.match(line, end) is not None
+    )
 
 
 def _compare_sides(
     left_side: _EquationSide, right_side: _EquationSide
 ) -> tuple[Fraction, Fraction | None, bool]:
-    claimed_value = _evaluate(right_side.tokens)
+    claimed_value = _evaluate_expression(right_side.tokens)
     try:
-        exact_value = _evaluate(left_side.tokens)
+        exact_value = _evaluate_expression(left_side.tokens)
     except ZeroDivisionError:
         return claimed_value, None, False
-    if _is_true_result(left_side, exact_value, claimed_value, right_side.tokens):
+    if _is_claim_correct(left_side, exact_value, claimed_value, right_side.tokens):
         return claimed_value, exact_value, True
     if [token.lastgroup for token in right_side.tokens[:2]] == ["number", "operator"]:
         first = right_side.tokens[:1]
-        first_value = _evaluate(first)
-        if _is_true_result(left_side, exact_value, first_value, first, may_round=False):
+        first_value = _evaluate_expression(first)
+        if _is_claim_correct(left_side, exact_value, first_value, first, may_round=False):
             return first_value, exact_value, True
-    if left_side.has_token("%") or right_side.has_token("%"):
-        label = _evaluate(right_side.tokens, Fraction(1))
-        holds = _is_true_result(
-            left_side, _evaluate(left_side.tokens, Fraction(1)), label, right_side.tokens
+    if left_side.contains_any_token("%") or right_side.contains_any_token("%"):
+        label = _evaluate_expression(right_side.tokens, Fraction(1))
+        holds = _is_claim_correct(
+            left_side, _evaluate_expression(left_side.tokens, Fraction(1)), label, right_side.tokens
         )
-        if holds and not left_side.has_token("%"):
+        if holds and not left_side.contains_any_token("%"):
             return label, exact_value, True
-        if holds or left_side.has_token("+", "-"):
-            raise _NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
-    if left_side.doubtful or right_side.doubtful:
-        raise _NotArithmetic
+        if holds or left_side.contains_any_token("+", "-"):
+            raise _NotArithmeticError  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
+    if left_side.is_doubtful or right_side.is_doubtful:
+        raise _NotArithmeticError
     return claimed_value, exact_value, False
 
 
-def _is_true_result(
+def _is_claim_correct(
     left_side: _EquationSide,
     exact_value: Fraction,
     claimed_value: Fraction,
@@ -291,35 +313,43 @@ def _is_true_result(
 ) -> bool:
     """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
     difference = abs(claimed_value - exact_value)
-    has_noise = any(_decimal_places(token) >= 6 for token in (*left_side.tokens, *right_tokens))
-    noise = abs(exact_value) * _ROUNDING_TOLERANCE if has_noise else Fraction(0)
-    if difference <= noise:
+    has_many_decimals = any(
+        _count_decimal_places(token) >= 6 for token in (*left_side.tokens, *right_tokens)
+    )
+    tolerance = abs(exact_value) * _ROUNDING_TOLERANCE if has_many_decimals else Fraction(0)
+    if difference <= tolerance:
         return True
     numbers = [token.group() for token in right_tokens if token.lastgroup == "number"]
     if len(numbers) > 1:
         return False
     numeral = Fraction(numbers[0].replace(",", ""))
     # A hundredth where a percent sign counts.
-    unit = abs(claimed_value / numeral) if numeral else Fraction(1)
+    claimed_ratio = abs(claimed_value / numeral) if numeral else Fraction(1)
     if "." in numbers[0]:
         decimals = numbers[0].partition(".")[2]
-        return bool(difference <= unit / 10 ** len(decimals))
+        return bool(difference <= claimed_ratio / 10 ** len(decimals))
     # As in "33.33 * 3 = 100".
-    has_decimals = any(_decimal_places(token) > 1 for token in left_side.tokens)
-    is_near = left_side.has_token("/") or (has_decimals and difference <= abs(exact_value) / 500)
-    return bool(may_round and difference < unit and abs(exact_value) >= 1 and is_near)
+    has_decimals = any(_count_decimal_places(token) > 1 for token in left_side.tokens)
+    is_rounding_plausible = left_side.contains_any_token("/") or (
+        has_decimals and difference <= abs(exact_value) / 500
+    )
+    return bool(
+        may_round and difference < claimed_ratio and abs(exact_value) >= 1 and is_rounding_plausible
+    )
 
 
-def _decimal_places(token: re.Match[str]) -> int:
+def _count_decimal_places(token: re.Match[str]) -> int:
     return len(token.group().partition(".")[2]) if token.lastgroup == "number" else 0
 
 
-def _evaluate(expression: Sequence[re.Match[str]], percent: Fraction = _HUNDREDTH) -> Fraction:
-    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent`.
+def _evaluate_expression(
+    expression: Sequence[re.Match[str]], percent_factor: Fraction = _HUNDREDTH
+) -> Fraction:
+    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent_factor`.
 
     Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
     """
-    values = {"percent": percent}
+    values = {"percent": percent_factor}
     python_tokens = []
     for index, token in enumerate(expression):
         if token.lastgroup == "number":
@@ -329,18 +359,20 @@ def _evaluate(expression: Sequence[re.Match[str]], percent: Fraction = _HUNDREDT
         else:
             python_tokens.append("** percent" if token.group() == "%" else token.group())
     try:
-        return _value(ast.parse(" ".join(python_tokens), mode="eval").body, values)
+        return _evaluate_node(ast.parse(" ".join(python_tokens), mode="eval").body, values)
     except SyntaxError:
-        raise _NotArithmetic from None
+        raise _NotArithmeticError from None
 
 
-def _value(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
+def _evaluate_node(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
     match node:
         case ast.Name(id=name):
             return values[name]
         case ast.UnaryOp(op=sign, operand=inner):
-            value = _value(inner, values)
+            value = _evaluate_node(inner, values)
             return -value if isinstance(sign, ast.USub) else value
         case ast.BinOp(left=left, op=operation, right=right):
-            return _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
-    raise _NotArithmetic  # such as a product without its sign: "2 (3)"
+            return _OPERATION_BY_AST_TYPE[type(operation)](
+                _evaluate_node(left, values), _evaluate_node(right, values)
+            )
+    raise _NotArithmeticError  # such as a product without its sign: "2 (3)"

@@ -12,29 +12,31 @@ from typing import Any
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
     ANSWER_TAGS,
-    final_answer,
-    is_in_order,
-    ordered_steps,
-    reference_answer,
-    stated_answers,
+    count_ordered_steps,
+    find_final_answer,
+    find_reference_answer,
+    find_stated_answers,
+    has_tags_in_order,
 )
 from jurygraph.agents.maths.comparison import (
-    TEXT_LIMIT,
+    MAX_ANSWER_CHARACTERS,
     ComparisonStatus,
     compare_without_maths,
-    comparison_workers,
+    make_comparison_pool,
 )
-from jurygraph.agents.maths.kinds import AnswerKind, read_answer, read_reference
-from jurygraph.agents.maths.reading import required_unit
+from jurygraph.agents.maths.kinds import TypedAnswer, read_answer, read_reference
+from jurygraph.agents.maths.reading import find_required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.messages import quote
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Verdict
-from jurygraph.schema.frozen_model import ParamsModel, Positive, PositiveInt
-from jurygraph.schema.task import query_text
+from jurygraph.schema.frozen_model import ParamsModel, PositiveInt, PositiveNumber
+from jurygraph.schema.task import query_to_text
 
-_NUMBER_LIMIT = 100  # characters of an answer or a reference that are few, whatever they say
+_MAX_SHORT_CHARACTERS = (
+    100  # characters of an answer or a reference that are few, whatever they say
+)
 
 
 class Accuracy(Evaluator):
@@ -46,7 +48,7 @@ class Accuracy(Evaluator):
     """
 
     class Params(ParamsModel):
-        time_limit: Positive = 2.0
+        time_limit: PositiveNumber = 2.0
         """Seconds per comparison; beyond it the verdict is a failure caused by the response."""
         workers: PositiveInt = 1
         """The number of parallel processes."""
@@ -62,50 +64,55 @@ class Accuracy(Evaluator):
         self.version = f"3 math-verify {version('math-verify')}"
 
     @cached_property
-    def _pool(self) -> WorkerPool:
+    def _worker_pool(self) -> WorkerPool:
         """One of its own for each jury, which copies the evaluator; its processes start with the first request."""
-        return comparison_workers(self.settings.time_limit, self.settings.workers)
+        return make_comparison_pool(self.settings.time_limit, self.settings.workers)
 
     def close(self) -> None:
-        self._pool.close()
+        self._worker_pool.close()
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
-        reference = reference_answer(inputs.task.reference or "")
+        reference = find_reference_answer(inputs.task.reference or "")
         if reference is None:
             return Verdict.abstain("the task's reference states no final answer")
-        if len(reference) > TEXT_LIMIT:
-            return Verdict.abstain(f"the reference is longer than {TEXT_LIMIT} characters")
+        if len(reference) > MAX_ANSWER_CHARACTERS:
+            return Verdict.abstain(
+                f"the reference is longer than {MAX_ANSWER_CHARACTERS} characters"
+            )
         gold = read_reference(reference)
         if gold is None:
-            return _abstain(reference)
-        answer = _meant_answer(inputs.response.text, gold)
+            return _abstain_on_reference(reference)
+        answer = _find_meant_answer(inputs.response.text, gold)
         text = answer.text if answer else ""
-        if len(text) > TEXT_LIMIT:
-            problem = f"it is longer than {TEXT_LIMIT} characters"
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            problem = f"it is longer than {MAX_ANSWER_CHARACTERS} characters"
             return Verdict.fail("answer-too-long", problem, cause="response")
-        unit = required_unit(query_text(inputs.task.query))
-        is_short = max(len(text), len(reference)) <= _NUMBER_LIMIT
-        status = compare_without_maths(text, reference, unit) if is_short else None
+        unit = find_required_unit(query_to_text(inputs.task.query))
+        are_texts_short = max(len(text), len(reference)) <= _MAX_SHORT_CHARACTERS
+        status = compare_without_maths(text, reference, unit) if are_texts_short else None
         try:
-            status = status or await self._pool.call(text, reference, unit)
+            status = status or await self._worker_pool.call(text, reference, unit)
         except WorkFailed as error:
             return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
         if status == "unparsed-reference":
-            return _abstain(reference)
+            return _abstain_on_reference(reference)
         return _build_verdict(status, answer, reference)
 
 
-def _meant_answer(text: str, reference: AnswerKind) -> Passage | None:
+def _find_meant_answer(text: str, reference: TypedAnswer) -> Passage | None:
     """Return the first of the stated answers that reads as the reference's kind, or else the final answer."""
-    for passage in stated_answers(text):
-        if len(passage.text) <= TEXT_LIMIT and read_answer(passage.text, reference) is not None:
+    for passage in find_stated_answers(text):
+        if (
+            len(passage.text) <= MAX_ANSWER_CHARACTERS
+            and read_answer(passage.text, reference) is not None
+        ):
             return passage
-    return final_answer(text)
+    return find_final_answer(text)
 
 
-def _abstain(reference: str) -> Verdict:
+def _abstain_on_reference(reference: str) -> Verdict:
     return Verdict.abstain(f"the reference {quote(reference)} cannot be read as an answer")
 
 
@@ -119,7 +126,7 @@ def _build_verdict(status: ComparisonStatus, answer: Passage | None, reference: 
     return Verdict(score=float(is_equal), met=is_equal, reason=reason, evidence=(evidence,))
 
 
-class Calculation(CodeEvaluator):
+class CorrectCalculations(CodeEvaluator):
     """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
 
     name = "maths.calculation"
@@ -132,18 +139,21 @@ class Calculation(CodeEvaluator):
                 met=False,
                 reason="no calculation is written that reads as plain arithmetic",
             )
-        wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.is_right]
-        right_count = len(steps) - len(wrong_steps)
+        numbered_wrong_steps = [
+            (number, step) for number, step in enumerate(steps, 1) if not step.is_right
+        ]
+        right_count = len(steps) - len(numbered_wrong_steps)
         reason = f"{right_count} of {len(steps)} calculations are right"
-        for number, step in wrong_steps:
+        for number, step in numbered_wrong_steps:
             value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
             reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
         evidence = [
-            Evidence(quote=step.quote, start=step.start, end=step.end) for _, step in wrong_steps
+            Evidence(quote=step.quote, start=step.start, end=step.end)
+            for _, step in numbered_wrong_steps
         ]
         return Verdict(
             score=right_count / len(steps),
-            met=not wrong_steps,
+            met=not numbered_wrong_steps,
             native=right_count,
             scale=(0, len(steps)),
             reason=reason,
@@ -159,7 +169,7 @@ class Format(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
         parts = {tag: tag in text for tag in ANSWER_TAGS}
-        parts["in order with nothing outside"] = is_in_order(text)
+        parts["in order with nothing outside"] = has_tags_in_order(text)
         missing = [name for name, has_part in parts.items() if not has_part]
         present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
@@ -179,7 +189,7 @@ class Steps(CodeEvaluator):
     settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        count = ordered_steps(inputs.response.text)
+        count = count_ordered_steps(inputs.response.text)
         share = min(1.0, count / self.settings.full)
         return Verdict(score=share, native=count, reason=f"ordered steps: {count}")
 
@@ -197,8 +207,8 @@ class Repetition(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         words = re.findall(r"\w+", inputs.response.text.lower())
         n = self.settings.n
-        grams = list(zip(*(words[start:] for start in range(n)), strict=False))
-        share = 1 - len(set(grams)) / len(grams) if grams else 0.0
+        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
+        share = 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
         return Verdict(score=share, reason=f"{share:.1%} of the {n}-grams stood there before")
 
 

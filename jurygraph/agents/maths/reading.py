@@ -31,16 +31,16 @@ COUNT_UNIT = MeasureUnit("count", Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AnswerValue:
     """An answer as one value: its LaTeX for math-verify, its unit, and its exact value if it is a plain number.
 
-    `percent`: a percent sign follows the number; `decimal`: it has decimals.
+    `percent`: a percent sign follows the number; `is_decimal`: it has decimals.
     """
 
     latex: str
     value: Fraction | None = None
     percent: bool = False
-    decimal: bool = False
+    is_decimal: bool = False
     unit: MeasureUnit | None = None
 
 
@@ -56,53 +56,53 @@ def _load_units() -> dict[str, MeasureUnit]:
     return units
 
 
-_UNITS = _load_units()
+_UNIT_BY_WORD = _load_units()
 _WORD_TABLES = _read_toml("answer_words.toml")
-_SCALES: Mapping[str, int] = {
+_SCALE_BY_WORD: Mapping[str, int] = {
     **_WORD_TABLES["scales"],
     **{f"{word}s": scale for word, scale in _WORD_TABLES["scales"].items()},
 }
-_LETTERS: Mapping[str, str] = _WORD_TABLES["letters"]
-_MONEY_LETTERS = {**_LETTERS, **_WORD_TABLES["money_letters"]}
+_WORD_BY_LETTER: Mapping[str, str] = _WORD_TABLES["letters"]
+_MONEY_WORD_BY_LETTER = {**_WORD_BY_LETTER, **_WORD_TABLES["money_letters"]}
 _COUNTED_NOUNS = frozenset(_WORD_TABLES["counted"].split())
 _NON_UNIT_WORDS = frozenset(_WORD_TABLES["not_units"].split())
 
 # Units
-_CLOSINGS = re.compile(rf" (?:{'|'.join(_WORD_TABLES['closings'])})$")
+_CLOSING_PHRASE_PATTERN = re.compile(rf" (?:{'|'.join(_WORD_TABLES['closings'])})$")
 _ORDINAL_PATTERN = (
     r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
 )
-_NO_NOUN = re.compile(
+_NON_NOUN_PATTERN = re.compile(
     rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL_PATTERN})s?|[ivxlcdm]+"
 )
-_PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
-_NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
-_NUMBER_PHRASE = re.compile(
+_PLURAL_NOUN_PATTERN = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
+_NOUN_PATTERN = re.compile(r"[A-Za-z]?[a-z]{2,}")
+_UNIT_PHRASE_PATTERN = re.compile(
     r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?"
 )
-_UNIT_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
-_POWER_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_UNIT_JOINT_PATTERN = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
+_POWER_BY_WORD = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _DIVISION_WORDS = ("/", "per", "a", "an", "every")
-_GLUED_UNITS = "mgh"  # "18m", but "5s" and "5t" are products
-_ASKED_UNIT = re.compile(
+_ATTACHABLE_UNIT_LETTERS = "mgh"  # "18m", but "5s" and "5t" are products
+_ASKED_UNIT_PATTERN = re.compile(
     r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
 )
 
 # Numbers
-_SIGNS = str.maketrans(_WORD_TABLES["signs"])
+_SIGN_TRANSLATION = str.maketrans(_WORD_TABLES["signs"])
 # Elsewhere a dash marks a range.
-_MINUS_SIGN = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
-_FULL_WIDTH_CHARACTERS = {
+_MINUS_SIGN_PATTERN = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
+_FULL_WIDTH_TRANSLATION = {
     code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"
 } | {0x3000: ord(" ")}
-_SUPERSCRIPT = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_ROOT_SIGN = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
-_LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
-_LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
-_LAYOUT_COMMAND = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
+_SUPERSCRIPT_PATTERN = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_ROOT_SIGN_PATTERN = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
+_LATEX_THOUSANDS_PATTERN = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
+_LATEX_COMMA_PATTERN = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
+_LAYOUT_COMMAND_PATTERN = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
 # At the beginning of an answer, a tilde is "about".
-_BLANK_COMMAND = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")
-_WRAPPER_COMMAND = re.compile(
+_BLANK_COMMAND_PATTERN = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")
+_WRAPPER_COMMAND_PATTERN = re.compile(
     r"\\(?:boxed|fbox|text|mathrm|mathbf|textbf|mbox|mathit|textit) ?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
 _DELIMITER_PAIRS = (
@@ -115,14 +115,16 @@ _DELIMITER_PAIRS = (
 )
 _QUOTE_PAIRS = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 # Stops, and "is" where it stands last.
-_ANSWER_TAIL = re.compile(r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$")
-_TEXT_COMMAND = re.compile(
+_ANSWER_TAIL_PATTERN = re.compile(
+    r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$"
+)
+_TEXT_COMMAND_PATTERN = re.compile(
     r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}"
 )
-_DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
+_DEGREES_PATTERN = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
 _CURRENCY_PATTERN = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
 _INTEGER_PATTERN = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
-_NUMBER = re.compile(
+_NUMBER_PATTERN = re.compile(
     rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY_PATTERN}) ?(?P<inner>[+-]?))?"
     r"(?:(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+) ?/ ?(?P<bottom>[0-9]+)"
     rf"|(?P<decimal>{_INTEGER_PATTERN}(?:\.[0-9]*)?|\.[0-9]+)"
@@ -131,26 +133,28 @@ _NUMBER = re.compile(
     r"(?![0-9.,])",
     re.ASCII,
 )
-_LATEX_ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
-_FRACTION = re.compile(rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_LATEX_ARGUMENT}{_LATEX_ARGUMENT}")
-_PERCENT = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
-_DOLLAR_WORD = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
+_LATEX_ARGUMENT_PATTERN = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
+_FRACTION_PATTERN = re.compile(
+    rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_LATEX_ARGUMENT_PATTERN}{_LATEX_ARGUMENT_PATTERN}"
+)
+_PERCENT_PATTERN = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
+_DOLLAR_WORD_PATTERN = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
 _MAX_NUMBER_LENGTH = 1000
 
 # Expressions
 # With a decimal point, or without one where it cannot be a sum with Euler's number, as "2e-1" may be.
-_EXPONENT = re.compile(
+_EXPONENT_PATTERN = re.compile(
     r"(?<![0-9A-Za-z.])([0-9]*\.[0-9]+|[0-9]+(?=[eE](?:[0-9]|[+-][0-9]{2})))[eE]([+-]?[0-9]{1,3})(?![0-9.])"
 )
-_FUNCTIONS = re.compile(
+_FUNCTION_NAME_PATTERN = re.compile(
     r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp|pi|sqrt|max|min|infinity|inf|oo)(?![A-Za-z])"
 )
-_SQRT_CALL = re.compile(r"\\sqrt ?\(([^()]*)\)")
-_EXPRESSION = re.compile(
+_SQRT_CALL_PATTERN = re.compile(r"\\sqrt ?\(([^()]*)\)")
+_EXPRESSION_PATTERN = re.compile(
     r"(?:\\(?!(?:boxed|fbox|text|mbox|mathrm|def|input|[bp]?mod|pod|not|[hv]?phantom)(?![A-Za-z]))(?:[A-Za-z]+ ?|[{}%])"
     r"|(?<![A-Za-z])[A-Za-z]{1,3}(?![A-Za-z])|[0-9.,()\[\]{}|&*/^_+<>=!%: -]|\\\\)+"
 )
-_REFUSED_NUMBER = re.compile(
+_REFUSED_EXPRESSION_PATTERN = re.compile(
     r"(?<!_)[0-9.}] +[0-9.]|[0-9})]_|\.[0-9]+\.|[0-9]{1001}|[0-9],[0-9]{4}"  # two numbers, a base, not a number
     r"|:(?!=)(?! ?[0-9])|[-+*/^<>_]$|^[-+] ?[-+]"  # a part of an expression
     r"|(?<![A-Za-z\\])(?:not?|nor|but|to|is|of|mod|mil)(?![A-Za-z])|^(?=[A-Za-z ,.]+$).*[A-Za-z]{3}"  # prose
@@ -159,28 +163,30 @@ _REFUSED_NUMBER = re.compile(
 )
 
 
-def measure_of(word: str) -> MeasureUnit | None:
+def find_measure_unit(word: str) -> MeasureUnit | None:
     """Return what a word measures, such as "cm", "Dollars" or "degree"; None if it measures nothing."""
     if len(word) <= 2:
-        return _UNITS.get(word)
+        return _UNIT_BY_WORD.get(word)
     lower = word.lower()
-    unit = _UNITS.get(lower)
+    unit = _UNIT_BY_WORD.get(lower)
     if unit is None and lower[-1] == "s" and len(lower) > 3:
-        unit = _UNITS.get(lower[:-1])
+        unit = _UNIT_BY_WORD.get(lower[:-1])
     return unit
 
 
 @lru_cache(maxsize=256)
-def required_unit(query: str) -> str:
+def find_required_unit(query: str) -> str:
     """Return the one unit of measurement that the last sentence with "?" asks for, such as "dollars" in "how much in
     dollars" or "minutes" in "how many minutes"; empty if it names none or several."""
     sentence = re.split(r"[.!?\n]", query[-2_000:].rpartition("?")[0])[-1]
-    units = {word.lower() for word in _ASKED_UNIT.findall(sentence) if measure_of(word)}
+    units = {
+        word.lower() for word in _ASKED_UNIT_PATTERN.findall(sentence) if find_measure_unit(word)
+    }
     return units.pop() if len(units) == 1 else ""
 
 
 @lru_cache(maxsize=1024)
-def parse_answer(text: str) -> Reading | None:
+def parse_answer(text: str) -> AnswerValue | None:
     r"""Read an answer as one value.
 
     Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, a full stop, and a unit
@@ -191,34 +197,34 @@ def parse_answer(text: str) -> Reading | None:
     return _read_number(bare_text) or _read_expression(bare_text)
 
 
-def fold_width(text: str) -> str:
+def fold_full_width(text: str) -> str:
     """Return a text of the same length whose full-width digits, letters and signs ("１８") are ordinary ones.
 
     The signs "！" and "？" stay: they end a sentence also where no blank follows.
     """
-    return text if text.isascii() else text.translate(_FULL_WIDTH_CHARACTERS)
+    return text if text.isascii() else text.translate(_FULL_WIDTH_TRANSLATION)
 
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
-    bare_text = _SUPERSCRIPT.sub(_to_latex_power, fold_width(text))
-    bare_text = bare_text.translate(_SIGNS)
-    bare_text = _ROOT_SIGN.sub(
-        lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare_text
+    bare_text = _SUPERSCRIPT_PATTERN.sub(_to_latex_power, fold_full_width(text))
+    bare_text = bare_text.translate(_SIGN_TRANSLATION)
+    bare_text = _ROOT_SIGN_PATTERN.sub(
+        lambda root_match: rf"\sqrt{{{root_match[1]}}}" if root_match[1] else r"\sqrt", bare_text
     )
-    bare_text = _LATEX_THOUSANDS.sub(",", bare_text)
-    bare_text = _LATEX_COMMA.sub(".", bare_text)
-    bare_text = _LAYOUT_COMMAND.sub("", bare_text)
-    bare_text = _BLANK_COMMAND.sub("  ", bare_text)  # two blanks: never a mark of thousands
+    bare_text = _LATEX_THOUSANDS_PATTERN.sub(",", bare_text)
+    bare_text = _LATEX_COMMA_PATTERN.sub(".", bare_text)
+    bare_text = _LAYOUT_COMMAND_PATTERN.sub("", bare_text)
+    bare_text = _BLANK_COMMAND_PATTERN.sub("  ", bare_text)  # two blanks: never a mark of thousands
     bare_text = strip_wrappers(bare_text)
-    bare_text = _TEXT_COMMAND.sub(lambda group: f" {group[1].strip()}", bare_text)
+    bare_text = _TEXT_COMMAND_PATTERN.sub(lambda group: f" {group[1].strip()}", bare_text)
     bare_text = bare_text.replace(r"\$", "$")
-    bare_text = _DEGREES.sub(" degrees ", bare_text)
-    return _MINUS_SIGN.sub(r"\1-", " ".join(bare_text.split()))
+    bare_text = _DEGREES_PATTERN.sub(" degrees ", bare_text)
+    return _MINUS_SIGN_PATTERN.sub(r"\1-", " ".join(bare_text.split()))
 
 
-def _to_latex_power(power: re.Match[str]) -> str:
-    digits = normalize("NFKC", power.group())
+def _to_latex_power(superscript_match: re.Match[str]) -> str:
+    digits = normalize("NFKC", superscript_match.group())
     return f"^{{{digits}}}"
 
 
@@ -233,25 +239,27 @@ def strip_wrappers(text: str) -> str:
 
 
 def _unwrap_marks(text: str) -> str:
-    for mark_open, mark_close in (*_DELIMITER_PAIRS, *_QUOTE_PAIRS):
-        inner = text[len(mark_open) : -len(mark_close)]
-        is_marked = text.startswith(mark_open) and text.endswith(mark_close)
-        if is_marked and len(text) > 2 * len(mark_open):
+    for opening_mark, closing_mark in (*_DELIMITER_PAIRS, *_QUOTE_PAIRS):
+        inner_text = text[len(opening_mark) : -len(closing_mark)]
+        is_marked = text.startswith(opening_mark) and text.endswith(closing_mark)
+        if is_marked and len(text) > 2 * len(opening_mark):
             # A mark within, or an escaped one at the end: the outer two are no pair.
-            is_pair = mark_open not in inner.replace(r"\$", "") and not inner.endswith("\\")
-            return inner if is_pair else text
-    wrapper = _WRAPPER_COMMAND.fullmatch(text)
-    return wrapper[1] if wrapper else _ANSWER_TAIL.sub("", text)
+            are_marks_paired = opening_mark not in inner_text.replace(
+                r"\$", ""
+            ) and not inner_text.endswith("\\")
+            return inner_text if are_marks_paired else text
+    wrapper_match = _WRAPPER_COMMAND_PATTERN.fullmatch(text)
+    return wrapper_match[1] if wrapper_match else _ANSWER_TAIL_PATTERN.sub("", text)
 
 
-def _read_number(text: str) -> Reading | None:
+def _read_number(text: str) -> AnswerValue | None:
     """Read a text as one number with an optional unit: "1,000.50", "$70k", "1 1/2 hours", "50%"."""
-    text = _FRACTION.sub(r"\1 \2\3/\4\5", text).strip()
-    match = _NUMBER.match(text)
-    value = _value(match) if match else None
+    text = _FRACTION_PATTERN.sub(r"\1 \2\3/\4\5", text).strip()
+    match = _NUMBER_PATTERN.match(text)
+    value = _value_of_number_match(match) if match else None
     if match is None or value is None:
         return None
-    percent = _PERCENT.match(text, match.end())
+    percent = _PERCENT_PATTERN.match(text, match.end())
     rest = text[percent.end() if percent else match.end() :]
     read = _read_unit(rest, match["money"] or "", value == 1)
     if read is None or (percent and read != (1, None)):
@@ -264,18 +272,18 @@ def _read_number(text: str) -> Reading | None:
         latex = f"{sign}{match['decimal']}".replace(",", "")  # as it is written, zeros and all
     if percent:
         latex += r"\%"
-    return Reading(latex, value * scale, bool(percent), has_decimals, unit)
+    return AnswerValue(latex, value * scale, bool(percent), has_decimals, unit)
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
+def _value_of_number_match(match: re.Match[str]) -> Fraction | None:
     if len(match.group()) > _MAX_NUMBER_LENGTH or (match["sign"] and match["inner"]):
         return None
     if match["top"]:
         numerator = int(match["top"])
-        bottom = int(match["bottom"])
-        if bottom == 0 or (match["whole"] and numerator >= bottom):
+        denominator = int(match["bottom"])
+        if denominator == 0 or (match["whole"] and numerator >= denominator):
             return None
-        value = int(match["whole"] or 0) + Fraction(numerator, bottom)
+        value = int(match["whole"] or 0) + Fraction(numerator, denominator)
     else:
         exponent = int(match["exponent"] or match["power"] or 0)
         value = Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** exponent
@@ -283,59 +291,66 @@ def _value(match: re.Match[str]) -> Fraction | None:
 
 
 def _read_unit(
-    rest: str, currency_prefix: str, is_one: bool
+    rest: str, currency_prefix: str, is_singular: bool
 ) -> tuple[int, MeasureUnit | None] | None:
     """Return the scale and the unit in the words after a number; None if they are none.
 
     They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
-    `currency_prefix` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
+    `currency_prefix` is the currency before the number. `is_singular`: the number is 1, so its noun is in the singular.
     """
-    phrase = _DOLLAR_WORD.sub("", rest) if "$" in currency_prefix else rest
-    match = _NUMBER_PHRASE.fullmatch(_UNIT_JOINT.sub(" ", phrase))
+    phrase = _DOLLAR_WORD_PATTERN.sub("", rest) if "$" in currency_prefix else rest
+    match = _UNIT_PHRASE_PATTERN.fullmatch(_UNIT_JOINT_PATTERN.sub(" ", phrase))
     if match is None:
         return None
     spaced_words = " ".join(match["words"].replace("/", " / ").split())
-    words = _CLOSINGS.sub("", f" {spaced_words}").split()
-    is_glued = rest[:1].isalpha()
-    if words and (currency_prefix or is_glued):
-        words[0] = (_MONEY_LETTERS if currency_prefix else _LETTERS).get(words[0], words[0])
+    words = _CLOSING_PHRASE_PATTERN.sub("", f" {spaced_words}").split()
+    is_attached = rest[:1].isalpha()
+    if words and (currency_prefix or is_attached):
+        words[0] = (_MONEY_WORD_BY_LETTER if currency_prefix else _WORD_BY_LETTER).get(
+            words[0], words[0]
+        )
     scale = 1
-    while words and _SCALES.get(words[0].lower(), 0) > scale:
-        scale *= _SCALES[words.pop(0).lower()]
-    if is_glued and scale == 1 and words and not _can_be_glued(words[0]):
+    while words and _SCALE_BY_WORD.get(words[0].lower(), 0) > scale:
+        scale *= _SCALE_BY_WORD[words.pop(0).lower()]
+    if is_attached and scale == 1 and words and not _can_attach_to_number(words[0]):
         return None
     currency = currency_prefix.rstrip(".")
     if currency:
         words.insert(0, currency)
     if not words:
         return None if match["power"] else (scale, None)
-    unit = _read_noun(words, int(match["power"] or 1), is_one)
+    unit = _read_unit_words(words, int(match["power"] or 1), is_singular)
     return unit and (scale, unit)
 
 
-def _can_be_glued(word: str) -> bool:
-    return measure_of(word) is not None and (word in _GLUED_UNITS or len(word) > 1)
+def _can_attach_to_number(word: str) -> bool:
+    return find_measure_unit(word) is not None and (
+        word in _ATTACHABLE_UNIT_LETTERS or len(word) > 1
+    )
 
 
-def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None:
-    divisions = (index for index, word in enumerate(words) if word in _DIVISION_WORDS)
-    index = next(divisions, 0)
+def _read_unit_words(words: list[str], power: int, is_singular: bool) -> MeasureUnit | None:
+    division_indices = (index for index, word in enumerate(words) if word in _DIVISION_WORDS)
+    index = next(division_indices, 0)
     if index:  # "$18/hour" is a rate, "18/x" a fraction
-        top = _read_noun(words[:index], 1, is_one)
-        bottom = _read_noun(words[index + 1 :], power, True)
-        if not top or not bottom:
+        numerator_unit = _read_unit_words(words[:index], 1, is_singular)
+        denominator_unit = _read_unit_words(words[index + 1 :], power, True)
+        if not numerator_unit or not denominator_unit:
             return None
-        return MeasureUnit(f"{top.dimension} per {bottom.dimension}", top.size / bottom.size)
+        return MeasureUnit(
+            f"{numerator_unit.dimension} per {denominator_unit.dimension}",
+            numerator_unit.size / denominator_unit.size,
+        )
     if "of" in words[1:-1]:  # "cups of flour"
         index = words.index("of")
-        if all(map(_is_plain, words[index + 1 :])):
+        if all(map(_is_plain_noun, words[index + 1 :])):
             words = words[:index]
     *adjectives, noun = words or [""]
-    if adjectives and adjectives[0] in _POWER_WORDS and power == 1:
-        power = _POWER_WORDS[adjectives.pop(0)]
+    if adjectives and adjectives[0] in _POWER_BY_WORD and power == 1:
+        power = _POWER_BY_WORD[adjectives.pop(0)]
     if len(adjectives) > 2 or not all(map(_is_mere_adjective, adjectives)):
         return None
-    measure = measure_of(noun)
+    measure = find_measure_unit(noun)
     if measure:
         if adjectives or (power > 1 and measure.dimension not in ("length", "time")):
             return None  # "nautical miles" and "light years" have other sizes
@@ -344,36 +359,40 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None
             if power == 1
             else MeasureUnit(f"{measure.dimension}^{power}", measure.size**power)
         )
-    is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
-    is_counted = noun.lower() in _COUNTED_NOUNS or (is_noun and _is_plain(noun))
-    return COUNT_UNIT if is_counted and power == 1 else None
+    is_noun = _PLURAL_NOUN_PATTERN.fullmatch(noun) or (
+        is_singular and _NOUN_PATTERN.fullmatch(noun)
+    )
+    is_countable = noun.lower() in _COUNTED_NOUNS or (is_noun and _is_plain_noun(noun))
+    return COUNT_UNIT if is_countable and power == 1 else None
 
 
 def _is_mere_adjective(word: str) -> bool:
-    return _is_adjective(word) and not measure_of(word)
+    return _is_adjective(word) and not find_measure_unit(word)
 
 
-def _is_plain(word: str) -> bool:
-    return _is_adjective(word) and not _NO_NOUN.fullmatch(word.lower())
+def _is_plain_noun(word: str) -> bool:
+    return _is_adjective(word) and not _NON_NOUN_PATTERN.fullmatch(word.lower())
 
 
 def _is_adjective(word: str) -> bool:
     lower = word.lower()
-    is_number = (
+    is_number_word = (
         lower in _NON_UNIT_WORDS
-        or lower in _SCALES
+        or lower in _SCALE_BY_WORD
         or re.fullmatch(f"(?:{_ORDINAL_PATTERN})s?", lower)
     )
-    return bool(_NOUN.fullmatch(word)) and not is_number
+    return bool(_NOUN_PATTERN.fullmatch(word)) and not is_number_word
 
 
-def _read_expression(text: str) -> Reading | None:
-    bare_text = _FUNCTIONS.sub(_to_latex_command, text).strip()
-    bare_text = _SQRT_CALL.sub(r"\\sqrt{\1}", bare_text)
-    bare_text = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare_text)
-    if not _EXPRESSION.fullmatch(bare_text) or _REFUSED_NUMBER.search(bare_text):
+def _read_expression(text: str) -> AnswerValue | None:
+    bare_text = _FUNCTION_NAME_PATTERN.sub(_to_latex_command, text).strip()
+    bare_text = _SQRT_CALL_PATTERN.sub(r"\\sqrt{\1}", bare_text)
+    bare_text = _EXPONENT_PATTERN.sub(r"(\1 \\cdot 10^{\2})", bare_text)
+    if not _EXPRESSION_PATTERN.fullmatch(bare_text) or _REFUSED_EXPRESSION_PATTERN.search(
+        bare_text
+    ):
         return None
-    return Reading(bare_text)
+    return AnswerValue(bare_text)
 
 
 def _to_latex_command(word: re.Match[str]) -> str:

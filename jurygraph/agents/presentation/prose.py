@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
 
-from jurygraph.agents.extraction import UNKNOWN_VALUE, Extract
-from jurygraph.agents.maths.labels import sentence_ends
+from jurygraph.agents.extraction import UNKNOWN_VALUE_TEXT, Extract
+from jurygraph.agents.maths.labels import iter_sentence_ends
 from jurygraph.agents.presentation.rewrites import (
     Statement,
     count_strength_words,
+    find_mentioned_people,
     find_numbers,
-    mentioned_people,
 )
 from jurygraph.agents.presentation.variants import (
     FAMILIES,
-    HEADINGS,
     MAX_ORDER_DRAWS,
     ORIGINAL_FAMILY,
+    SECTION_HEADINGS,
     Presentation,
     PresentationFamily,
     PresentationSet,
@@ -42,7 +42,7 @@ from jurygraph.schema import Material, Response, TaskView
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
-STATUSES = ("met", "met in part", "not met")
+NEED_STATUSES = ("met", "met in part", "not met")
 NO_RECORD_REASON = "no record of the text was found in it"
 UNREADABLE_REASON = "no record, read back"
 
@@ -90,7 +90,7 @@ class Prose(NamedTuple):
     pieces: tuple[ProsePiece, ...]
     end: str
     people: tuple[str, ...]
-    said: ProseFacts
+    text_facts: ProseFacts
     note: str = ""
 
     @property
@@ -105,25 +105,27 @@ class Prose(NamedTuple):
                 statements[f"s{number}"] = Statement(
                     kind=min(piece.topics, default="other"),
                     text=piece.text,
-                    verbatim=piece.values,
-                    people=mentioned_people(piece.text, self.people),
+                    verbatim_values=piece.values,
+                    people=find_mentioned_people(piece.text, self.people),
                     is_underserved=any(status != "met" for status in piece.statuses),
                 )
         return statements
 
 
-def _records(people: Sequence[str]) -> dict[str, Any]:
+def _build_record_kinds(people: Sequence[str]) -> dict[str, Any]:
     """Return the kinds of records for `extract`; without known people, they are the names that the text gives."""
-    person: dict[str, Any] = {"about": "the person"}
+    person_field: dict[str, Any] = {"about": "the person"}
     if people:
-        person["one_of"] = list(people)
+        person_field["one_of"] = list(people)
     return {
         "itinerary": {"what": "the place, service or activity"},
-        "stakeholders": {"person": {**person, "about": "the one person that the passage is about"}},
+        "stakeholders": {
+            "person": {**person_field, "about": "the one person that the passage is about"}
+        },
         "summary": {
-            "person": person,
+            "person": person_field,
             "need": "the need or wish",
-            "status": {"about": "whether it is served", "one_of": list(STATUSES)},
+            "status": {"about": "whether it is served", "one_of": list(NEED_STATUSES)},
         },
         "shared": {"item": "what several people have together"},
         "tradeoffs": {"what": "what was weighed or given up"},
@@ -139,7 +141,7 @@ async def read_prose(
     """
     if not response.text.strip() or response.messages:
         return "it is empty, or a conversation"
-    deriver = Extract(records=_records(people))
+    deriver = Extract(records=_build_record_kinds(people))
     material = await deriver.derive(DeriverInput(view, response, {}, client))
     if material.status == "failed" or not material.evidence:
         return (
@@ -148,10 +150,10 @@ async def read_prose(
             else material.failure.message or NO_RECORD_REASON
         )
     records = list(_read_records(material))
-    known_people = tuple(people) or tuple(dict.fromkeys(_values_of(records, "person")))
+    known_people = tuple(people) or tuple(dict.fromkeys(_iter_field_values(records, "person")))
     pieces, end = split_into_pieces(response.text)
     labelled_pieces = tuple(_label_pieces(pieces, records))
-    facts = _prose_facts(records, known_people)
+    facts = _collect_prose_facts(records, known_people)
     return Prose(response, labelled_pieces, end, known_people, facts, material.note)
 
 
@@ -165,15 +167,15 @@ class _ProseRecord(NamedTuple):
 
 def _read_records(material: Material) -> Iterator[_ProseRecord]:
     data: Any = material.data
-    evidence_at = {evidence.of: evidence for evidence in material.evidence}
+    evidence_by_path = {evidence.of: evidence for evidence in material.evidence}
     for kind, records in data.items():
         for number, fields in enumerate(records):
-            evidence = evidence_at.get(f"$['{kind}'][{number}]")
-            if evidence is not None and UNKNOWN_VALUE not in fields.values():
+            evidence = evidence_by_path.get(f"$['{kind}'][{number}]")
+            if evidence is not None and UNKNOWN_VALUE_TEXT not in fields.values():
                 yield _ProseRecord(kind, fields, evidence)
 
 
-def _values_of(records: Iterable[_ProseRecord], *names: str) -> Iterator[str]:
+def _iter_field_values(records: Iterable[_ProseRecord], *names: str) -> Iterator[str]:
     """Yield what the records say in the fields of these names, as far as they have them."""
     for record in records:
         for name in names:
@@ -181,31 +183,31 @@ def _values_of(records: Iterable[_ProseRecord], *names: str) -> Iterator[str]:
                 yield record.fields[name]
 
 
-def _prose_facts(records: Sequence[_ProseRecord], people: Sequence[str]) -> ProseFacts:
+def _collect_prose_facts(records: Sequence[_ProseRecord], people: Sequence[str]) -> ProseFacts:
     # The words of a passage that several records quote count once.
-    quotes = {record.evidence.start: record.evidence.quote for record in records}
-    text = "\n".join(quotes.values())
-    strength_words = count_strength_words(text)
+    quote_by_start = {record.evidence.start: record.evidence.quote for record in records}
+    text = "\n".join(quote_by_start.values())
+    strength_word_counts = count_strength_words(text)
     statuses = []
     for record in records:
         if record.kind == "summary":
             statuses.append((record.fields["person"].casefold(), record.fields["status"]))
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
-        names=mentioned_people(text, people),
+        names=find_mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
-        negations=strength_words["negation"],
-        comparatives=strength_words["comparison"],
+        negations=strength_word_counts["negation"],
+        comparatives=strength_word_counts["comparison"],
     )
 
 
 # Pieces
 
-_NONEMPTY_LINE = re.compile(r"[^\n]*\S")
-_LINE_START = re.compile(r"[^\S\n]*(?:#{1,6}[^\S\n]+|(?:[-+•]|\*(?!\*)|\d+[.)])[^\S\n]+)?")
-_HEADING = re.compile(r"[^\S\n]*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?$|[^.!?|\n]{1,60}:$)")
-_SENTENCE_GAP = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
-_BACK_REFERENCE = re.compile(
+_NONEMPTY_LINE_PATTERN = re.compile(r"[^\n]*\S")
+_LINE_START_PATTERN = re.compile(r"[^\S\n]*(?:#{1,6}[^\S\n]+|(?:[-+•]|\*(?!\*)|\d+[.)])[^\S\n]+)?")
+_HEADING_PATTERN = re.compile(r"[^\S\n]*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?$|[^.!?|\n]{1,60}:$)")
+_SENTENCE_GAP_PATTERN = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
+_BACK_REFERENCE_PATTERN = re.compile(
     r"(?:however|but|so|then|therefore|instead|also|and|both|otherwise|still|yet|he|she|they|it|this|that|these|those"
     r"|his|her|their|its)\b",
     re.IGNORECASE,
@@ -217,25 +219,27 @@ def split_into_pieces(text: str) -> tuple[tuple[ProsePiece, ...], str]:
     """Return the pieces of a text, and the blank space behind the last: together they are the text."""
     pieces = []
     end = 0
-    for line in _NONEMPTY_LINE.finditer(text):
-        start = _LINE_START.match(text, line.start(), line.end())
+    for line in _NONEMPTY_LINE_PATTERN.finditer(text):
+        start = _LINE_START_PATTERN.match(text, line.start(), line.end())
         assert start is not None, "everything in it may be absent"
-        is_heading = _HEADING.match(line.group()) is not None
-        is_whole = is_heading or text.startswith("|", start.end())
-        inner = [] if is_whole else list(_sentence_starts(text, start.end(), line.end()))
-        starts = [start.end(), *inner]
-        for begin, stop in zip(starts, [*inner, line.end()], strict=True):
+        is_heading = _HEADING_PATTERN.match(line.group()) is not None
+        is_single_piece = is_heading or text.startswith("|", start.end())
+        sentence_starts = (
+            [] if is_single_piece else list(_iter_sentence_starts(text, start.end(), line.end()))
+        )
+        piece_starts = [start.end(), *sentence_starts]
+        for begin, stop in zip(piece_starts, [*sentence_starts, line.end()], strict=True):
             words = text[begin:stop].rstrip()
             pieces.append(ProsePiece(text[end:begin], words, is_heading))
             end = begin + len(words)
     return tuple(pieces), text[end:]
 
 
-def _sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
-    for mark in sentence_ends(text, start, stop):
-        sentence_gap = _SENTENCE_GAP.match(text, mark, stop)
-        if sentence_gap is not None and sentence_gap.end() < stop:
-            yield sentence_gap.end()
+def _iter_sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
+    for mark in iter_sentence_ends(text, start, stop):
+        sentence_gap_match = _SENTENCE_GAP_PATTERN.match(text, mark, stop)
+        if sentence_gap_match is not None and sentence_gap_match.end() < stop:
+            yield sentence_gap_match.end()
 
 
 def join_pieces(pieces: Sequence[ProsePiece], end: str = "") -> str:
@@ -250,17 +254,17 @@ def _label_pieces(
     for piece in pieces:
         start = end + len(piece.before)
         end = start + len(piece.text)
-        quoting = [
+        quoting_records = [
             record
             for record in records
             if start < record.evidence.end and record.evidence.start < end
         ]
-        named = _values_of(quoting, "what", "item", "need")
+        named_values = _iter_field_values(quoting_records, "what", "item", "need")
         yield piece._replace(
-            topics=frozenset(record.kind for record in quoting),
-            people=frozenset(_values_of(quoting, "person")),
-            values=tuple(value for value in named if value in piece.text),
-            statuses=tuple(_values_of(quoting, "status")),
+            topics=frozenset(record.kind for record in quoting_records),
+            people=frozenset(_iter_field_values(quoting_records, "person")),
+            values=tuple(value for value in named_values if value in piece.text),
+            statuses=tuple(_iter_field_values(quoting_records, "status")),
         )
 
 
@@ -268,47 +272,51 @@ def _label_pieces(
 
 PieceRange = tuple[int, int]
 """The range of the pieces that an order moves together."""
-ProseDraw = Callable[[Prose, random.Random], Iterator[str]]
+ProseVariantGenerator = Callable[[Prose, random.Random], Iterator[str]]
 
 
-def _sections(prose: Prose) -> list[PieceRange]:
+def _find_person_sections(prose: Prose) -> list[PieceRange]:
     """Return the ranges of pieces about one person each: their passages, headings that name them, and what follows
     these within a line."""
     groups: list[PieceRange] = []
-    person_of_last = None
+    previous_person = None
     for index, piece in enumerate(prose.pieces):
         people = piece.people if "stakeholders" in piece.topics else frozenset()
         if piece.is_heading:
-            people = mentioned_people(piece.text, prose.people)
+            people = find_mentioned_people(piece.text, prose.people)
         person = min(people) if len(people) == 1 else None
         is_same_line = "\n" not in piece.before and not piece.topics and index > 0
-        if is_same_line or (person is not None and person == person_of_last):
-            person = person_of_last
+        if is_same_line or (person is not None and person == previous_person):
+            person = previous_person
             if person is not None:
                 groups[-1] = (groups[-1][0], index + 1)
         elif person is not None:
             groups.append((index, index + 1))
-        person_of_last = person
+        previous_person = person
     return groups
 
 
-def _pieces_about(topic: str, prose: Prose) -> list[PieceRange]:
+def _find_pieces_about(topic: str, prose: Prose) -> list[PieceRange]:
     numbered_pieces = enumerate(prose.pieces)
     return [(index, index + 1) for index, piece in numbered_pieces if topic in piece.topics]
 
 
-def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
+def _make_reordering_generator(
+    find_groups: Callable[[Prose], list[PieceRange]],
+) -> ProseVariantGenerator:
     """Return a family that exchanges the places of groups of pieces: all headed or none, all rows of tables or none."""
 
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
         groups = find_groups(prose)
-        firsts = [prose.pieces[start] for start, _ in groups]
+        first_pieces = [prose.pieces[start] for start, _ in groups]
         # A heading in the place of a sentence, or a row outside its table, would read as something else.
-        is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
+        has_mixed_kinds = (
+            len({(piece.is_heading, piece.is_table_row) for piece in first_pieces}) > 1
+        )
         if (
             len(groups) < 2
-            or is_mixed
-            or any(_BACK_REFERENCE.match(piece.text) for piece in firsts)
+            or has_mixed_kinds
+            or any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces)
         ):
             return
         for _ in range(MAX_ORDER_DRAWS):
@@ -331,14 +339,14 @@ def _reorder_groups(
     return [*moved_pieces, *pieces[end:]]
 
 
-def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
+def _shuffle_attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with the names of each enumeration ("Ann, Bob and Cy") in another order."""
     name = "|".join(map(re.escape, sorted(prose.people, key=len, reverse=True)))
     name_list_pattern = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
-    enumeration = re.compile(name_list_pattern, re.IGNORECASE)
+    enumeration_pattern = re.compile(name_list_pattern, re.IGNORECASE)
     name_pattern = re.compile(rf"(?<!\w)(?:{name})(?!\w)", re.IGNORECASE)
     text = prose.response.text
-    if not name or not enumeration.search(text):
+    if not name or not enumeration_pattern.search(text):
         return
 
     def shuffle_names(found: re.Match[str]) -> str:
@@ -347,10 +355,10 @@ def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
         return name_pattern.sub(lambda _: next(drawn_names), found[0])
 
     for _ in range(MAX_ORDER_DRAWS):
-        yield enumeration.sub(shuffle_names, text)
+        yield enumeration_pattern.sub(shuffle_names, text)
 
 
-def _reformat(prose: Prose, rng: random.Random) -> Iterator[str]:
+def _vary_format(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the same pieces as bullets, numbers, running text, paragraphs and two tables."""
     if any("|" in piece.text for piece in prose.pieces):
         return
@@ -375,21 +383,23 @@ def _reformat(prose: Prose, rng: random.Random) -> Iterator[str]:
         yield "".join(blocks).strip()
 
 
-def _headings(prose: Prose, rng: random.Random) -> Iterator[str]:
+def _vary_headings(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with other words for each heading that is one of the known ones."""
-    for step in range(1, len(HEADINGS["itinerary"])):
+    for title_shift in range(1, len(SECTION_HEADINGS["itinerary"])):
         pieces = []
         for piece in prose.pieces:
-            renamed_text = _rename_heading(piece.text, step) if piece.is_heading else piece.text
+            renamed_text = (
+                _rename_heading(piece.text, title_shift) if piece.is_heading else piece.text
+            )
             pieces.append(piece._replace(text=renamed_text))
         yield join_pieces(pieces, prose.end)
 
 
-def _rename_heading(heading: str, step: int) -> str:
+def _rename_heading(heading: str, title_shift: int) -> str:
     title = heading.strip("*: ")
-    for kind, titles in HEADINGS.items():
+    for kind, titles in SECTION_HEADINGS.items():
         for number, known_title in enumerate(titles):
-            other = titles[(number + step) % len(titles)]
+            other = titles[(number + title_shift) % len(titles)]
             if title.casefold() == known_title.casefold():
                 return heading.replace(title, other)
             if kind == "stakeholder" and title.casefold().startswith(f"{known_title.casefold()} "):
@@ -397,47 +407,49 @@ def _rename_heading(heading: str, step: int) -> str:
     return heading
 
 
-def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
+def _vary_typography(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with other blank space, line lengths, bullets and emphasis."""
     if any(piece.is_table_row for piece in prose.pieces):
         return
     text = prose.response.text
-    swapped_bullets = str.maketrans("-*+", "*-•")
-    other_bullets = [
-        piece._replace(before=piece.before.translate(swapped_bullets)) for piece in prose.pieces
+    bullet_translation = str.maketrans("-*+", "*-•")
+    pieces_with_other_bullets = [
+        piece._replace(before=piece.before.translate(bullet_translation)) for piece in prose.pieces
     ]
     yield textwrap.indent(text, "  ")
     yield re.sub(r"\n+", "\n\n\n", text)
     yield "\n".join(textwrap.fill(line, 60) for line in text.split("\n"))
     yield re.sub(r"(?<=\S)$", "  ", text, flags=re.MULTILINE)
-    yield textwrap.indent(join_pieces(other_bullets, prose.end), "    ")
+    yield textwrap.indent(join_pieces(pieces_with_other_bullets, prose.end), "    ")
     yield re.sub(r"(?<=\S )(\d[\d.,:]*\d|\d)(?![*\w])", r"**\1**", text)
 
 
-_DRAWS_BY_FAMILY: Mapping[PresentationFamily, ProseDraw] = {
-    "stakeholder-section-order": _reordered(_sections),
-    "satisfaction-summary-order": _reordered(partial(_pieces_about, "summary")),
-    "shared-benefit-attribution": _attributions,
-    "trade-off-order": _reordered(partial(_pieces_about, "tradeoffs")),
-    "format-conversion": _reformat,
-    "section-header": _headings,
-    "low-level-formatting": _typography_variants,
+_GENERATOR_BY_FAMILY: Mapping[PresentationFamily, ProseVariantGenerator] = {
+    "stakeholder-section-order": _make_reordering_generator(_find_person_sections),
+    "satisfaction-summary-order": _make_reordering_generator(
+        partial(_find_pieces_about, "summary")
+    ),
+    "shared-benefit-attribution": _shuffle_attributions,
+    "trade-off-order": _make_reordering_generator(partial(_find_pieces_about, "tradeoffs")),
+    "format-conversion": _vary_format,
+    "section-header": _vary_headings,
+    "low-level-formatting": _vary_typography,
 }
 
 
-def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
+def make_prose_presentations(prose: Prose, versions: int = 5) -> PresentationSet:
     """Return variants of a response in its own words, as `present` does of structured data.
 
     Which are drawn depends on the text alone.
     """
     text = prose.response.text
     seed = hashlib.sha256(text.encode()).hexdigest()
-    found = PresentationSet(prose.original)
+    presentations = PresentationSet(prose.original)
     for family in FAMILIES if versions else ():
-        drawn_texts = _DRAWS_BY_FAMILY[family](prose, random.Random(f"{family} {seed}"))
+        drawn_texts = _GENERATOR_BY_FAMILY[family](prose, random.Random(f"{family} {seed}"))
         texts = [other for other in dict.fromkeys(drawn_texts) if other != text][:versions]
-        found.add_family(family, dict.fromkeys(texts, prose.response.data), versions)
-    return found
+        presentations.add_family(family, dict.fromkeys(texts, prose.response.data), versions)
+    return presentations
 
 
 # What a model wrote, read back
@@ -452,7 +464,7 @@ def first_difference(original: ProseFacts, variant: ProseFacts) -> str | None:
 
 
 async def keep_faithful_variants(
-    prose: Prose, view: TaskView, written_presentations: PresentationSet, client: "JudgeClient"
+    prose: Prose, view: TaskView, model_presentations: PresentationSet, client: "JudgeClient"
 ) -> PresentationSet:
     """Return what a model wrote without the variants in which `extract` reads something else than in the original.
 
@@ -465,18 +477,18 @@ async def keep_faithful_variants(
         read = await read_prose(view, response, prose.people, client)
         if isinstance(read, str):
             return UNREADABLE_REASON
-        return first_difference(prose.said, read.said)
+        return first_difference(prose.text_facts, read.text_facts)
 
-    differences = await gather_all(map(find_difference, written_presentations.variants))
-    found = PresentationSet(written_presentations.original)
-    found.add(replace(written_presentations, variants=[]))
+    differences = await gather_all(map(find_difference, model_presentations.variants))
+    presentations = PresentationSet(model_presentations.original)
+    presentations.add(replace(model_presentations, variants=[]))
     texts: defaultdict[str, dict[str, JsonValue]] = defaultdict(dict)
-    for variant, difference in zip(written_presentations.variants, differences, strict=True):
+    for variant, difference in zip(model_presentations.variants, differences, strict=True):
         if difference is None:
             texts[variant.family][variant.text] = variant.data
         else:
-            found.discard(variant.family, difference)
-    versions = Counter(variant.family for variant in written_presentations.variants)
+            presentations.discard(variant.family, difference)
+    versions = Counter(variant.family for variant in model_presentations.variants)
     for family, number in versions.items():
-        found.add_family(family, texts[family], number, "are left")
-    return found
+        presentations.add_family(family, texts[family], number, "are left")
+    return presentations

@@ -22,9 +22,9 @@ from jurygraph.agents.presentation.variants import (
     FactValue,
     Presentation,
     PresentationSet,
-    data_of,
-    document_of,
-    render,
+    data_to_document,
+    document_to_data,
+    render_document,
 )
 from jurygraph.agents.roles import ask_model
 from jurygraph.concurrency import gather_all
@@ -49,49 +49,53 @@ class Statement(NamedTuple):
 
     kind: str
     text: str
-    verbatim: tuple[str, ...]
+    verbatim_values: tuple[str, ...]
     people: frozenset[str]
     status: str = ""
     is_underserved: bool = False
 
 
-_TIME_OF_DAY = re.compile(
+_TIME_OF_DAY_PATTERN = re.compile(
     r"\b\d{1,2}:\d{2}(?:\s?[ap]m\b)?|\b(?:noon|midday|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
     re.IGNORECASE,
 )
-_PRICE = re.compile(
+_PRICE_PATTERN = re.compile(
     r"[$€£¥]\s?\d+(?:[.,]\d+)*|\b\d+(?:[.,]\d+)*\s?(?:[$€£¥]|(?:CNY|USD|EUR|GBP|yuan|dollars?|euros?|pounds?)\b)",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(
+_NUMBER_PATTERN = re.compile(
     r"\d+(?:[.,]\d+)*|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand"
     r"|second|third|fourth|fifth|sixth|dozen|half|twice)\b",
     re.IGNORECASE,
 )
 _VALUE_PATTERNS: Mapping[Invariant, re.Pattern[str]] = {
-    "times": _TIME_OF_DAY,
-    "prices": _PRICE,
-    "numbers": _NUMBER,
+    "times": _TIME_OF_DAY_PATTERN,
+    "prices": _PRICE_PATTERN,
+    "numbers": _NUMBER_PATTERN,
 }
-_PROPER_NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
-_PARTIAL_WORDS = (
+_PROPER_NAME_PATTERN = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
+_PARTIAL_WORDS_PATTERN = (
     r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
 )
-_NEGATION_WORDS = (
+_NEGATION_WORDS_PATTERN = (
     r"not|no|never|none|neither|nor|cannot|without"
     r"|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
 )
-_POSITIVE_WORDS = (
+_POSITIVE_WORDS_PATTERN = (
     r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
 )
-_STATUS_WORDS = {"in part": _PARTIAL_WORDS, "not met": _NEGATION_WORDS, "met": _POSITIVE_WORDS}
+_PATTERN_BY_STATUS = {
+    "in part": _PARTIAL_WORDS_PATTERN,
+    "not met": _NEGATION_WORDS_PATTERN,
+    "met": _POSITIVE_WORDS_PATTERN,
+}
 """The classes of a status; the first that a text has is its status."""
-_STRENGTH_WORDS = {
+_PATTERN_BY_STRENGTH_CLASS = {
     "bound above": r"at most|up to|no more than|not more than|maximum|or less",
     "bound below": r"at least|no less than|not less than|minimum|or more",
-    "in part": _PARTIAL_WORDS,
-    "negation": rf"{_NEGATION_WORDS}|hardly|barely",
+    "in part": _PARTIAL_WORDS_PATTERN,
+    "negation": rf"{_NEGATION_WORDS_PATTERN}|hardly|barely",
     "necessity": r"must|has to|have to|required?|needs? to|always|certain(?:ly)?|definitely|sure(?:ly)?|guarantee\w*",
     "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",
     "wholeness": r"fully|completely|entirely|wholly|perfect(?:ly)?|all|every\w*|only|just",
@@ -102,72 +106,72 @@ _STRENGTH_WORDS = {
 """Words of the strength of a claim, by class; longer ones are taken out of a text before the next class counts."""
 
 
-def statements_of(document: FactDocument) -> dict[str, Statement]:
-    statements = _statements(document, _people_of(document))
+def make_statements(document: FactDocument) -> dict[str, Statement]:
+    statements = _iter_statements(document, _list_people(document))
     return {f"s{number}": statement for number, statement in enumerate(statements, 1)}
 
 
-def _people_of(document: FactDocument) -> tuple[str, ...]:
+def _list_people(document: FactDocument) -> tuple[str, ...]:
     names = [section.name for section in document if section.kind == "stakeholder"]
     for section in document:
         for record in section.records:
-            served = record.get(SERVED_FIELD)
-            if section.kind == "shared" and isinstance(served, list):
-                names += served
+            served_names = record.get(SERVED_FIELD)
+            if section.kind == "shared" and isinstance(served_names, list):
+                names += served_names
             elif section.kind == "summary":
                 names.append(str(record["stakeholder"]))
     return tuple(dict.fromkeys(names))
 
 
-def _statements(document: FactDocument, people: Sequence[str]) -> Iterator[Statement]:
+def _iter_statements(document: FactDocument, people: Sequence[str]) -> Iterator[Statement]:
     for section in document:
         for record in section.records:
             if section.kind in ("stakeholder", "tradeoffs"):
                 text = str(record["text"])
                 if section.name:
                     text = f"for {section.name}: {text}"
-                yield Statement(section.kind, text, (), mentioned_people(text, people))
+                yield Statement(section.kind, text, (), find_mentioned_people(text, people))
             elif section.kind == "summary":
-                yield from _summary_statements(record, people)
+                yield from _iter_summary_statements(record, people)
             else:
-                yield _record_statement(section.kind, record, people)
+                yield _make_record_statement(section.kind, record, people)
 
 
-def _summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[Statement]:
+def _iter_summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[Statement]:
     person = str(record["stakeholder"])
     for constraint, status in record.items():
         if constraint != "stakeholder":
             text = f"{person}, {constraint}: {status}"
-            mentioned_names = mentioned_people(text, people)
-            is_underserved = _status_class(str(status)) != "met"
+            mentioned_names = find_mentioned_people(text, people)
+            is_underserved = _classify_status(str(status)) != "met"
             yield Statement(
                 "summary", text, (constraint,), mentioned_names, str(status), is_underserved
             )
 
 
-def _record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:
+def _make_record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:
     fields = []
     verbatim: list[str] = []
     for field, value in record.items():
-        texts = _value_texts(value)
+        texts = _list_value_texts(value)
         fields.append(f"{field}: {', '.join(texts)}")
         verbatim += [text for text in texts if any(map(str.isalnum, text))]
     text = "; ".join(fields)
-    return Statement(kind, text, tuple(verbatim), mentioned_people(text, people))
+    return Statement(kind, text, tuple(verbatim), find_mentioned_people(text, people))
 
 
-def _value_texts(value: FactValue) -> list[str]:
+def _list_value_texts(value: FactValue) -> list[str]:
     if isinstance(value, list):
         return value
     return [value if isinstance(value, str) else json.dumps(value)]
 
 
-def _contains(text: str, words: str) -> bool:
+def _contains_words(text: str, words: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(words.casefold())}(?!\w)", text.casefold()) is not None
 
 
-def mentioned_people(text: str, people: Iterable[str]) -> frozenset[str]:
-    return frozenset(person for person in people if _contains(text, person))
+def find_mentioned_people(text: str, people: Iterable[str]) -> frozenset[str]:
+    return frozenset(person for person in people if _contains_words(text, person))
 
 
 def broken_invariant(
@@ -176,55 +180,63 @@ def broken_invariant(
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
     people = set(chain.from_iterable(statement.people for statement in statements.values()))
-    values = set(chain.from_iterable(statement.verbatim for statement in statements.values()))
+    values = set(
+        chain.from_iterable(statement.verbatim_values for statement in statements.values())
+    )
     for passage in passages:
         text = " ".join(passage.text.split())
-        broken_in_passage = _broken_in_passage(statements[passage.statement], text, people, values)
-        if broken_in_passage is not None:
-            return broken_in_passage
+        broken_passage_invariant = _find_broken_invariant(
+            statements[passage.statement], text, people, values
+        )
+        if broken_passage_invariant is not None:
+            return broken_passage_invariant
     return None
 
 
-def _broken_in_passage(
+def _find_broken_invariant(
     statement: Statement, text: str, people: Set[str], values: Set[str]
 ) -> Invariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
     for invariant, pattern in _VALUE_PATTERNS.items():
         if _find_values(pattern, text) != _find_values(pattern, statement.text):
             return invariant
-    if mentioned_people(text, people) != statement.people:
+    if find_mentioned_people(text, people) != statement.people:
         return "stakeholders"
     if not _has_same_names(statement, text, values):
         return "names"
     # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
-    claim_text = _without_words(text, statement.verbatim)
-    strength_words = count_strength_words(claim_text)
+    claim_text = _remove_words(text, statement.verbatim_values)
+    strength_word_counts = count_strength_words(claim_text)
     if not statement.status:
-        stated_strength_words = count_strength_words(
-            _without_words(statement.text, statement.verbatim)
+        stated_word_counts = count_strength_words(
+            _remove_words(statement.text, statement.verbatim_values)
         )
-        return None if strength_words == stated_strength_words else "strength"
-    if _status_class(statement.status) != _status_class(claim_text):
+        return None if strength_word_counts == stated_word_counts else "strength"
+    if _classify_status(statement.status) != _classify_status(claim_text):
         return "status"
     # Negations and words of parts are those of the status itself.
-    return "strength" if strength_words.keys() - {"negation", "in part"} else None
+    return "strength" if strength_word_counts.keys() - {"negation", "in part"} else None
 
 
 def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
     # Words of one or two letters occur by chance, so they count as no value of another statement.
-    others = {words for words in values if not _contains(statement.text, words) and len(words) > 2}
-    if not all(_contains(text, words) for words in statement.verbatim):
+    others = {
+        words for words in values if not _contains_words(statement.text, words) and len(words) > 2
+    }
+    if not all(_contains_words(text, words) for words in statement.verbatim_values):
         return False
-    if any(_contains(text, words) for words in others):
+    if any(_contains_words(text, words) for words in others):
         return False
-    if not all(_contains(statement.text, name) for name in _proper_names(text)):
+    if not all(_contains_words(statement.text, name) for name in _find_proper_names(text)):
         return False
-    return all(_contains(text, name) for name in _proper_names(statement.text))
+    return all(_contains_words(text, name) for name in _find_proper_names(statement.text))
 
 
-def _proper_names(text: str) -> set[str]:
+def _find_proper_names(text: str) -> set[str]:
     """Return the words with a capital letter that do not begin a sentence or a line."""
-    return {name.group() for name in _PROPER_NAME.finditer(text) if name.group()[0].isupper()}
+    return {
+        name.group() for name in _PROPER_NAME_PATTERN.finditer(text) if name.group()[0].isupper()
+    }
 
 
 def _find_values(pattern: re.Pattern[str], text: str) -> set[str]:
@@ -233,16 +245,16 @@ def _find_values(pattern: re.Pattern[str], text: str) -> set[str]:
 
 def find_numbers(text: str) -> set[str]:
     """Return the numbers of a text, in digits or in words."""
-    return _find_values(_NUMBER, text)
+    return _find_values(_NUMBER_PATTERN, text)
 
 
-def _without_words(text: str, verbatim: Iterable[str]) -> str:
+def _remove_words(text: str, verbatim: Iterable[str]) -> str:
     for words in sorted(verbatim, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
     return text
 
 
-def _compile_words(words: str) -> re.Pattern[str]:
+def _compile_words_pattern(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
 
 
@@ -250,27 +262,27 @@ def _expand_contractions(text: str) -> str:
     return re.sub(r"n['’]t\b", " not", text)
 
 
-def _status_class(text: str) -> str:
+def _classify_status(text: str) -> str:
     """Return the class of a status, or the text itself if it has none of the known words."""
-    classes = (
+    class_names = (
         name
-        for name, words in _STATUS_WORDS.items()
-        if _compile_words(words).search(_expand_contractions(text))
+        for name, words in _PATTERN_BY_STATUS.items()
+        if _compile_words_pattern(words).search(_expand_contractions(text))
     )
-    return next(classes, text.casefold())
+    return next(class_names, text.casefold())
 
 
 def count_strength_words(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     text = _expand_contractions(text)
-    for name, words in _STRENGTH_WORDS.items():
-        text, counts[name] = _compile_words(words).subn(" ", text)
+    for name, words in _PATTERN_BY_STRENGTH_CLASS.items():
+        text, counts[name] = _compile_words_pattern(words).subn(" ", text)
     return +counts
 
 
 Rewriting = Literal["causal-direction", "under-served-evidence", "paraphrase", "topic-position"]
 REWRITINGS: tuple[Rewriting, ...] = get_args(Rewriting)
-PROMPT_NAME = "presentation"
+PRESENTATION_PROMPT_NAME = "presentation"
 NO_REPLY_REASON = "no usable reply"
 
 
@@ -287,7 +299,7 @@ class _RewritingFamily(NamedTuple):
     """A family: its operation, its places or ways (those of later versions repeat), and where it is defined."""
 
     operation: str
-    ways: Sequence[str]
+    version_instructions: Sequence[str]
     is_defined: Callable[[Mapping[str, Statement]], bool]
     undefined: str
 
@@ -344,16 +356,20 @@ _REWRITING_FAMILIES: Mapping[Rewriting, _RewritingFamily] = {
 }
 
 
-async def rewrite(data: Any, client: "JudgeClient", versions: int = 5) -> PresentationSet | None:
-    """Return variants of structured data that a model writes; None if it is of another form (`document_of`).
+async def rewrite_data(
+    data: Any, client: "JudgeClient", versions: int = 5
+) -> PresentationSet | None:
+    """Return variants of structured data that a model writes; None if it is of another form (`data_to_document`).
 
     As `rewrite_statements` returns them, which raises the same.
     """
-    document = document_of(data)
+    document = data_to_document(data)
     if document is None:
         return None
-    original = Presentation(ORIGINAL_FAMILY, 0, render(document), data_of(document))
-    return await rewrite_statements(original, statements_of(document), client, versions)
+    original = Presentation(
+        ORIGINAL_FAMILY, 0, render_document(document), document_to_data(document)
+    )
+    return await rewrite_statements(original, make_statements(document), client, versions)
 
 
 async def rewrite_statements(
@@ -373,15 +389,19 @@ async def rewrite_statements(
     async def write(family: Rewriting, number: int) -> tuple[str, str | None]:
         """Return the text of a version, and the invariant that it breaks, if any."""
         operation = _REWRITING_FAMILIES[family].operation
-        ways = _REWRITING_FAMILIES[family].ways
-        way = ways[(number - 1) % len(ways)]
+        version_instructions = _REWRITING_FAMILIES[family].version_instructions
+        instruction = version_instructions[(number - 1) % len(version_instructions)]
         variables = {
             "response": original.text,
             "statements": listed,
-            "operation": operation.format(way=way),
+            "operation": operation.format(way=instruction),
         }
         request = client.request(
-            load_prompt(PROMPT_NAME), PassagesReply, variables, sample=number, max_reply_tokens=size
+            load_prompt(PRESENTATION_PROMPT_NAME),
+            PassagesReply,
+            variables,
+            sample=number,
+            max_reply_tokens=size,
         )
 
         def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
@@ -393,18 +413,18 @@ async def rewrite_statements(
             client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY_REASON)
         )
 
-    found = PresentationSet(original)
+    presentations = PresentationSet(original)
     for family in REWRITINGS if versions else ():
         if not _REWRITING_FAMILIES[family].is_defined(statements):
-            found.undefined[family] = _REWRITING_FAMILIES[family].undefined
+            presentations.undefined[family] = _REWRITING_FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written_texts = await gather_all(write(family, number) for number in numbers)
+        written_versions = await gather_all(write(family, number) for number in numbers)
         texts = {}
-        for text, problem in written_texts:
+        for text, problem in written_versions:
             if problem is not None:
-                found.discard(family, problem)
+                presentations.discard(family, problem)
             elif text != original.text:
                 texts[text] = original.data
-        found.add_family(family, texts, versions, "are left")
-    return found
+        presentations.add_family(family, texts, versions, "are left")
+    return presentations

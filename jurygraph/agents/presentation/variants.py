@@ -21,8 +21,8 @@ from jurygraph.schema import FrozenModel
 FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
 LayoutFormat = Literal["bullets", "numbers", "prose", "table", "columns", "blocks"]
-FORMATS: tuple[LayoutFormat, ...] = get_args(LayoutFormat)
-HEADINGS: Mapping[str, Sequence[str]] = {
+LAYOUT_FORMATS: tuple[LayoutFormat, ...] = get_args(LayoutFormat)
+SECTION_HEADINGS: Mapping[str, Sequence[str]] = {
     "itinerary": ("Itinerary", "Schedule", "Day by day", "The plan", "Programme", "Timetable"),
     "stakeholder": ("For", "About", "Regarding", "Concerning", "What is in it for", "Notes on"),
     "summary": (
@@ -49,17 +49,17 @@ SERVED_FIELD = "serves"
 
 _ATOM_PATTERN = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
 _LIST_PATTERN = rf"\[(?:{_ATOM_PATTERN}(?:, {_ATOM_PATTERN})*)?\]"
-_FIELD_VALUE_PAIR = re.compile(
+_FIELD_VALUE_PAIR_PATTERN = re.compile(
     rf"(?P<field>{_ATOM_PATTERN}): (?P<value>{_LIST_PATTERN}|{_ATOM_PATTERN})(?:; |$)"
 )
-_CLAUSE = re.compile(
+_CLAUSE_PATTERN = re.compile(
     rf"[Ii]ts (?P<field>{_ATOM_PATTERN}) is (?P<value>{_LIST_PATTERN}|{_ATOM_PATTERN})(?:; |\.$)"
 )
-_TABLE_CELL = re.compile(rf" *({_LIST_PATTERN}|{_ATOM_PATTERN}|) *\|")
-_LIST_ITEM = re.compile(rf"({_ATOM_PATTERN})(?:, |$)")
-_BULLET = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
-_ENTRY_HEADING = re.compile(r"Entry \d+")
-_UNSAFE_TEXT = re.compile(
+_TABLE_CELL_PATTERN = re.compile(rf" *({_LIST_PATTERN}|{_ATOM_PATTERN}|) *\|")
+_LIST_ITEM_PATTERN = re.compile(rf"({_ATOM_PATTERN})(?:, |$)")
+_BULLET_PATTERN = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
+_ENTRY_HEADING_PATTERN = re.compile(r"Entry \d+")
+_UNSAFE_TEXT_PATTERN = re.compile(
     r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$"""
 )
 
@@ -75,7 +75,7 @@ class Section(NamedTuple):
 class Layout(NamedTuple):
     """The form of the itinerary and of the rest of a document, its bullets, emphasis and indent.
 
-    `heading` is the position of its headings among those of each kind in `HEADINGS`.
+    `heading` is the position of its headings among those of each kind in `SECTION_HEADINGS`.
     """
 
     itinerary: LayoutFormat = "bullets"
@@ -87,7 +87,7 @@ class Layout(NamedTuple):
 
 
 FactDocument = tuple[Section, ...]
-_ReadRecords = list[Annotated[FactRecord, Field(min_length=1)]]
+_NonEmptyRecords = list[Annotated[FactRecord, Field(min_length=1)]]
 
 
 class _DocumentData(FrozenModel):
@@ -95,14 +95,14 @@ class _DocumentData(FrozenModel):
 
     model_config = ConfigDict(strict=True)
 
-    itinerary: _ReadRecords = Field(default_factory=list)
+    itinerary: _NonEmptyRecords = Field(default_factory=list)
     stakeholders: dict[str, list[FactValue]] = Field(default_factory=dict)
     summary: dict[str, FactRecord] = Field(default_factory=dict)
-    shared: _ReadRecords = Field(default_factory=list)
+    shared: _NonEmptyRecords = Field(default_factory=list)
     tradeoffs: list[FactValue] = Field(default_factory=list)
 
 
-def document_of(data: Any) -> FactDocument | None:
+def data_to_document(data: Any) -> FactDocument | None:
     """Return structured data as a document; None for data of another form.
 
     It is a list of flat records, the itinerary, or a mapping with some of `itinerary`, `stakeholders` (lists of
@@ -111,30 +111,30 @@ def document_of(data: Any) -> FactDocument | None:
     """
     parts = {"itinerary": data} if isinstance(data, list) else data
     try:
-        read_data = _DocumentData.model_validate(parts)
+        document_data = _DocumentData.model_validate(parts)
     except ValidationError:
         return None
-    sections = [Section("itinerary", tuple(read_data.itinerary))]
-    for name, sentences in read_data.stakeholders.items():
-        sections.append(Section("stakeholder", _sentence_records(sentences), name))
-    rows = [{"stakeholder": name, **statuses} for name, statuses in read_data.summary.items()]
+    sections = [Section("itinerary", tuple(document_data.itinerary))]
+    for name, sentences in document_data.stakeholders.items():
+        sections.append(Section("stakeholder", _make_sentence_records(sentences), name))
+    rows = [{"stakeholder": name, **statuses} for name, statuses in document_data.summary.items()]
     sections.append(Section("summary", tuple(rows)))
-    sections.append(Section("shared", tuple(read_data.shared)))
-    sections.append(Section("tradeoffs", _sentence_records(read_data.tradeoffs)))
+    sections.append(Section("shared", tuple(document_data.shared)))
+    sections.append(Section("tradeoffs", _make_sentence_records(document_data.tradeoffs)))
     return tuple(section for section in sections if section.records) or None
 
 
-def _sentence_records(sentences: Iterable[FactValue]) -> tuple[FactRecord, ...]:
+def _make_sentence_records(sentences: Iterable[FactValue]) -> tuple[FactRecord, ...]:
     return tuple({"text": sentence} for sentence in sentences)
 
 
-def data_of(document: FactDocument) -> JsonValue:
+def document_to_data(document: FactDocument) -> JsonValue:
     """Return the data of a document: the itinerary alone as a list, else a mapping of the parts that there are."""
     data: dict[str, Any] = {}
     for section in document:
         if section.kind == "stakeholder":
-            by_name = data.setdefault("stakeholders", {})
-            by_name[section.name] = [record["text"] for record in section.records]
+            sentences_by_name = data.setdefault("stakeholders", {})
+            sentences_by_name[section.name] = [record["text"] for record in section.records]
         elif section.kind == "summary":
             rows = [dict(record) for record in section.records]
             data["summary"] = {row.pop("stakeholder"): row for row in rows}
@@ -145,9 +145,9 @@ def data_of(document: FactDocument) -> JsonValue:
     return data["itinerary"] if data.keys() == {"itinerary"} else data
 
 
-def canonical_form(document: FactDocument) -> str:
+def write_canonical_form(document: FactDocument) -> str:
     """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
-    contents: list[Any] = []
+    section_contents: list[Any] = []
     for section in document:
         records: list[Any] = [dict(record) for record in section.records]
         for record in records:
@@ -155,25 +155,29 @@ def canonical_form(document: FactDocument) -> str:
                 record[SERVED_FIELD] = sorted(record[SERVED_FIELD])
         if section.kind in ("summary", "shared", "tradeoffs"):
             records.sort(key=lambda record: json.dumps(record, sort_keys=True))
-        contents.append([section.kind, section.name, records])
-    return json.dumps(sorted(contents, key=json.dumps), sort_keys=True)
+        section_contents.append([section.kind, section.name, records])
+    return json.dumps(sorted(section_contents, key=json.dumps), sort_keys=True)
 
 
-def render(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
+def render_document(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
     blocks = []
     for section in document:
-        heading = HEADINGS[section.kind][layout.heading]
+        heading = SECTION_HEADINGS[section.kind][layout.heading]
         if section.kind == "stakeholder":
             heading = f"{heading} {_write_value(section.name)}"
         form = layout.itinerary if section.kind == "itinerary" else layout.rest
-        lines = [f"{layout.indent}{line}" for line in _lines(section.records, form, layout)]
+        lines = [
+            f"{layout.indent}{line}" for line in _iter_layout_lines(section.records, form, layout)
+        ]
         blocks.append("\n".join([f"## {heading}", *lines]))
     return "\n\n".join(blocks)
 
 
-def _lines(records: Sequence[FactRecord], form: LayoutFormat, layout: Layout) -> Iterator[str]:
+def _iter_layout_lines(
+    records: Sequence[FactRecord], form: LayoutFormat, layout: Layout
+) -> Iterator[str]:
     if form in ("table", "columns"):
-        yield from _table_lines(records, form)
+        yield from _iter_table_lines(records, form)
         return
     mark = layout.emphasis
     for number, record in enumerate(records, 1):
@@ -194,7 +198,7 @@ def _lines(records: Sequence[FactRecord], form: LayoutFormat, layout: Layout) ->
             yield f"{bullet} {'; '.join(pairs)}"
 
 
-def _table_lines(records: Sequence[FactRecord], form: LayoutFormat) -> Iterator[str]:
+def _iter_table_lines(records: Sequence[FactRecord], form: LayoutFormat) -> Iterator[str]:
     """Yield a Markdown table: a row for each record, or in the form `columns` a column."""
     fields = list(dict.fromkeys(chain.from_iterable(records)))
     rows = [[_write_value(field) for field in fields]]
@@ -214,7 +218,7 @@ def _write_value(value: FactValue) -> str:
         return f"[{', '.join(map(_write_value, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT.search(value)
+    is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT_PATTERN.search(value)
     if is_plain and _read_value(value) == value:
         return value
     quoted_text = json.dumps(value, ensure_ascii=not value.isprintable())
@@ -223,23 +227,25 @@ def _write_value(value: FactValue) -> str:
 
 def _read_value(text: str) -> Any:
     if text.startswith("[") and text.endswith("]"):
-        return [_read_value(item) for item in _LIST_ITEM.findall(text[1:-1])]
+        return [_read_value(item) for item in _LIST_ITEM_PATTERN.findall(text[1:-1])]
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-def parse(text: str) -> FactDocument:
-    """Return the document that a text by `render` says, whatever its layout."""
+def parse_document(text: str) -> FactDocument:
+    """Return the document that a text by `render_document` says, whatever its layout."""
     sections: list[Section] = []
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
-        kinds = [kind for kind, titles in HEADINGS.items() if heading in titles]
+        kinds = [kind for kind, titles in SECTION_HEADINGS.items() if heading in titles]
         kind = kinds[0] if kinds else "stakeholder"
         name = ""
         if kind == "stakeholder":
-            prefix = next(title for title in HEADINGS[kind] if heading.startswith(f"{title} "))
+            prefix = next(
+                title for title in SECTION_HEADINGS[kind] if heading.startswith(f"{title} ")
+            )
             name = str(_read_value(heading.removeprefix(f"{prefix} ")))
         sections.append(Section(kind, tuple(_parse_section_records(lines)), name))
     return tuple(sections)
@@ -248,7 +254,7 @@ def parse(text: str) -> FactDocument:
 def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
     if lines[0].startswith("|"):
         # Without the second line, which divides the header from the rows.
-        rows = [_TABLE_CELL.findall(line[1:]) for line in (lines[0], *lines[2:])]
+        rows = [_TABLE_CELL_PATTERN.findall(line[1:]) for line in (lines[0], *lines[2:])]
         if rows[0][0] == "":
             rows = list(map(list, zip(*rows[1:], strict=True)))
         fields = [str(_read_value(cell)) for cell in rows[0]]
@@ -261,17 +267,17 @@ def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
             for row in rows[1:]
         ]
     records: list[FactRecord] = []
-    has_entries = any(_ENTRY_HEADING.fullmatch(line) for line in lines)
+    has_entry_headings = any(_ENTRY_HEADING_PATTERN.fullmatch(line) for line in lines)
     for line in lines:
-        if not has_entries or _ENTRY_HEADING.fullmatch(line):
+        if not has_entry_headings or _ENTRY_HEADING_PATTERN.fullmatch(line):
             records.append({})
-        if not _ENTRY_HEADING.fullmatch(line):
-            records[-1] |= _parse_record(_BULLET.sub("", line))
+        if not _ENTRY_HEADING_PATTERN.fullmatch(line):
+            records[-1] |= _parse_record(_BULLET_PATTERN.sub("", line))
     return records
 
 
 def _parse_record(line: str) -> FactRecord:
-    pattern = _CLAUSE if line.startswith("Its ") else _FIELD_VALUE_PAIR
+    pattern = _CLAUSE_PATTERN if line.startswith("Its ") else _FIELD_VALUE_PAIR_PATTERN
     plain_line = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
     record: FactRecord = {}
     for match in pattern.finditer(plain_line):
@@ -289,7 +295,7 @@ PresentationFamily = Literal[
     "section-header",
     "low-level-formatting",
 ]
-Draw = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
+VariantGenerator = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
 MAX_ORDER_DRAWS = 200
 """Draws of an order until enough different ones are found."""
 
@@ -341,17 +347,17 @@ class PresentationSet:
         self.broken += others.broken
 
 
-def _orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
+def _draw_orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
     for _ in range(MAX_ORDER_DRAWS if len(items) > 1 else 0):
         yield rng.sample(items, len(items))
 
 
-def _reordered(kind: str) -> Draw:
+def _make_reordering_generator(kind: str) -> VariantGenerator:
     """Return a family that permutes the sections of a kind, or the records of its only section."""
 
     def draw(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
         sections = [section for section in document if section.kind == kind]
-        for order in _orders(sections, rng):
+        for order in _draw_orders(sections, rng):
             others = iter(order)
             permuted_sections = [
                 next(others) if section.kind == kind else section for section in document
@@ -359,7 +365,7 @@ def _reordered(kind: str) -> Draw:
             yield tuple(permuted_sections), Layout()
         if len(sections) != 1 or kind == "stakeholder":
             return
-        for records in _orders(sections[0].records, rng):
+        for records in _draw_orders(sections[0].records, rng):
             changed_section = sections[0]._replace(records=tuple(records))
             permuted_sections = [
                 changed_section if section.kind == kind else section for section in document
@@ -369,7 +375,7 @@ def _reordered(kind: str) -> Draw:
     return draw
 
 
-def _attributions(
+def _shuffle_attributions(
     document: FactDocument, rng: random.Random
 ) -> Iterator[tuple[FactDocument, Layout]]:
     if not any(section.kind == "shared" for section in document):
@@ -386,20 +392,24 @@ def _attributions(
         yield tuple(sections), Layout()
 
 
-def _reformat(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
-    pairs = list(product(FORMATS, FORMATS))
+def _vary_format(
+    document: FactDocument, rng: random.Random
+) -> Iterator[tuple[FactDocument, Layout]]:
+    pairs = list(product(LAYOUT_FORMATS, LAYOUT_FORMATS))
     rng.shuffle(pairs)
     # Those with one format throughout come first.
     for itinerary, rest in sorted(pairs, key=lambda pair: pair[0] != pair[1]):
         yield document, Layout(itinerary, rest)
 
 
-def _headings(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
-    for number in range(1, len(HEADINGS["itinerary"])):
+def _vary_headings(
+    document: FactDocument, rng: random.Random
+) -> Iterator[tuple[FactDocument, Layout]]:
+    for number in range(1, len(SECTION_HEADINGS["itinerary"])):
         yield document, Layout(heading=number)
 
 
-def _typography_variants(
+def _vary_typography(
     document: FactDocument, rng: random.Random
 ) -> Iterator[tuple[FactDocument, Layout]]:
     forms = (("*", "", ""), ("-", "**", ""), ("+", "", ""), ("-", "", "  "), ("•", "**", "   "))
@@ -407,43 +417,45 @@ def _typography_variants(
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)
 
 
-FAMILIES: dict[PresentationFamily, Draw] = {
-    "stakeholder-section-order": _reordered("stakeholder"),
-    "satisfaction-summary-order": _reordered("summary"),
-    "shared-benefit-attribution": _attributions,
-    "trade-off-order": _reordered("tradeoffs"),
-    "format-conversion": _reformat,
-    "section-header": _headings,
-    "low-level-formatting": _typography_variants,
+FAMILIES: dict[PresentationFamily, VariantGenerator] = {
+    "stakeholder-section-order": _make_reordering_generator("stakeholder"),
+    "satisfaction-summary-order": _make_reordering_generator("summary"),
+    "shared-benefit-attribution": _shuffle_attributions,
+    "trade-off-order": _make_reordering_generator("tradeoffs"),
+    "format-conversion": _vary_format,
+    "section-header": _vary_headings,
+    "low-level-formatting": _vary_typography,
 }
 ORIGINAL_FAMILY = "original"
 
 
 def present(data: Any, versions: int = 5) -> PresentationSet | None:
-    """Return the presentations of structured data; None if it is of another form (`document_of`).
+    """Return the presentations of structured data; None if it is of another form (`data_to_document`).
 
     Each family has `versions` different texts, none of them the original's; one with fewer is undefined for this
     response. Which are drawn depends on the data alone. Each text is read back: a variant that does not say the same is
     discarded and counted.
     """
-    document = document_of(data)
+    document = data_to_document(data)
     if document is None:
         return None
-    text = render(document)
-    form = canonical_form(document)
+    text = render_document(document)
+    canonical_text = write_canonical_form(document)
     seed = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-    found = PresentationSet(Presentation(ORIGINAL_FAMILY, 0, text, data_of(parse(text))))
+    presentations = PresentationSet(
+        Presentation(ORIGINAL_FAMILY, 0, text, document_to_data(parse_document(text)))
+    )
     for family, draw in FAMILIES.items() if versions else ():
         texts: dict[str, JsonValue] = {}
         tried_texts = {text}
         for changed_document, layout in draw(document, random.Random(f"{family} {seed}")):
-            variant_text = render(changed_document, layout)
+            variant_text = render_document(changed_document, layout)
             if variant_text not in tried_texts and len(texts) < versions:
                 tried_texts.add(variant_text)
-                reread_document = parse(variant_text)
-                if canonical_form(reread_document) == form:
-                    texts[variant_text] = data_of(reread_document)
+                reread_document = parse_document(variant_text)
+                if write_canonical_form(reread_document) == canonical_text:
+                    texts[variant_text] = document_to_data(reread_document)
                 else:
-                    found.discard(family)
-        found.add_family(family, texts, versions)
-    return found
+                    presentations.discard(family)
+        presentations.add_family(family, texts, versions)
+    return presentations

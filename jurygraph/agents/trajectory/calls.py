@@ -11,21 +11,21 @@ from jurygraph.schema import Response
 from jurygraph.schema.conversation import ChatMessage, RenderedText, format_arguments
 
 ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
-Overrides = Mapping[str, ArgumentsMode | tuple[str, ...]]
+ArgumentsModeByTool = Mapping[str, ArgumentsMode | tuple[str, ...]]
 Arguments = Mapping[str, Any]
 
 
-class MadeCall(NamedTuple):
+class AgentToolCall(NamedTuple):
     """A call of a tool. `message` and `number` are the indices of its message, and of it among that one's calls.
 
-    `arguments` is None where the model wrote no JSON of an object; `written` is what it wrote.
+    `arguments` is None where the model wrote no JSON of an object; `written_arguments` is what it wrote.
     """
 
     message: int
     number: int
     name: str
     arguments: Arguments | None
-    written: str
+    written_arguments: str
 
     @property
     def path(self) -> str:
@@ -35,28 +35,32 @@ class MadeCall(NamedTuple):
     @property
     def text(self) -> str:
         """Return the call as the rendering of the conversation has it."""
-        return f"{self.name}({format_arguments(self.written)})"
+        return f"{self.name}({format_arguments(self.written_arguments)})"
 
 
-def messages_of(response: Response) -> Sequence[ChatMessage]:
+def list_messages(response: Response) -> Sequence[ChatMessage]:
     """Return the messages of a response; a text is one message that calls no tool."""
     return response.messages or (ChatMessage(role="assistant", content=response.text),)
 
 
-def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[MadeCall]:
-    """Return the assistant's calls in their order; those of some tools `only`, if any are named."""
+def list_tool_calls(
+    messages: Sequence[ChatMessage], tool_names: Sequence[str] = ()
+) -> list[AgentToolCall]:
+    """Return the assistant's calls in their order; those of some tools `tool_names`, if any are named."""
     calls = []
     for index, message in enumerate(messages):
         if message.role != "assistant":
             continue
         for number, call in enumerate(message.tool_calls):
-            if not only or call.name in only:
+            if not tool_names or call.name in tool_names:
                 written_arguments = call.function.arguments
-                calls.append(MadeCall(index, number, call.name, call.arguments, written_arguments))
+                calls.append(
+                    AgentToolCall(index, number, call.name, call.arguments, written_arguments)
+                )
     return calls
 
 
-def call_spans(response: Response) -> Iterator[tuple[int, int]]:
+def iter_call_spans(response: Response) -> Iterator[tuple[int, int]]:
     """Yield the offsets of all calls in the text of a response, in their order."""
     turns = response.text.turns if isinstance(response.text, RenderedText) else ()
     for turn in turns:
@@ -71,32 +75,35 @@ class ArgumentsRule(NamedTuple):
     """
 
     mode: ArgumentsMode
-    overrides: Overrides
+    overrides: ArgumentsModeByTool
 
-    def matches(self, call: MadeCall, reference: MadeCall) -> bool:
+    def matches(self, call: AgentToolCall, reference: AgentToolCall) -> bool:
         arguments = call.arguments
         expected = reference.arguments
         if call.name != reference.name or arguments is None or expected is None:
             return False
-        rule = self.overrides.get(call.name) or self.mode
-        if isinstance(rule, str):
-            return _ARGUMENT_COMPARISONS[rule](arguments, expected)
-        return all(_has_equal(arguments, expected, path.split(".")) for path in rule)
+        comparison_rule = self.overrides.get(call.name) or self.mode
+        if isinstance(comparison_rule, str):
+            return _ARGUMENT_COMPARISON_BY_MODE[comparison_rule](arguments, expected)
+        return all(
+            _have_equal_value_at_path(arguments, expected, path.split("."))
+            for path in comparison_rule
+        )
 
 
-def _are_arguments_part(arguments: Arguments, others: Arguments) -> bool:
+def _are_arguments_subset(arguments: Arguments, others: Arguments) -> bool:
     return all(name in others and others[name] == value for name, value in arguments.items())
 
 
-_ARGUMENT_COMPARISONS: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
+_ARGUMENT_COMPARISON_BY_MODE: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
     "exact": lambda arguments, reference: arguments == reference,
     "ignore": lambda arguments, reference: True,
-    "subset": _are_arguments_part,
-    "superset": lambda arguments, reference: _are_arguments_part(reference, arguments),
+    "subset": _are_arguments_subset,
+    "superset": lambda arguments, reference: _are_arguments_subset(reference, arguments),
 }
 
 
-def _has_equal(arguments: Any, reference: Any, path: Sequence[str]) -> bool:
+def _have_equal_value_at_path(arguments: Any, reference: Any, path: Sequence[str]) -> bool:
     """Return whether both have a value at a path, and the same."""
     for step in path:
         for value in (arguments, reference):
@@ -107,38 +114,38 @@ def _has_equal(arguments: Any, reference: Any, path: Sequence[str]) -> bool:
     return bool(arguments == reference)
 
 
-def find_unmatched(
-    calls: Sequence[MadeCall],
-    others: Sequence[MadeCall],
-    fits: Callable[[MadeCall, MadeCall], bool],
-) -> list[MadeCall]:
-    """Return the calls to which none of the others corresponds; `fits` takes a call and one of the others."""
-    free_calls = list(others)
+def find_unmatched_calls(
+    calls: Sequence[AgentToolCall],
+    others: Sequence[AgentToolCall],
+    is_match: Callable[[AgentToolCall, AgentToolCall], bool],
+) -> list[AgentToolCall]:
+    """Return the calls to which none of the others corresponds; `is_match` takes a call and one of the others."""
+    remaining_calls = list(others)
     unmatched_calls = []
     for call in calls:
-        match = next((other for other in free_calls if fits(call, other)), None)
+        match = next((other for other in remaining_calls if is_match(call, other)), None)
         if match is None:
             unmatched_calls.append(call)
         else:
-            free_calls.remove(match)
+            remaining_calls.remove(match)
     return unmatched_calls
 
 
 def first_difference(
     messages: Sequence[ChatMessage],
-    references: Sequence[ChatMessage],
+    reference_messages: Sequence[ChatMessage],
     rule: ArgumentsRule,
     only: Sequence[str] = (),
 ) -> str | None:
     """Return where two conversations differ in messages, roles or calls; within a message the order is free."""
-    if len(messages) != len(references):
-        return f"there are {len(messages)} messages, and {len(references)} in the reference"
-    for index, (message, reference) in enumerate(zip(messages, references, strict=True)):
+    if len(messages) != len(reference_messages):
+        return f"there are {len(messages)} messages, and {len(reference_messages)} in the reference"
+    for index, (message, reference) in enumerate(zip(messages, reference_messages, strict=True)):
         if message.role != reference.role:
             return f"message {index} is of role {message.role}, in the reference {reference.role}"
-        calls = calls_of([message], only)
-        reference_calls = calls_of([reference], only)
-        if len(calls) != len(reference_calls) or find_unmatched(
+        calls = list_tool_calls([message], only)
+        reference_calls = list_tool_calls([reference], only)
+        if len(calls) != len(reference_calls) or find_unmatched_calls(
             calls, reference_calls, rule.matches
         ):
             return f"message {index} has other calls than the reference"

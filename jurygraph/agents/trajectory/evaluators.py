@@ -20,47 +20,51 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from jurygraph.agents.extraction import IndexedText
-from jurygraph.agents.notation import compile_pattern, require_known
+from jurygraph.agents.notation import compile_pattern, require_known_names
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
+    AgentToolCall,
     ArgumentsMode,
     ArgumentsRule,
-    MadeCall,
-    call_spans,
-    calls_of,
-    find_unmatched,
+    find_unmatched_calls,
     first_difference,
-    messages_of,
+    iter_call_spans,
+    list_messages,
+    list_tool_calls,
 )
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, RenderedText, Sees
+from jurygraph.schema.conversation import ChatMessage, RenderedText, VisiblePart
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
-_MAX_LISTED = 5
+_MAX_LISTED_ITEMS = 5
 
 
 class TrajectoryEvaluator(CodeEvaluator):
     """Base class of evaluators that read all messages of a response."""
 
-    sees: Sees | None = "without_reasoning"
+    sees: VisiblePart | None = "without_reasoning"
 
 
-def _evidence(response: Response, calls: Sequence[MadeCall]) -> tuple[Evidence, ...]:
+def _make_evidence_of_calls(
+    response: Response, calls: Sequence[AgentToolCall]
+) -> tuple[Evidence, ...]:
     """Return calls of the response as evidence."""
-    indices = [(call.message, call.number) for call in calls_of(messages_of(response))]
-    span_of = dict(zip(indices, call_spans(response), strict=False))
+    call_indices = [
+        (call.message, call.number) for call in list_tool_calls(list_messages(response))
+    ]
+    span_by_index = dict(zip(call_indices, iter_call_spans(response), strict=False))
     evidence = []
-    for call in calls[:_MAX_LISTED]:
-        start, end = span_of[call.message, call.number]
+    for call in calls[:_MAX_LISTED_ITEMS]:
+        start, end = span_by_index[call.message, call.number]
         evidence.append(Evidence(quote=response.text[start:end], start=start, end=end))
     return tuple(evidence)
 
 
-def _list_calls(calls: Sequence[MadeCall]) -> str:
+def _calls_to_text(calls: Sequence[AgentToolCall]) -> str:
     return join_names([shorten(call.text, 120) for call in calls])
 
 
@@ -99,60 +103,77 @@ class ToolsMatch(TrajectoryEvaluator):
         if view.tools:
             tools = [tool.get("function", tool) for tool in view.tools]
             schemas = {
-                str(tool.get("name")): _schema_of(tool)
+                str(tool.get("name")): _get_arguments_schema(tool)
                 for tool in tools
                 if isinstance(tool, Mapping)
             }
-            where = f"task {view.id!r}: {self.name}: reference_actions"
-            for action in view.reference_actions or ():  # which may know more tools than the task
-                if nearest_name(action.name, schemas, likeness=0.8):
-                    require_known(where, [action.name], schemas, "tool")
-                mode = self._mode_of(action.name)
-                schema = schemas.get(action.name)
+            error_location = f"task {view.id!r}: {self.name}: reference_actions"
+            for reference_action in (
+                view.reference_actions or ()
+            ):  # which may know more tools than the task
+                if nearest_name(reference_action.name, schemas, min_similarity=0.8):
+                    require_known_names(error_location, [reference_action.name], schemas, "tool")
+                mode = self._mode_of(reference_action.name)
+                schema = schemas.get(reference_action.name)
                 if mode in ("exact", "superset"):
-                    kind = f"argument of {action.name}"
-                    require_known(where, action.arguments, _closed_arguments(schema), kind)
+                    kind = f"argument of {reference_action.name}"
+                    require_known_names(
+                        error_location,
+                        reference_action.arguments,
+                        _find_allowed_arguments(schema),
+                        kind,
+                    )
                 if mode == "exact":
-                    _refuse_missing_argument(where, action, schema)
-            tool_names = {*schemas, *(call.name for call in self._wanted_calls(view, ()))}
-            where = f"task {view.id!r}: its `tools` lack what params.only names"
-            require_known(where, self.settings.only, tool_names, "tool")
+                    _refuse_missing_argument(error_location, reference_action, schema)
+            tool_names = {*schemas, *(call.name for call in self._list_reference_calls(view, ()))}
+            error_location = f"task {view.id!r}: its `tools` lack what params.only names"
+            require_known_names(error_location, self.settings.only, tool_names, "tool")
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         settings = self.settings
-        messages = messages_of(inputs.response)
+        messages = list_messages(inputs.response)
         reference = inputs.task.reference_messages
         if reference is None and inputs.task.reference_actions is None:
             return Verdict.abstain("the task has neither reference_messages nor reference_actions")
-        calls = calls_of(messages, settings.only)
-        wanted_calls = self._wanted_calls(inputs.task, settings.only)
+        calls = list_tool_calls(messages, settings.only)
+        reference_calls = self._list_reference_calls(inputs.task, settings.only)
         rule = ArgumentsRule(settings.tool_args_match_mode, settings.tool_args_match_overrides)
-        broken_calls = [call for call in calls if call.arguments is None]
-        missing_calls = find_unmatched(
-            wanted_calls, calls, lambda reference, call: rule.matches(call, reference)
+        unparsable_calls = [call for call in calls if call.arguments is None]
+        missing_calls = find_unmatched_calls(
+            reference_calls, calls, lambda reference, call: rule.matches(call, reference)
         )
-        extra_calls = find_unmatched(calls, wanted_calls, rule.matches)
+        extra_calls = find_unmatched_calls(calls, reference_calls, rule.matches)
         problems = []
         mode = settings.trajectory_match_mode
-        is_matched = not (missing_calls or extra_calls)  # then there are as many on both sides
+        are_calls_matched = not (
+            missing_calls or extra_calls
+        )  # then there are as many on both sides
         if mode == "strict" and reference is not None:
             difference = first_difference(messages, reference, rule, settings.only)
             if difference:
                 problems.append(difference)
-        elif mode == "strict" and is_matched and not all(map(rule.matches, calls, wanted_calls)):
+        elif (
+            mode == "strict"
+            and are_calls_matched
+            and not all(map(rule.matches, calls, reference_calls))
+        ):
             problems.append("the calls are in another order")
         if mode != "subset" and missing_calls:
-            problems.append(f"not called: {_list_calls(missing_calls)}")
+            problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:
-            problems.append(f"not in the reference: {_list_calls(extra_calls)}")
-        if mode == "subset" and wanted_calls and not calls:
+            problems.append(f"not in the reference: {_calls_to_text(extra_calls)}")
+        if mode == "subset" and reference_calls and not calls:
             problems.append("nothing is called")
-        problems += [f"{call.path}: is no JSON of an object" for call in broken_calls[:_MAX_LISTED]]
+        problems += [
+            f"{call.path}: is no JSON of an object" for call in unparsable_calls[:_MAX_LISTED_ITEMS]
+        ]
         if not problems:
-            reason = f"{len(calls)} calls match the reference's {len(wanted_calls)} ({mode})"
+            reason = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
             return Verdict(score=1.0, met=True, native=len(calls), reason=reason)
-        evidence = _evidence(inputs.response, extra_calls if mode != "superset" else broken_calls)
+        evidence = _make_evidence_of_calls(
+            inputs.response, extra_calls if mode != "superset" else unparsable_calls
+        )
         return Verdict(
             score=0.0,
             met=False,
@@ -168,11 +189,13 @@ class ToolsMatch(TrajectoryEvaluator):
             return None
         return settings.tool_args_match_overrides.get(tool) or settings.tool_args_match_mode
 
-    def _wanted_calls(self, task: TaskView, only: Sequence[str]) -> list[MadeCall]:
+    def _list_reference_calls(self, task: TaskView, only: Sequence[str]) -> list[AgentToolCall]:
         if task.reference_messages is not None:
-            return calls_of(task.reference_messages, only)
+            return list_tool_calls(task.reference_messages, only)
         return [
-            MadeCall(-1, index, call.name, call.arguments, canonical_json(call.arguments).decode())
+            AgentToolCall(
+                -1, index, call.name, call.arguments, canonical_json(call.arguments).decode()
+            )
             for index, call in enumerate(task.reference_actions or ())
             if not only or call.name in only
         ]
@@ -189,20 +212,20 @@ class ToolsValid(TrajectoryEvaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         if view.tools:
-            _validators(view)
+            _load_argument_validators(view)
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         if not inputs.task.tools:
             return Verdict.abstain("neither the task nor `task_defaults` of the config has `tools`")
-        calls = calls_of(messages_of(inputs.response))
+        calls = list_tool_calls(list_messages(inputs.response))
         if not calls:
             return Verdict.not_applicable("no tool is called")
-        validators = _validators(inputs.task)
+        validators = _load_argument_validators(inputs.task)
         invalid_calls = []
         problems = []
         for call in calls:
-            problem = _find_problem(call, validators)
+            problem = _find_call_problem(call, validators)
             if problem is not None:
                 invalid_calls.append(call)
                 problems.append(f"{call.path}: {problem}")
@@ -212,49 +235,53 @@ class ToolsValid(TrajectoryEvaluator):
             score=valid_count / len(calls),
             met=not invalid_calls,
             native=valid_count,
-            reason="; ".join([summary, *problems[:_MAX_LISTED]]),
-            evidence=_evidence(inputs.response, invalid_calls),
+            reason="; ".join([summary, *problems[:_MAX_LISTED_ITEMS]]),
+            evidence=_make_evidence_of_calls(inputs.response, invalid_calls),
         )
 
 
-def _validators(view: TaskView) -> Mapping[str, Validator]:
+def _load_argument_validators(view: TaskView) -> Mapping[str, Validator]:
     """Return the validator of each tool's arguments. Raises PlanError for a tool without name or with a bad schema."""
-    return _validators_of(view.id, tuple(canonical_json(tool) for tool in view.tools or ()))
+    return _compile_argument_validators(
+        view.id, tuple(canonical_json(tool) for tool in view.tools or ())
+    )
 
 
 @lru_cache(maxsize=256)
-def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Validator]:
+def _compile_argument_validators(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Validator]:
     validators = {}
     for number, text in enumerate(tools):
         tool = from_json(text)
         function = tool.get("function", tool)
-        where = f"task {task_id!r}: tools[{number}]"
+        error_location = f"task {task_id!r}: tools[{number}]"
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise PlanError(f"{where}: has no name; write OpenAI's form, with `function.name`")
-        schema = _schema_of(function)
+            raise PlanError(
+                f"{error_location}: has no name; write OpenAI's form, with `function.name`"
+            )
+        schema = _get_arguments_schema(function)
         try:
-            kind = validator_for(schema, default=Draft202012Validator)
-            kind.check_schema(schema)
-            _check_patterns(schema, where)
-            kind = extend(kind, {"pattern": _search_pattern})
+            validator_class = validator_for(schema, default=Draft202012Validator)
+            validator_class.check_schema(schema)
+            _refuse_unsafe_patterns(schema, error_location)
+            validator_class = extend(validator_class, {"pattern": _validate_pattern})
             # An empty registry: no schema is fetched from elsewhere. A call shows references that lead nowhere.
-            validator = kind(schema, registry=Registry())
+            validator = validator_class(schema, registry=Registry())
             next(validator.iter_errors({}), None)
         except (SchemaError, Unresolvable, RecursionError, TypeError, AttributeError) as error:
             problem = getattr(error, "message", str(error))
             raise PlanError(
-                f"{where}: `parameters` is no JSON Schema: {shorten(problem)}"
+                f"{error_location}: `parameters` is no JSON Schema: {shorten(problem)}"
             ) from None
         validators[function["name"]] = validator
     return validators
 
 
-def _schema_of(tool: Mapping[str, Any]) -> Any:
+def _get_arguments_schema(tool: Mapping[str, Any]) -> Any:
     """Return the schema of a tool's arguments, in OpenAI's form or Anthropic's."""
     return tool.get("parameters", tool.get("input_schema")) or {}
 
 
-def _closed_arguments(schema: Any) -> Collection[str] | None:
+def _find_allowed_arguments(schema: Any) -> Collection[str] | None:
     """Return the names of the only arguments that a schema takes; None if it takes others."""
     if not isinstance(schema, Mapping) or schema.get("additionalProperties") is not False:
         return None
@@ -269,13 +296,13 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> 
         return
     for name in required:
         if name not in action.arguments:
-            slip = nearest_name(name, action.arguments, likeness=0.8)
+            slip = nearest_name(name, action.arguments, min_similarity=0.8)
             hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
             problem = f"a call of {action.name} lacks {quote(name)}, which its tool requires"
             raise PlanError(f"{where}: {problem}; {hint}")
 
 
-def _check_patterns(schema: Any, where: str) -> None:
+def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
     """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
     parts = [schema]
     for part in parts:  # grows with the parts of its parts
@@ -286,17 +313,17 @@ def _check_patterns(schema: Any, where: str) -> None:
         parts += part.values()
         if "patternProperties" in part:
             problem = "`patternProperties` cannot be checked in time; name the properties"
-            raise PlanError(f"{where}: `parameters`: {problem}")
+            raise PlanError(f"{error_location}: `parameters`: {problem}")
         pattern = part.get("pattern")
         if isinstance(pattern, str):
             try:
                 compile_pattern(pattern)
             except ValueError as error:
                 problem = f"the pattern {quote(pattern)} {error}"
-                raise PlanError(f"{where}: `parameters`: {problem}") from None
+                raise PlanError(f"{error_location}: `parameters`: {problem}") from None
 
 
-def _search_pattern(
+def _validate_pattern(
     validator: Validator, pattern: str, value: Any, _: Any
 ) -> Iterator[jsonschema.ValidationError]:
     """Search a pattern, which authors of tools write, in linear time as those of configs and tasks are."""
@@ -304,7 +331,7 @@ def _search_pattern(
         yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | None:
+def _find_call_problem(call: AgentToolCall, validators: Mapping[str, Validator]) -> str | None:
     """Return what is wrong with a call; None if it is valid."""
     validator = validators.get(call.name)
     if validator is None:
@@ -344,9 +371,9 @@ class TrajectoryBudget(TrajectoryEvaluator):
             raise ConfigError(f"{self.name}: params: set a limit, one of {names}")
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        messages = messages_of(inputs.response)
+        messages = list_messages(inputs.response)
         assistant_messages = [message for message in messages if message.role == "assistant"]
-        calls = calls_of(messages)
+        calls = list_tool_calls(messages)
         texts = [message.text for message in assistant_messages] + [call.text for call in calls]
         counts = {
             "max_calls": len(calls),
@@ -373,7 +400,7 @@ class TrajectoryLoops(TrajectoryEvaluator):
     name = "trajectory.loops"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        messages = messages_of(inputs.response)
+        messages = list_messages(inputs.response)
         results: dict[str | None, list[str]] = defaultdict(list)
         for message in reversed(messages):
             if message.role == "tool":
@@ -381,26 +408,26 @@ class TrajectoryLoops(TrajectoryEvaluator):
                 results[message.tool_call_id].append(message.text)
         earlier_steps: set[tuple[str, ...]] = set()
         count = 0
-        repetitions: list[str] = []
+        repetition_texts: list[str] = []
         for index, message in enumerate(messages):
-            for step in _steps_of(message, results):
+            for step in _list_steps(message, results):
                 count += 1
                 if step in earlier_steps:
-                    repetitions.append(f"message {index}: {shorten(step[0], 80)}")
+                    repetition_texts.append(f"message {index}: {shorten(step[0], 80)}")
                 earlier_steps.add(step)
         if not count:
             return Verdict.not_applicable("the assistant wrote nothing")
-        share = f"{len(repetitions)} of {count} calls and texts are repetitions"
-        score = (count - len(repetitions)) / count
+        share = f"{len(repetition_texts)} of {count} calls and texts are repetitions"
+        score = (count - len(repetition_texts)) / count
         return Verdict(
             score=score,
-            met=not repetitions,
-            native=len(repetitions),
-            reason="; ".join([share, *repetitions[:_MAX_LISTED]]),
+            met=not repetition_texts,
+            native=len(repetition_texts),
+            reason="; ".join([share, *repetition_texts[:_MAX_LISTED_ITEMS]]),
         )
 
 
-def _steps_of(
+def _list_steps(
     message: ChatMessage, results: Mapping[str | None, list[str]]
 ) -> Sequence[tuple[str, ...]]:
     """Return the text and the calls of a message of the assistant, each with its result, taken from the rest."""
@@ -410,7 +437,7 @@ def _steps_of(
     text = message.text.strip()
     if text:
         steps.append((text,))
-    for call, agent_tool_call in zip(message.tool_calls, calls_of([message]), strict=True):
+    for call, agent_tool_call in zip(message.tool_calls, list_tool_calls([message]), strict=True):
         result = results[call.id].pop() if results.get(call.id) else ""
         steps.append((agent_tool_call.text, result))
     return steps
@@ -433,38 +460,46 @@ class GroundedAnswer(TrajectoryEvaluator):
             texts = [query]
         else:
             texts = [message.text for message in query if message.role != "assistant"]
-        messages = messages_of(inputs.response)
+        messages = list_messages(inputs.response)
         texts += [message.text for message in messages if message.role in ("tool", "user")]
         source = "\n".join(texts)
-        known_figures = _figures_of(IndexedText(source))
-        figures = _figures_of(IndexedText(str(answer)))
+        source_figures = _find_figures(IndexedText(source))
+        figures = _find_figures(IndexedText(str(answer)))
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
-        ungrounded_values = [
+        ungrounded_passages = [
             passage
             for value, passage in figures.items()
-            if value not in known_figures and not _occurs_in_text(passage.text, source)
+            if value not in source_figures and not _occurs_in_text(passage.text, source)
         ]
-        grounded_count = len(figures) - len(ungrounded_values)
+        grounded_count = len(figures) - len(ungrounded_passages)
         score = grounded_count / len(figures)
         reason = f"{grounded_count} of {len(figures)} numbers and codes are in the results of tools"
-        listed_values = ungrounded_values[:_MAX_LISTED]
-        if listed_values:
-            reason += f"; not there: {', '.join(quote(passage.text) for passage in listed_values)}"
+        listed_passages = ungrounded_passages[:_MAX_LISTED_ITEMS]
+        if listed_passages:
+            reason += (
+                f"; not there: {', '.join(quote(passage.text) for passage in listed_passages)}"
+            )
         return Verdict(
             score=score,
-            met=not ungrounded_values,
+            met=not ungrounded_passages,
             native=len(figures),
             reason=reason,
-            evidence=tuple(_evidence_at(answer, passage) for passage in listed_values),
+            evidence=tuple(_build_evidence(answer, passage) for passage in listed_passages),
         )
 
 
-def _evidence_at(answer: str, passage: Passage) -> Evidence:
+def _build_evidence(answer: str, passage: Passage) -> Evidence:
     """Return a passage of the last reply as evidence in the text of all messages."""
-    turn = answer.turn_at(passage.start, passage.end) if isinstance(answer, RenderedText) else None
-    shift = 0 if turn is None else turn.origin - turn.start
-    return Evidence(quote=passage.text, start=passage.start + shift, end=passage.end + shift)
+    turn = (
+        answer.find_turn_at(passage.start, passage.end)
+        if isinstance(answer, RenderedText)
+        else None
+    )
+    offset_shift = 0 if turn is None else turn.origin - turn.start
+    return Evidence(
+        quote=passage.text, start=passage.start + offset_shift, end=passage.end + offset_shift
+    )
 
 
 def _occurs_in_text(figures: str, text: str) -> bool:
@@ -473,26 +508,26 @@ def _occurs_in_text(figures: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-_CODE_WORD = re.compile(
+_CODE_WORD_PATTERN = re.compile(
     r"\b(?!\d\d?[ap]m\b)(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+(?=(?:[ap]m)?\b)"
     r"|\b\d+(?:\.\d+){2,}\b|\b0\d{3,}\b",
     re.IGNORECASE,
 )
 """A word of letters and digits, a date, a time, a version, or digits after a 0, as of a postcode."""
-_NUMBER = re.compile(
+_LOCALISED_NUMBER_PATTERN = re.compile(
     r"(?<![\w.,])\d+(?:\.\d{3})*,\d\d?(?![\w.,]?\d)|(?<![\w:.])\d\d?(?=[ap]m\b)", re.IGNORECASE
 )
 """A number as the prose of some languages writes it, such as 1.234,50, or the hour of 7pm."""
 
 
-def _figures_of(text: IndexedText) -> Mapping[float | str, Passage]:
+def _find_figures(text: IndexedText) -> Mapping[float | str, Passage]:
     """Return the numbers and codes of a text, each once, with the first passage that has it."""
     figures: dict[float | str, Passage] = {
         value: passages[0] for value, passages in text.numerals.items()
     }
-    for match in _NUMBER.finditer(text.text):
+    for match in _LOCALISED_NUMBER_PATTERN.finditer(text.text):
         value = float(match[0].replace(".", "").replace(",", "."))
         figures.setdefault(value, Passage(*match.span(), match[0]))
-    for match in _CODE_WORD.finditer(text.text):
+    for match in _CODE_WORD_PATTERN.finditer(text.text):
         figures.setdefault(match[0], Passage(*match.span(), match[0]))
     return figures

@@ -2,8 +2,8 @@
 intervals."""
 
 from jurygraph.aggregation.consensus.fitting import (
-    Refits,
-    Stability,
+    RankingStability,
+    RefitIntervals,
     agreement,
     dawid_skene,
     fit,
@@ -33,8 +33,8 @@ __all__ = [
     "ExpectedAmbiguity",
     "ItemPosteriors",
     "MajorityVote",
-    "Refits",
-    "Stability",
+    "RankingStability",
+    "RefitIntervals",
     "agreement",
     "dawid_skene",
     "expected_ambiguity",

@@ -14,30 +14,30 @@ from jurygraph.aggregation.consensus.model import (
     Bounds,
     Consensus,
     FitSettings,
-    Grouping,
+    ItemAgentsAndPrompts,
     ItemKey,
     ItemPosteriors,
     MajorityVote,
     Model,
     Preset,
     Votes,
-    credit_values,
+    class_credit_values,
     encode,
     error_rates,
-    fit_items,
-    grouped_by_agent,
-    known_classes,
+    fit_model,
+    fit_settings_from_preset,
+    gold_class_codes,
+    group_items_by_agent,
     score_agents,
-    settings_with,
-    t_bounds,
+    t_interval_of_mean_credit,
 )
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import QUANTILES, draw_clusters
+from jurygraph.inference.clusters import INTERVAL_QUANTILES, draw_clusters
 
-Ties = Literal["shared", "first", "highest"]
+TieRule = Literal["shared", "first", "highest"]
 MIN_ANNOTATORS = 3
-MIN_DEPTH = 75.0
+MIN_PANEL_DEPTH = 75.0
 """Depth below which the majority is used.
 
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
@@ -85,7 +85,7 @@ def fit(
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
     """
     votes = encode(item, annotator, label, _label_scale(n_classes, classes))
-    settings = settings_with(
+    settings = fit_settings_from_preset(
         preset,
         prior_mu=prior_mu,
         prior_confusion=prior_confusion,
@@ -94,7 +94,7 @@ def fit(
         max_iter=max_iter,
         accelerated=accelerated,
     )
-    return estimate(votes, settings, known_classes(votes, gold or {}))
+    return estimate(votes, settings, gold_class_codes(votes, gold or {}))
 
 
 def dawid_skene(
@@ -127,11 +127,11 @@ def _label_scale(
 def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
     """Fit rows that are already codes. `gold` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
-    fitted = fit_items(votes, votes.has_label.astype(np.float64), settings, gold)
+    fitted = fit_model(votes, votes.has_label.astype(np.float64), settings, gold)
     # An item without a label has the class shares, a gold item its class.
     posterior = np.tile(fitted.model.prior, (len(votes.items), 1))
     posterior[votes.has_label] = fitted.posterior.T
-    _set_gold(posterior, gold)
+    _set_gold_posteriors(posterior, gold)
     # From [K,A·K] to [A,K,K].
     confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
     failure = None
@@ -147,22 +147,22 @@ def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
         iterations=fitted.iterations,
         settings=settings,
         gold=gold,
-        warnings=tuple(list_doubts(votes, confusion, failure, gold)),
+        warnings=tuple(list_warnings(votes, confusion, failure, gold)),
     )
 
 
-def _set_gold(posterior: Floats, gold: Ints) -> None:
+def _set_gold_posteriors(posterior: Floats, gold: Ints) -> None:
     """Make the class of each gold item certain, in place."""
     is_gold = gold >= 0
-    certain_classes = np.eye(posterior.shape[1])
-    posterior[is_gold] = certain_classes[gold[is_gold]]
+    one_hot_classes = np.eye(posterior.shape[1])
+    posterior[is_gold] = one_hot_classes[gold[is_gold]]
 
 
 def majority_vote(
     item: ArrayLike,
     annotator: ArrayLike,
     label: ArrayLike,
-    ties: Ties = "shared",
+    ties: TieRule = "shared",
     *,
     classes: Sequence[ItemKey] | None = None,
     gold: Mapping[Any, Any] | None = None,
@@ -175,37 +175,37 @@ def majority_vote(
         gold: known class by item, which overrides the votes.
     """
     votes = encode(item, annotator, label, classes)
-    return vote(votes, ties, known_classes(votes, gold or {}))
+    return vote(votes, ties, gold_class_codes(votes, gold or {}))
 
 
-def vote(votes: Votes, ties: Ties, gold: Ints) -> MajorityVote:
+def vote(votes: Votes, ties: TieRule, gold: Ints) -> MajorityVote:
     """Apply `majority_vote` to encoded rows. `gold` [N] is the class of a gold item, -1 for any other."""
-    if ties not in get_args(Ties):
-        raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
+    if ties not in get_args(TieRule):
+        raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(TieRule))} is needed")
     k = len(votes.classes)
     sorted_counts = np.sort(votes.counts, axis=1)
     second = sorted_counts[:, -2] if k > 1 else 0
     margin = sorted_counts[:, -1] - second
-    is_leading = votes.counts == sorted_counts[:, -1:]
-    posterior = is_leading / is_leading.sum(axis=1, keepdims=True)
+    is_leading_class = votes.counts == sorted_counts[:, -1:]
+    posterior = is_leading_class / is_leading_class.sum(axis=1, keepdims=True)
     if ties != "shared":
-        posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
+        posterior = np.eye(k)[_break_ties(votes, is_leading_class, ties)]
     lacks_label = ~votes.has_label
     posterior[lacks_label] = 1.0 / k
-    _set_gold(posterior, gold)
-    is_tied = is_leading.sum(axis=1) > 1
-    return MajorityVote(votes, posterior, is_tied & ~lacks_label, margin)
+    _set_gold_posteriors(posterior, gold)
+    is_tied_item = is_leading_class.sum(axis=1) > 1
+    return MajorityVote(votes, posterior, is_tied_item & ~lacks_label, margin)
 
 
-def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
-    n, k = is_leading.shape
+def _break_ties(votes: Votes, is_leading_class: Bools, ties: TieRule) -> Ints:
+    n, k = is_leading_class.shape
     if ties == "highest":
-        return np.asarray(k - 1 - is_leading[:, ::-1].argmax(axis=1))
+        return np.asarray(k - 1 - is_leading_class[:, ::-1].argmax(axis=1))
     rows = len(votes.item)
     # Backwards, so that the first row of an item and a label is the one that stays.
-    first_row = np.full((n, k), rows)
-    first_row[votes.item[::-1], votes.label[::-1]] = np.arange(rows - 1, -1, -1)
-    return np.asarray(np.where(is_leading, first_row, rows).argmin(axis=1))
+    first_row_by_class = np.full((n, k), rows)
+    first_row_by_class[votes.item[::-1], votes.label[::-1]] = np.arange(rows - 1, -1, -1)
+    return np.asarray(np.where(is_leading_class, first_row_by_class, rows).argmin(axis=1))
 
 
 class VoteAgreement(NamedTuple):
@@ -246,17 +246,17 @@ def panel_structure(votes: Votes) -> PanelStructure:
     n, a, k = votes.shape
     # The annotators are the first nodes, and the items follow.
     ends = (votes.annotator, a + votes.item)
-    links = coo_array((np.ones(len(votes.item)), ends), shape=(a + n, a + n))
-    _, parts = connected_components(links, directed=False)
-    part_of = parts[:a]  # numbered by the first annotator of each
-    has_label = np.bincount(votes.annotator, minlength=a) > 0
-    largest_part = np.bincount(part_of[votes.annotator]).argmax()
+    annotator_item_matrix = coo_array((np.ones(len(votes.item)), ends), shape=(a + n, a + n))
+    _, parts = connected_components(annotator_item_matrix, directed=False)
+    part_by_annotator = parts[:a]  # numbered by the first annotator of each
+    is_labelling_annotator = np.bincount(votes.annotator, minlength=a) > 0
+    largest_part_index = np.bincount(part_by_annotator[votes.annotator]).argmax()
     labels = len(votes.item) - votes.repeated_rows
-    free_cells = np.count_nonzero(has_label) * k * max(1, k - 1)
-    labels_per_cell = labels / free_cells
+    confusion_parameter_count = np.count_nonzero(is_labelling_annotator) * k * max(1, k - 1)
+    labels_per_parameter = labels / confusion_parameter_count
     labels_per_item = labels / np.count_nonzero(votes.has_label)
-    depth = labels_per_cell * max(0.0, labels_per_item - 2.0)
-    return PanelStructure(has_label & (part_of == largest_part), depth)
+    depth = labels_per_parameter * max(0.0, labels_per_item - 2.0)
+    return PanelStructure(is_labelling_annotator & (part_by_annotator == largest_part_index), depth)
 
 
 def too_small(votes: Votes) -> str | None:
@@ -265,13 +265,13 @@ def too_small(votes: Votes) -> str | None:
     if reason is not None:
         return reason
     depth = panel_structure(votes).depth
-    if depth < MIN_DEPTH:
+    if depth < MIN_PANEL_DEPTH:
         remedy = "items need more than 2 labels each"
         if depth > 0.0:  # which grows as the labels, with as many an item
             labels = len(votes.item) - votes.repeated_rows
-            needed_label_count = math.ceil(round(labels * (MIN_DEPTH / depth - 1.0), 6))
+            needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
             remedy = f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
-        problem = f"the panel's depth is {depth:.3g}, and below {MIN_DEPTH:g} the majority"
+        problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
         return f"{problem} is the better guess; {remedy}"
     return None
 
@@ -282,13 +282,15 @@ def not_identifiable(votes: Votes) -> str | None:
     if annotators >= MIN_ANNOTATORS:
         return None
     k = len(votes.classes)
-    who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
+    annotators_text = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
     unknown_count = annotators * k * (k - 1) + k - 1
-    problem = f"{who} not identifiable: {k**annotators - 1} free cells for {unknown_count} unknowns"
+    problem = f"{annotators_text} not identifiable: {k**annotators - 1} free cells for {unknown_count} unknowns"
     return f"{problem}; the estimate depends on its start or its prior"
 
 
-def list_doubts(votes: Votes, confusion: Floats, failure: str | None, gold: Ints) -> Iterator[str]:
+def list_warnings(
+    votes: Votes, confusion: Floats, failure: str | None, gold: Ints
+) -> Iterator[str]:
     """Yield warnings that a user needs before trusting an estimate, one sentence each.
 
     `confusion` [A,K,K] are the estimated confusions; `failure` says that the computation did not converge; `gold` [N]
@@ -298,8 +300,8 @@ def list_doubts(votes: Votes, confusion: Floats, failure: str | None, gold: Ints
     labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
     if votes.repeated_rows:
         yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
-    if votes.abstentions:
-        yield f"abstentions, left out: {votes.abstentions}"
+    if votes.abstention_count:
+        yield f"abstentions, left out: {votes.abstention_count}"
     unlabelled_count = int(np.count_nonzero(~votes.has_label))
     if unlabelled_count:
         yield (
@@ -309,13 +311,16 @@ def list_doubts(votes: Votes, confusion: Floats, failure: str | None, gold: Ints
     reason = not_identifiable(votes)
     if reason is not None:
         yield reason
-    is_apart = ~panel_structure(votes).is_connected & (labels > 0)
-    if is_apart.any():
-        yield f"no item connects the others with {_name_annotators(votes, is_apart)}: only the class shares join them"
+    is_disconnected_annotator = ~panel_structure(votes).is_connected & (labels > 0)
+    if is_disconnected_annotator.any():
+        yield (
+            "no item connects the others with "
+            f"{_annotator_names_text(votes, is_disconnected_annotator)}: only the class shares join them"
+        )
     if failure is not None:
         yield failure
     if (labels < k).any():
-        yield f"fewer labels than classes: little is known of {_name_annotators(votes, labels < k)}"
+        yield f"fewer labels than classes: little is known of {_annotator_names_text(votes, labels < k)}"
     # Confusions of all annotators together, by their numbers of labels, [K,K].
     pooled_confusion = (confusion * labels[:, None, None]).sum(axis=0)
     yield from _doubt_classes(votes, pooled_confusion, gold)
@@ -348,7 +353,7 @@ def _describe_rare_classes(votes: Votes, is_rare: Bools) -> str:
     return f"classes with at most one label: {_join_first(names)}: {effect}; {remedy}"
 
 
-def _name_annotators(votes: Votes, chosen: Bools) -> str:
+def _annotator_names_text(votes: Votes, chosen: Bools) -> str:
     return _join_first([str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()])
 
 
@@ -358,7 +363,7 @@ def _join_first(names: Sequence[str]) -> str:
 
 
 Method = Literal["majority", "dawid-skene", "stableval"]
-METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
+CONSENSUS_METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLE_COUNT = 10
 PUBLISHED_SEED = 42
 MAX_STABILITY_STEPS = 500
@@ -366,7 +371,7 @@ MAX_STABILITY_STEPS = 500
 no unique optimum to reach."""
 
 
-class Stability(NamedTuple):
+class RankingStability(NamedTuple):
     """Stability of one method under resampling. The statistics may rank methods differently: report all.
 
     Attributes:
@@ -403,7 +408,7 @@ def ranking_stability(
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
     report: Callable[[int], None] = lambda draws: None,
-) -> Mapping[Method, Stability]:
+) -> Mapping[Method, RankingStability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
     On the same items, agents of equal quality look as if their order were stable. `with_items` also draws items, with
@@ -427,14 +432,14 @@ def ranking_stability(
         PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
-    grouping = grouped_by_agent(votes, agent, prompt)
-    gold_classes = known_classes(votes, gold or {})
+    grouping = group_items_by_agent(votes, agent, prompt)
+    gold_classes = gold_class_codes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
-    ties: Ties = "first" if preset == "paper" else "shared"
-    settings = settings or settings_with(preset)
-    worth = credit_values(votes, values)
+    ties: TieRule = "first" if preset == "paper" else "shared"
+    settings = settings or fit_settings_from_preset(preset)
+    credit_by_class = class_credit_values(votes, values)
     step_count = min(settings.max_iter, MAX_STABILITY_STEPS)
     settings = settings._replace(max_iter=step_count)
     agents = len(grouping.agents)
@@ -445,16 +450,18 @@ def ranking_stability(
         subset = votes.select_annotators(is_kept)
         weight = np.where(subset.has_label, times, 0).astype(np.float64)
         if not weight.any():  # none of the annotators labelled an item that was drawn
-            return np.full((len(METHODS), agents), np.nan)
+            return np.full((len(CONSENSUS_METHODS), agents), np.nan)
         is_drawn = weight > 0
-        posterior = fit_items(subset, weight, settings, gold_classes).posterior.T
+        posterior = fit_model(subset, weight, settings, gold_classes).posterior.T
         hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-        majority = vote(subset, ties, gold_classes).posterior[is_drawn]
+        majority_posterior = vote(subset, ties, gold_classes).posterior[is_drawn]
         agent = grouping.agent[is_drawn]
         scores = []
-        # In the order of `METHODS`; each [N',K], over the items that count.
-        for result in (majority, hard_posterior, posterior):
-            scores.append(_mean_credit(agent, result @ worth, weight[is_drawn], agents))
+        # In the order of `CONSENSUS_METHODS`; each [N',K], over the items that count.
+        for result in (majority_posterior, hard_posterior, posterior):
+            scores.append(
+                _mean_credit_by_agent(agent, result @ credit_by_class, weight[is_drawn], agents)
+            )
         return np.array(scores)
 
     all_annotators = np.ones(len(votes.annotators), dtype=np.bool_)
@@ -470,7 +477,7 @@ def ranking_stability(
     scores = np.array(drawn_scores)  # [S,M,A']
     return {
         method: _stability(scores[:, index], full_scores[index])
-        for index, method in enumerate(METHODS)
+        for index, method in enumerate(CONSENSUS_METHODS)
     }
 
 
@@ -494,21 +501,23 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     return list(kept)
 
 
-def _stability(scores: Floats, full_scores: Floats) -> Stability:
+def _stability(scores: Floats, full_scores: Floats) -> RankingStability:
     """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
     from scipy.stats import rankdata
 
     ranks = rankdata(-scores, axis=1, nan_policy="omit")  # 1 for the largest; NaN for NaN
-    by_agent = [agent_ranks[np.isfinite(agent_ranks)] for agent_ranks in ranks.T]
+    finite_ranks_by_agent = [agent_ranks[np.isfinite(agent_ranks)] for agent_ranks in ranks.T]
     correlations = [tau_b(full_scores, row) for row in scores]
-    deviations = [agent_ranks.std(ddof=1) for agent_ranks in by_agent if len(agent_ranks) > 1]
-    ranges = [np.ptp(agent_ranks) for agent_ranks in by_agent if len(agent_ranks)]
-    shifts = np.abs(scores - full_scores)
-    return Stability(
+    deviations = [
+        agent_ranks.std(ddof=1) for agent_ranks in finite_ranks_by_agent if len(agent_ranks) > 1
+    ]
+    rank_ranges = [np.ptp(agent_ranks) for agent_ranks in finite_ranks_by_agent if len(agent_ranks)]
+    score_shifts = np.abs(scores - full_scores)
+    return RankingStability(
         tau_b=_mean(correlations),
         rank_sd=_mean(deviations),
-        rank_range=_mean(ranges),
-        score_shift=_mean(shifts.ravel()),
+        rank_range=_mean(rank_ranges),
+        score_shift=_mean(score_shifts.ravel()),
         subsets=len(scores),
     )
 
@@ -529,7 +538,7 @@ def tau_b(first: Floats, second: Floats) -> float:
     return float((signs * other_signs).sum() / size) if size else float("nan")
 
 
-class Refits(NamedTuple):
+class RefitIntervals(NamedTuple):
     """95 % intervals over resamples: of agents' scores, and [low, high] of annotators' accuracy, leniency and
     strictness."""
 
@@ -547,7 +556,7 @@ def refit_intervals(
     prompt: ArrayLike | None = None,
     as_published: bool = False,
     report: Callable[[int], None] = lambda draws: None,
-) -> Refits:
+) -> RefitIntervals:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
     `agent_scores` leaves that uncertainty out. An agent's interval is that of `agent_scores` with the variance that
@@ -569,29 +578,29 @@ def refit_intervals(
     if resamples < 2:
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
     votes = fitted.votes
-    grouping = grouped_by_agent(votes, agent, prompt)
+    grouping = group_items_by_agent(votes, agent, prompt)
     agents = len(grouping.agents)
-    worth = credit_values(votes, values)
-    credit = fitted.posterior @ worth
+    credit_by_class = class_credit_values(votes, values)
+    credit_by_item = fitted.posterior @ credit_by_class
     if as_published:
         start = None
-        draws = _published_resamples(len(grouping.prompt))
+        draws = _published_resample_indices(len(grouping.prompt))
     else:
         # From [A,K,K] to [K,A·K].
         confusion = fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1)
         start = Model(fitted.prior, confusion)
         draws = _draw_resamples(grouping.prompt, resamples, seed)
     draws = [times * votes.has_label for times in draws]
-    refits = []
+    refitted_values = []
     for times in draws:
-        refits.append(_refit(fitted, start, grouping, worth, times))
+        refitted_values.append(_refit_on_resample(fitted, start, grouping, credit_by_class, times))
         report(1)
-    samples = np.array(refits)  # [S,G+3A]
-    ends = _percentile_ends(samples)
-    fixed_fit_scores = np.array(
-        [_mean_credit(grouping.agent, credit, times, agents) for times in draws]
+    samples = np.array(refitted_values)  # [S,G+3A]
+    ends = _percentile_intervals(samples)
+    scores_of_fixed_fit = np.array(
+        [_mean_credit_by_agent(grouping.agent, credit_by_item, times, agents) for times in draws]
     )
-    added_variance = _added_variance(samples[:, :agents], fixed_fit_scores)
+    added_variance = _added_variance(samples[:, :agents], scores_of_fixed_fit)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
         if as_published:
@@ -599,20 +608,23 @@ def refit_intervals(
             return low, high
         if not np.isfinite(added_variance[index]):
             return None, None
-        return t_bounds(worth, sums, sizes, float(added_variance[index]))
+        return t_interval_of_mean_credit(credit_by_class, sums, sizes, float(added_variance[index]))
 
-    rates = ends[:, agents:].reshape(2, 3, -1)
-    rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
-    annotator_rates = rates.transpose(2, 1, 0).tolist()  # [3,2] each
+    rate_intervals = ends[:, agents:].reshape(2, 3, -1)
+    # resamples that are all alike tell nothing
+    rate_intervals[:, rate_intervals[0] == rate_intervals[1]] = np.nan
+    annotator_rates = rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_rates, strict=True))
-    return Refits(score_agents(fitted, credit, grouping, bounds), annotators)
+    return RefitIntervals(score_agents(fitted, credit_by_item, grouping, bounds), annotators)
 
 
-def _percentile_ends(samples: Floats) -> Floats:
+def _percentile_intervals(samples: Floats) -> Floats:
     """Return the 95 % percentile interval of each column of samples [S,C], [2,C]; NaN for a column without a number."""
-    is_sampled = np.isfinite(samples).any(axis=0)
+    has_finite_sample = np.isfinite(samples).any(axis=0)
     ends = np.full((2, samples.shape[1]), np.nan)
-    ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
+    ends[:, has_finite_sample] = np.nanquantile(
+        samples[:, has_finite_sample], INTERVAL_QUANTILES, axis=0
+    )
     return ends
 
 
@@ -622,21 +634,25 @@ def _added_variance(refitted_scores: Floats, fixed_fit_scores: Floats) -> Floats
     NaN for an agent in fewer than two resamples.
     """
     added_variance = np.full(refitted_scores.shape[1], np.nan)
-    has_several = np.isfinite(refitted_scores).sum(axis=0) > 1
-    refitted_variance = np.nanvar(refitted_scores[:, has_several], axis=0, ddof=1)
-    fixed_variance = np.nanvar(fixed_fit_scores[:, has_several], axis=0, ddof=1)
-    added_variance[has_several] = np.maximum(0.0, refitted_variance - fixed_variance)
+    has_several_scores = np.isfinite(refitted_scores).sum(axis=0) > 1
+    refitted_variance = np.nanvar(refitted_scores[:, has_several_scores], axis=0, ddof=1)
+    fixed_fit_variance = np.nanvar(fixed_fit_scores[:, has_several_scores], axis=0, ddof=1)
+    added_variance[has_several_scores] = np.maximum(0.0, refitted_variance - fixed_fit_variance)
     return added_variance
 
 
-def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
+def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
     size = np.bincount(agent, times, agents)
     sums = np.bincount(agent, times * credit, agents)
     return np.where(size > 0, sums / np.maximum(size, 1.0), np.nan)
 
 
-def _refit(
-    full_fit: Consensus, start: Model | None, grouping: Grouping, values: Floats, times: Ints
+def _refit_on_resample(
+    full_fit: Consensus,
+    start: Model | None,
+    grouping: ItemAgentsAndPrompts,
+    values: Floats,
+    times: Ints,
 ) -> Floats:
     """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], of one resample.
 
@@ -647,19 +663,25 @@ def _refit(
     k = len(full_fit.classes)
     is_drawn = times > 0
     weight = times.astype(np.float64)
-    refit = fit_items(votes, weight, full_fit.settings, full_fit.gold, start)
-    credit = values @ refit.posterior
-    scores = _mean_credit(grouping.agent[is_drawn], credit, times[is_drawn], len(grouping.agents))
-    rates = error_rates(refit.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
+    refitted_model = fit_model(votes, weight, full_fit.settings, full_fit.gold, start)
+    credit = values @ refitted_model.posterior
+    scores = _mean_credit_by_agent(
+        grouping.agent[is_drawn], credit, times[is_drawn], len(grouping.agents)
+    )
+    annotator_rates = error_rates(
+        refitted_model.model.confusion.reshape(k, -1, k).transpose(1, 0, 2)
+    )
     labels = np.bincount(votes.annotator, times[votes.item], len(votes.annotators))
-    rates[:, labels == 0] = np.nan
-    return np.concatenate([scores, rates.ravel()])
+    annotator_rates[:, labels == 0] = np.nan
+    return np.concatenate([scores, annotator_rates.ravel()])
 
 
-def _published_resamples(count: int) -> list[Ints]:
+def _published_resample_indices(count: int) -> list[Ints]:
     rng = np.random.RandomState(PUBLISHED_SEED)
-    drawn_items = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLE_COUNT)]
-    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn_items]
+    drawn_item_arrays = [
+        rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLE_COUNT)
+    ]
+    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn_item_arrays]
 
 
 def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:

@@ -28,29 +28,33 @@ class ExpectedAmbiguity(NamedTuple):
 
 
 def expected_ambiguity(
-    fitted: Consensus, items: Ints, most: int = 3, draws: int = 10_000, seed: int = 0
+    fitted: Consensus,
+    items: Ints,
+    max_further_labels: int = 3,
+    draw_count: int = 10_000,
+    seed: int = 0,
 ) -> list[ExpectedAmbiguity]:
-    """Return what is expected of items after 0, 1, … `most` further labels of each; nothing without items.
+    """Return what is expected of items after 0, 1, … `max_further_labels` further labels of each; nothing without
+    items.
 
     A label is by one of the panel's annotators, each as likely as it has labels, and independent of all others given
     the class. So new people who err as the panel does are assumed; the uncertainty of the confusions is left out.
 
     Args:
-        fitted: the estimate.
-        items: indices of the items, as in `fitted.items`.
-        most: the greatest number of further labels.
-        draws: number of simulated items: as many of each, one at least. The standard error of `ambiguity` is at most
+        fitted: the estimate. items: indices of the items, as in `fitted.items`. max_further_labels: the greatest number
+        of further labels. draw_count: number of simulated items: as many of each, one at least. The standard error of
+        `ambiguity` is at most
             .5 / √draws.
         seed: seed of the draws.
     """
     if not len(items):
         return []
     rng = np.random.default_rng(seed)
-    repeats = -(-draws // len(items))
+    repeats = -(-draw_count // len(items))
     posterior = np.repeat(fitted.posterior[items], repeats, axis=0)  # [S,K]
     true_class = rng.multinomial(1, posterior).argmax(axis=1)
     forecasts = []
-    for labels in range(most + 1):
+    for labels in range(max_further_labels + 1):
         if labels > 0:
             annotator = rng.choice(fitted.votes.annotator, len(posterior))  # of a label at random
             label = rng.multinomial(1, fitted.confusion[annotator, true_class]).argmax(axis=1)

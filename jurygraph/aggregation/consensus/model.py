@@ -30,7 +30,7 @@ class Votes:
     Abstentions are left out of `item`, `annotator` and `label` [L].
 
     `items` [N], `annotators` [A] and their codes are in the order of first appearance; `classes` [K] run from low to
-    high if they are `ranked`: passed in that order, or numbers. `item_of_row` has the items of all rows, including
+    high if they are `ranked`: passed in that order, or numbers. `item_code_by_row` has the items of all rows, including
     abstentions.
     """
 
@@ -41,7 +41,7 @@ class Votes:
     item: Ints
     annotator: Ints
     label: Ints
-    item_of_row: Ints
+    item_code_by_row: Ints
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -49,8 +49,8 @@ class Votes:
         return len(self.items), len(self.annotators), len(self.classes)
 
     @property
-    def abstentions(self) -> int:
-        return len(self.item_of_row) - len(self.item)
+    def abstention_count(self) -> int:
+        return len(self.item_code_by_row) - len(self.item)
 
     @cached_property
     def repeated_rows(self) -> int:
@@ -102,11 +102,11 @@ def encode(
         PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
     """
     columns = {"item": item, "annotator": annotator, "label": label}
-    rows = {name: _column(name, values) for name, values in columns.items()}
+    rows = {name: _column_to_list(name, values) for name, values in columns.items()}
     if len({len(column) for column in rows.values()}) > 1:
         sizes = ", ".join(f"{name} {len(column)}" for name, column in rows.items())
         raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
-    has_label = ~_are_missing(rows["label"])
+    has_label = ~_missing_value_mask(rows["label"])
     if not has_label.any():
         raise PlanError(
             "there is no label: nothing but abstentions" if len(has_label) else "there are no rows"
@@ -115,17 +115,17 @@ def encode(
     annotator_codes, annotators = _encode_values("annotator", rows["annotator"])
     if classes is not None:
         _refuse_large(len(annotators), len(classes))
-    label_codes, scale, is_ranked = _encode_labels(rows["label"], has_label, classes)
+    label_codes, scale, has_ordered_classes = _encode_labels(rows["label"], has_label, classes)
     _refuse_large(len(annotators), len(scale))
     return Votes(
         items=items,
         annotators=annotators,
         classes=scale,
-        ranked=is_ranked,
+        ranked=has_ordered_classes,
         item=item_codes[has_label],
         annotator=annotator_codes[has_label],
         label=label_codes,
-        item_of_row=item_codes,
+        item_code_by_row=item_codes,
     )
 
 
@@ -137,7 +137,7 @@ def _refuse_large(annotators: int, classes: int) -> None:
         )
 
 
-def _column(name: str, values: Any) -> list[Any]:
+def _column_to_list(name: str, values: Any) -> list[Any]:
     """Return a column as a list of Python values. A list is not made an array: 1 and "1" would become the same."""
     if isinstance(values, list | tuple):
         return [value.item() if isinstance(value, np.generic) else value for value in values]
@@ -147,7 +147,7 @@ def _column(name: str, values: Any) -> list[Any]:
     return list(column.tolist())
 
 
-def _are_missing(values: Sequence[Any]) -> Bools:
+def _missing_value_mask(values: Sequence[Any]) -> Bools:
     # NaN is not itself.
     is_missing = [value is None or value in ("", b"") or value != value for value in values]
     return np.array(is_missing, dtype=np.bool_)
@@ -155,15 +155,15 @@ def _are_missing(values: Sequence[Any]) -> Bools:
 
 def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
     """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
-    is_missing = _are_missing(values)
+    is_missing = _missing_value_mask(values)
     if is_missing.any():
         raise PlanError(f"{name}[{int(np.argmax(is_missing))}] is empty; name it")
-    code_of: dict[Any, int] = {}
+    code_by_value: dict[Any, int] = {}
     try:
-        codes = [code_of.setdefault(value, len(code_of)) for value in values]
+        codes = [code_by_value.setdefault(value, len(code_by_value)) for value in values]
     except TypeError as error:
         raise PlanError(f"{name}: {error}; give numbers or text") from error
-    return np.array(codes, dtype=np.intp), list(code_of)
+    return np.array(codes, dtype=np.intp), list(code_by_value)
 
 
 def _encode_labels(
@@ -172,10 +172,10 @@ def _encode_labels(
     codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
         scale = _sort_labels(names)
-        is_ranked = all(isinstance(name, int | float) for name in names)
+        has_ordered_classes = all(isinstance(name, int | float) for name in names)
     else:
         scale = list(classes)
-        is_ranked = True
+        has_ordered_classes = True
     if len(set(scale)) < len(scale):
         raise PlanError(f"classes: one is there twice in {scale}; name each once, from low to high")
     code_by_class = {name: class_code for class_code, name in enumerate(scale)}
@@ -189,8 +189,8 @@ def _encode_labels(
                 f"label[{row}] is {name!r}, which is none of the classes {classes_text}"
             )
     # From codes by first appearance to codes by the order of the classes.
-    recoded = np.array([code_by_class[name] for name in names])
-    return recoded[codes], scale, is_ranked
+    class_code_by_label_code = np.array([code_by_class[name] for name in names])
+    return class_code_by_label_code[codes], scale, has_ordered_classes
 
 
 def _sort_labels(labels: Sequence[Any]) -> list[Any]:
@@ -203,25 +203,25 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         ) from None
 
 
-def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
+def gold_class_codes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
     """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
-    index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
-    code_of = {label: code for code, label in enumerate(votes.classes)}
-    class_of_item = np.full(len(votes.items), -1)
+    index_by_item = {item: index for index, item in enumerate(votes.items)} if gold else {}
+    code_by_label = {label: code for code, label in enumerate(votes.classes)}
+    class_code_by_item = np.full(len(votes.items), -1)
     for item, truth in gold.items():
-        if item not in index_of:
+        if item not in index_by_item:
             raise PlanError(f"gold: there is no item {item!r}")
-        if truth not in code_of:
+        if truth not in code_by_label:
             raise PlanError(
                 f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}"
             )
-        class_of_item[index_of[item]] = code_of[truth]
-    return class_of_item
+        class_code_by_item[index_by_item[item]] = code_by_label[truth]
+    return class_code_by_item
 
 
 Preset = Literal["converged", "paper", "paper-synthetic"]
 
-_OBJECTIVE_SLACK = 1e-13
+_OBJECTIVE_RELATIVE_TOLERANCE = 1e-13
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
 
 
@@ -271,7 +271,7 @@ PRESETS: Mapping[Preset, FitSettings] = {
 real votes, and `paper-synthetic` that of its simulations."""
 
 
-def settings_with(preset: Preset, **overrides: Any) -> FitSettings:
+def fit_settings_from_preset(preset: Preset, **overrides: Any) -> FitSettings:
     """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
@@ -307,7 +307,7 @@ class _ExpectedLabels(NamedTuple):
     objective: float
 
 
-def fit_items(
+def fit_model(
     votes: Votes, weight: Floats, settings: FitSettings, gold: Ints, start: Model | None = None
 ) -> ModelFit:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
@@ -318,9 +318,13 @@ def fit_items(
         raise PlanError(
             f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale"
         )
-    counted = np.flatnonzero(weight)
+    weighted_item_indices = np.flatnonzero(weight)
     problem = FitProblem(
-        votes.matrix[counted], votes.counts[counted], weight[counted], settings, gold[counted]
+        votes.matrix[weighted_item_indices],
+        votes.counts[weighted_item_indices],
+        weight[weighted_item_indices],
+        settings,
+        gold[weighted_item_indices],
     )
     return problem.run(start)
 
@@ -360,9 +364,9 @@ class FitProblem:
         So an annotator whose gold labels are mostly the opposite class starts with such confusions.
         """
         k = len(votes_by_class)
-        identity = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
-        np.fill_diagonal(identity, self._settings.diagonal)
-        confusion = np.tile(identity, self._matrix.shape[1] // k)
+        near_identity_matrix = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
+        np.fill_diagonal(near_identity_matrix, self._settings.diagonal)
+        confusion = np.tile(near_identity_matrix, self._matrix.shape[1] // k)
         if len(self._gold):
             weighted_votes = votes_by_class * self._weight * (self._gold_class >= 0)
             confusion += np.stack([self._matrix.T @ row for row in weighted_votes])
@@ -370,7 +374,7 @@ class FitProblem:
             prior = np.full(k, 1.0 / k)
         else:
             prior = np.asarray(votes_by_class @ self._weight / self._weight.sum())
-        return Model(prior, _scale_rows(confusion))
+        return Model(prior, _normalize_confusion_rows(confusion))
 
     def e_step(self, model: Model) -> _ExpectedLabels:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
@@ -405,28 +409,32 @@ class FitProblem:
         counts += settings.prior_confusion - 1.0
         confusion = counts.reshape(k, -1, k)
         row_sum = confusion.sum(axis=2, keepdims=True)
-        is_empty = row_sum <= 0.0
-        confusion = np.where(is_empty, 1.0 / k, confusion / np.where(is_empty, 1.0, row_sum))
+        is_empty_row = row_sum <= 0.0
+        confusion = np.where(
+            is_empty_row, 1.0 / k, confusion / np.where(is_empty_row, 1.0, row_sum)
+        )
         return Model(prior / prior.sum(), confusion.reshape(k, -1))
 
     def _log_prior(self, model: Model) -> float:
-        tiny = np.finfo(np.float64).tiny
-        of_shares = float(np.log(model.prior + tiny).sum())
-        of_cells = float(np.log(model.confusion + tiny).sum())
+        smallest_float = np.finfo(np.float64).tiny
+        log_class_share_sum = float(np.log(model.prior + smallest_float).sum())
+        log_confusion_sum = float(np.log(model.confusion + smallest_float).sum())
         settings = self._settings
-        return (settings.prior_mu - 1.0) * of_shares + (settings.prior_confusion - 1.0) * of_cells
+        return (settings.prior_mu - 1.0) * log_class_share_sum + (
+            settings.prior_confusion - 1.0
+        ) * log_confusion_sum
 
     def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
         while True:
             expected = self.e_step(model)
-            new = self.m_step(expected.posterior)
+            next_model = self.m_step(expected.posterior)
             steps = steps + 1
-            compared_posteriors = (expected.posterior, posterior)
+            arrays_compared = (expected.posterior, posterior)
             if self._settings.convergence_on == "confusion":
-                compared_posteriors = (new.confusion, model.confusion)
-            change = _largest_change(*compared_posteriors)
-            model = new
+                arrays_compared = (next_model.confusion, model.confusion)
+            change = _largest_absolute_change(*arrays_compared)
+            model = next_model
             posterior = expected.posterior
             if change < self._settings.tol or steps == self._settings.max_iter:
                 return ModelFit(model, *expected, change < self._settings.tol, steps)
@@ -439,24 +447,25 @@ class FitProblem:
             first = self.m_step(expected.posterior)
             after = self.e_step(first)
             steps += 1
-            change = _largest_change(after.posterior, expected.posterior)
+            change = _largest_absolute_change(after.posterior, expected.posterior)
             if change < self._settings.tol or steps >= self._settings.max_iter:
                 return ModelFit(first, *after, change < self._settings.tol, steps)
             second = self.m_step(after.posterior)
             model = _extrapolate(model, first, second) or second
             expected = self.e_step(model)
             steps += 1
-            is_kept = expected.objective >= after.objective - _OBJECTIVE_SLACK * abs(
-                after.objective
+            is_extrapolation_accepted = (
+                expected.objective
+                >= after.objective - _OBJECTIVE_RELATIVE_TOLERANCE * abs(after.objective)
             )
-            if model is not second and not is_kept:
+            if model is not second and not is_extrapolation_accepted:
                 model = second
                 expected = self.e_step(second)
                 steps += 1
 
 
-def _largest_change(new: Floats, old: Floats) -> float:
-    difference = new - old
+def _largest_absolute_change(new_values: Floats, old: Floats) -> float:
+    difference = new_values - old
     return float(max(difference.max(), -difference.min()))
 
 
@@ -467,17 +476,17 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     # differences.
     step = [b - a for a, b in zip(origin, first, strict=True)]
     turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
-    step_length = _euclidean_length(step)
-    turn_length = _euclidean_length(turn)
-    if turn_length == 0.0 or step_length <= turn_length:
+    step_norm = _euclidean_length(step)
+    turn_norm = _euclidean_length(turn)
+    if turn_norm == 0.0 or step_norm <= turn_norm:
         return None
-    factor = step_length / turn_length
-    leaps = []
+    factor = step_norm / turn_norm
+    extrapolated_arrays = []
     for a, d, t, c in zip(origin, step, turn, second, strict=True):
-        leap = a + 2.0 * factor * d + factor * factor * t
-        leaps.append(np.where(leap > 0.0, leap, c))
-    prior, confusion = leaps
-    return Model(prior / prior.sum(), _scale_rows(confusion))
+        extrapolated_array = a + 2.0 * factor * d + factor * factor * t
+        extrapolated_arrays.append(np.where(extrapolated_array > 0.0, extrapolated_array, c))
+    prior, confusion = extrapolated_arrays
+    return Model(prior / prior.sum(), _normalize_confusion_rows(confusion))
 
 
 def _euclidean_length(arrays: Sequence[Floats]) -> np.float64:
@@ -487,13 +496,13 @@ def _euclidean_length(arrays: Sequence[Floats]) -> np.float64:
     return length
 
 
-def _scale_rows(confusion: Floats) -> Floats:
+def _normalize_confusion_rows(confusion: Floats) -> Floats:
     k = len(confusion)
     rows = confusion.reshape(k, -1, k)
     return np.asarray((rows / rows.sum(axis=2, keepdims=True)).reshape(k, -1))
 
 
-IntervalKind = Literal["t", "bootstrap"]
+IntervalMethod = Literal["t", "bootstrap"]
 Bounds = tuple[float | None, float | None]
 
 HIGH_AMBIGUITY = 0.3
@@ -539,7 +548,7 @@ class ItemPosteriors:
 
     def credit(self, values: ArrayLike | None = None) -> Floats:
         """Return Σ_c γ_ic v(c), [N]; `values` v [K] is by default c/(K-1). PlanError if the classes have no order."""
-        return np.asarray(self.posterior @ credit_values(self.votes, values))
+        return np.asarray(self.posterior @ class_credit_values(self.votes, values))
 
     def ambiguity(self) -> Floats:
         """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
@@ -559,7 +568,7 @@ class ItemPosteriors:
         bootstrap: int = 1000,
         seed: int = 0,
         prompt: ArrayLike | None = None,
-        interval: IntervalKind = "t",
+        interval: IntervalMethod = "t",
     ) -> dict[ItemKey, AgentScore]:
         """Return S(a), the mean credit of an agent's items, with a 95 % interval, by agent in the order of appearance.
 
@@ -586,15 +595,15 @@ class ItemPosteriors:
             )
         if interval not in ("t", "bootstrap"):
             raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
-        worth = credit_values(self.votes, values)
-        grouping = grouped_by_agent(self.votes, agent, prompt)
+        credit_by_class = class_credit_values(self.votes, values)
+        grouping = group_items_by_agent(self.votes, agent, prompt)
 
         def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
             if interval == "t" and bootstrap:
-                return t_bounds(worth, sums, sizes)
+                return t_interval_of_mean_credit(credit_by_class, sums, sizes)
             return mean_interval(sums, sizes, bootstrap, (seed, index))
 
-        return score_agents(self, self.posterior @ worth, grouping, bounds)
+        return score_agents(self, self.posterior @ credit_by_class, grouping, bounds)
 
 
 @dataclass(frozen=True)
@@ -639,12 +648,12 @@ class MajorityVote(ItemPosteriors):
     tied: Bools
     margin: Ints
 
-    def items_with_margin_one(self) -> list[ItemKey]:
+    def items_decided_by_one_vote(self) -> list[ItemKey]:
         """Return the items that one vote decides, in their order."""
         return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
 
 
-def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
+def class_credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
     """Return v [K]. Raises PlanError for values that do not fit, or for none if the classes have no order."""
     k = len(votes.classes)
     if values is not None:
@@ -671,11 +680,12 @@ def error_rates(confusion: Floats) -> Floats:
 
 def score_agents(
     item_posteriors: ItemPosteriors,
-    credit: Floats,
-    grouping: "Grouping",
+    credit_by_item: Floats,
+    grouping: "ItemAgentsAndPrompts",
     bounds: Callable[[int, Floats, Ints], Bounds],
 ) -> dict[ItemKey, AgentScore]:
-    """Return the scores of the agents by the `credit` of items [N]; agents without a labelled item are left out.
+    """Return the scores of the agents by the `credit_by_item` of items [N]; agents without a labelled item are left
+    out.
 
     `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
     """
@@ -683,27 +693,29 @@ def score_agents(
     order = labelled_items[np.argsort(grouping.agent[labelled_items], kind="stable")]
     ends = np.cumsum(np.bincount(grouping.agent[labelled_items], minlength=len(grouping.agents)))
     scores = {}
-    items_of_agents = np.split(order, ends[:-1])
-    for index, (name, items) in enumerate(zip(grouping.agents, items_of_agents, strict=True)):
+    item_indices_by_agent = np.split(order, ends[:-1])
+    for index, (name, items) in enumerate(zip(grouping.agents, item_indices_by_agent, strict=True)):
         if len(items):
             prompts = grouping.prompt[items]
             _, unit, size = np.unique(prompts, return_inverse=True, return_counts=True)
-            sums = np.bincount(unit, credit[items]).astype(np.float64)
+            sums = np.bincount(unit, credit_by_item[items]).astype(np.float64)
             low, high = bounds(index, sums, size)
-            scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
+            scores[name] = AgentScore(float(credit_by_item[items].mean()), low, high, len(items))
     return scores
 
 
-def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0.0) -> Bounds:
+def t_interval_of_mean_credit(
+    values: Floats, sums: Floats, sizes: Ints, added_variance: float = 0.0
+) -> Bounds:
     """Return the interval of an agent's mean credit from its prompts; `values` [K] bound the credit of an item."""
     lowest = float(values.min())
     highest = float(values.max())
-    estimate = bounded_interval(sums, sizes, lowest, highest, more_variance)
+    estimate = bounded_interval(sums, sizes, lowest, highest, added_variance)
     assert estimate is not None, "an agent that is scored has items"
     return estimate.low, estimate.high
 
 
-class Grouping(NamedTuple):
+class ItemAgentsAndPrompts(NamedTuple):
     """The agent and the prompt of each item, as codes [N] in the order of first appearance."""
 
     agents: Sequence[ItemKey]
@@ -711,30 +723,34 @@ class Grouping(NamedTuple):
     prompt: Ints
 
 
-def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
+def group_items_by_agent(
+    votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None
+) -> ItemAgentsAndPrompts:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
-    agent_codes, agents = _codes_of_items(votes, "agent", agent)
+    agent_codes, agents = _encode_item_column(votes, "agent", agent)
     prompt_codes: Ints = np.arange(len(votes.items))  # each item is a prompt of its own
     if prompt is not None:
-        prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
-    return Grouping(agents, agent_codes, prompt_codes)
+        prompt_codes, _ = _encode_item_column(votes, "prompt", prompt)
+    return ItemAgentsAndPrompts(agents, agent_codes, prompt_codes)
 
 
-def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[ItemKey]]:
-    codes, names = _encode_values(name, _column(name, column))
-    if len(codes) != len(votes.item_of_row):
+def _encode_item_column(
+    votes: Votes, name: str, column: ArrayLike
+) -> tuple[Ints, Sequence[ItemKey]]:
+    codes, names = _encode_values(name, _column_to_list(name, column))
+    if len(codes) != len(votes.item_code_by_row):
         raise PlanError(
-            f"{name} has {len(codes)} rows where the labels have {len(votes.item_of_row)}; give one for each"
+            f"{name} has {len(codes)} rows where the labels have {len(votes.item_code_by_row)}; give one for each"
         )
-    code_of_item = np.empty(len(votes.items), dtype=np.intp)
+    code_by_item = np.empty(len(votes.items), dtype=np.intp)
     # Backwards, so that the first row of an item decides.
-    code_of_item[votes.item_of_row[::-1]] = codes[::-1]
-    has_other_code = codes != code_of_item[votes.item_of_row]
-    if has_other_code.any():
-        row = int(np.argmax(has_other_code))
-        item = votes.item_of_row[row]
-        two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
+    code_by_item[votes.item_code_by_row[::-1]] = codes[::-1]
+    is_code_different = codes != code_by_item[votes.item_code_by_row]
+    if is_code_different.any():
+        row = int(np.argmax(is_code_different))
+        item = votes.item_code_by_row[row]
+        both_names_text = f"{names[code_by_item[item]]!r} and {names[codes[row]]!r}"
         raise PlanError(
-            f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own"
+            f"item {votes.items[item]!r} has the {name}s {both_names_text}; give each {name} items of its own"
         )
-    return code_of_item, names
+    return code_by_item, names

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.agents.graph_annotator import graph_statistics, load_domain
-from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
+from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import (
-    ConfigFile,
-    DryRun,
-    EdgesFrom,
+    ConfigFileOption,
+    DryRunOption,
+    EdgesFileOption,
     JsonOption,
-    MaxCalls,
-    MaxCost,
-    ModelName,
-    TasksFile,
+    MaxCallsOption,
+    MaxCostOption,
+    ModelNameOption,
+    TasksFileArgument,
     option,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.summary import estimate_lines, print_dry_run, request_lines
+from jurygraph.cli.render.summary import format_estimate_lines, format_request_lines, print_dry_run
 from jurygraph.cli.render.text import (
     escape_line,
     format_table,
@@ -39,15 +39,17 @@ from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelError
 from jurygraph.messages import shell_quote
 from jurygraph.models.request import Fault
 from jurygraph.runs.reports.bill import CallCosts, count_requests
-from jurygraph.runs.reports.estimate import Estimator
+from jurygraph.runs.reports.estimate import CallCostEstimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
-from jurygraph.schema.task import Profiles, is_text_only
-from jurygraph.sources.tasks import EdgesFile, TaskLines, annotate_line, profiles_line
+from jurygraph.schema.task import Profiles, has_text_profile_only
+from jurygraph.sources.tasks import EdgesFile, TaskLinesFile, annotate_line, profiles_line
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-_MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
+_MAX_WAITING_RESULTS = (
+    8  # finished results that may wait for an earlier task, per task that runs at once
+)
 
 T = TypeVar("T")
 
@@ -56,32 +58,32 @@ class TaskResults(NamedTuple, Generic[T]):
     """The tasks with their results, the omitted tasks as JSON with line number and reason, and the requests sent."""
 
     found: list[tuple[Task, T]]
-    omitted: list[dict[str, Any]]
+    omitted_tasks: list[dict[str, Any]]
     requests: CallCosts | None = None
 
     def print_report(self, as_json: bool, content: dict[str, Any], lines: Iterable[str]) -> None:
         """Print a report with the omitted tasks and the requests, and the totals to standard error."""
         requests = self.requests and self.requests.to_json()
-        content = {**content, "left_out": self.omitted, "requests": requests}
-        print_report(as_json, content, [*lines, *request_lines(self.requests)])
-        for task in self.omitted:
+        content = {**content, "left_out": self.omitted_tasks, "requests": requests}
+        print_report(as_json, content, [*lines, *format_request_lines(self.requests)])
+        for task in self.omitted_tasks:
             print_message(f"omitted, line {task['line']}: {task['why']}")
-        print_message(f"{len(self.found)} tasks written, {len(self.omitted)} omitted")
+        print_message(f"{len(self.found)} tasks written, {len(self.omitted_tasks)} omitted")
 
 
 def annotate(
-    tasks: TasksFile,
+    tasks: TasksFileArgument,
     file: Annotated[str, option("F", "Output file.", "-o", "--out")],
-    config: ConfigFile = None,
-    model: ModelName = None,
-    edges_from: EdgesFrom = None,
+    config: ConfigFileOption = None,
+    model: ModelNameOption = None,
+    edges_from: EdgesFileOption = None,
     domain: Annotated[
         str | None, option("D", "generic, medical, writing, legal, or a text file.")
     ] = None,
     votes: Annotated[int | None, option("K", "Samples of each answer.", min=1, max=15)] = None,
-    dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Annotate which criteria depend on which (GEAR), with a model.
@@ -120,7 +122,9 @@ def annotate(
             max_cost=max_cost,
             max_calls=max_calls,
         ) as jury,
-        TaskLines(tasks, lambda task: task.rubric is not None, jury.config.task_defaults) as lines,
+        TaskLinesFile(
+            tasks, lambda task: task.rubric is not None, jury.config.task_defaults
+        ) as lines,
     ):
         if not len(lines):
             raise InputError(
@@ -148,7 +152,7 @@ def annotate(
     if tasks != "-":
         command = f"jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)}"
         print_message(f"next: {command} --out run")
-    raise typer.Exit(ExitCode.SOME_FAILED if missing or results.omitted else ExitCode.DONE)
+    raise typer.Exit(ExitCode.SOME_FAILED if missing or results.omitted_tasks else ExitCode.SUCCESS)
 
 
 def _open_jury(
@@ -192,7 +196,9 @@ def _open_jury(
     return jury
 
 
-def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -> dict[str, Rubric]:
+def _read_existing_graphs(
+    lines: TaskLinesFile, edges_file: str | None, file: str
+) -> dict[str, Rubric]:
     """Return the rubrics that already have a graph, by task id: from --edges-from, or from an earlier run.
 
     Raises InputError if the output file exists and --edges-from names another file, or if a graph does not match TASKS.
@@ -202,12 +208,12 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
             "--out -: expected a file, because the next command reads the graphs from it; name one"
         )
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
-    if edges_from is None and earlier is None:
+    if edges_file is None and earlier is None:
         return {}
-    with closing(EdgesFile(edges_from or file)) as graphs:
+    with closing(EdgesFile(edges_file or file)) as graphs:
         graphs.refuse_unknown(lines.ids.__contains__, lines.ids, "leave the line out")
-        if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
-            graphs.check_unchanged(lines.raw_lines())
+        if earlier is not None and (edges_file is None or os.path.samefile(edges_file, earlier)):
+            graphs.check_unchanged_tasks(lines.unvalidated_lines())
             print_message(
                 f"{file} exists: its graphs are kept, and only changes are sent to the model"
             )
@@ -224,13 +230,13 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
 
 
 def _estimate_requests(
-    jury: "Jury", lines: TaskLines, existing_graphs: Mapping[str, Rubric]
+    jury: "Jury", lines: TaskLinesFile, existing_graphs: Mapping[str, Rubric]
 ) -> tuple[dict[str, Any], list[str]]:
     """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
     from jurygraph.planner import Planner
 
     planner = Planner(jury)
-    estimator = Estimator(jury.gateways)
+    estimator = CallCostEstimator(jury.gateways)
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
             graph = existing_graphs.get(task.id)
@@ -238,12 +244,12 @@ def _estimate_requests(
             estimator.add(requests)
         runner.run(jury.gateways.close())
     estimate = estimator.estimate()
-    text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
+    text = [f"{len(lines)} tasks with a rubric", *format_estimate_lines(estimate)]
     return {"tasks": len(lines), "model": estimate.to_json()}, text
 
 
 def _annotate_and_write(
-    jury: "Jury", lines: TaskLines, edges_from: str | None, file: str
+    jury: "Jury", lines: TaskLinesFile, edges_file: str | None, file: str
 ) -> TaskResults[Rubric]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
 
@@ -251,34 +257,34 @@ def _annotate_and_write(
     """
     from jurygraph.planner import Planner
 
-    is_new = not os.path.exists(file)
+    is_new_file = not os.path.exists(file)
     planner = Planner(jury)
-    existing_graphs = _read_existing_graphs(lines, edges_from, file)
+    existing_graphs = _read_existing_graphs(lines, edges_file, file)
 
     def annotate_task(task: Task) -> Awaitable[Rubric | None]:
         return planner.aannotate(task, existing_graphs.get(task.id))
 
     results = _request_for_each_task(jury, lines, annotate_task, "annotating")
-    if results.omitted and not is_new:
-        problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
+    if results.omitted_tasks and not is_new_file:
+        problem = "line {line} was omitted: {why}".format_map(results.omitted_tasks[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
     graphs = {task.id: graph for task, graph in results.found}
-    write_output(file, compress_lines(file, _annotated_lines(lines, graphs)))
+    write_output(file, compress_lines(file, _add_graphs_to_lines(lines, graphs)))
     return results
 
 
-def _annotated_lines(lines: TaskLines, graphs: Mapping[str, Rubric]) -> Iterator[bytes]:
-    for name, line in lines.raw_lines():
+def _add_graphs_to_lines(lines: TaskLinesFile, graphs: Mapping[str, Rubric]) -> Iterator[bytes]:
+    for name, line in lines.unvalidated_lines():
         if name in graphs:
             line = annotate_line(line, graphs[name])
         yield line + b"\n"
 
 
 def profiles(
-    tasks: TasksFile,
+    tasks: TasksFileArgument,
     file: Annotated[str, option("PROFILES", "Output file.", "-o", "--out")],
-    config: ConfigFile = None,
-    model: ModelName = None,
+    config: ConfigFileOption = None,
+    model: ModelNameOption = None,
     json: JsonOption = False,
 ) -> None:
     """Read profiles in text as constraints, with a model.
@@ -302,7 +308,7 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLines(tasks, _has_profile_in_text, jury.config.task_defaults) as lines,
+        TaskLinesFile(tasks, _has_profile_in_text, jury.config.task_defaults) as lines,
     ):
         results = _request_for_each_task(
             jury, lines, Planner(jury).aread_profiles, "reading profiles"
@@ -313,20 +319,20 @@ def profiles(
         entry = {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped}
         entries.append(entry)
     content = {"profiles_file": file, "profiles": entries}
-    results.print_report(json, content, _profile_lines(results.found))
-    if not results.found and not results.omitted:
+    results.print_report(json, content, _format_profile_lines(results.found))
+    if not results.found and not results.omitted_tasks:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
         command = f"jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)}"
         print_message(f"next: {command} --out run")
-    raise typer.Exit(ExitCode.SOME_FAILED if results.omitted else ExitCode.DONE)
+    raise typer.Exit(ExitCode.SOME_FAILED if results.omitted_tasks else ExitCode.SUCCESS)
 
 
 def _has_profile_in_text(task: Task) -> bool:
-    return any(map(is_text_only, task.stakeholders))
+    return any(map(has_text_profile_only, task.stakeholders))
 
 
-def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
+def _format_profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
     for task, result in results:
         for tension in result.tensions:
             people_text = " and ".join(tension.between)
@@ -338,29 +344,35 @@ def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
 
 
 def _request_for_each_task(
-    jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], activity: str
+    jury: "Jury",
+    lines: TaskLinesFile,
+    request: Callable[[Task], Awaitable[T | None]],
+    activity_label: str,
 ) -> TaskResults[T]:
-    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `activity`.
+    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled
+    `activity_label`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
     """
     results = TaskResults[T]([], [])
 
     def request_summary() -> str:
-        return "; ".join(request_lines(count_requests(jury)))
+        return "; ".join(format_request_lines(count_requests(jury)))
 
     async def request_all(report: ProgressCallback) -> None:
         pending_tasks = (
-            asyncio.create_task(_request_one(lines.file_digest.name, line, task, request))
+            asyncio.create_task(_request_task_result(lines.file_digest.name, line, task, request))
             for line, task in lines.tasks()
         )
         try:
             async with aclosing(
-                gather_in_order(pending_tasks, jury.max_concurrent_groups, _MAX_WAITING)
+                gather_in_order(pending_tasks, jury.max_concurrent_groups, _MAX_WAITING_RESULTS)
             ) as outcomes:
-                async for line, task, result, why_omitted in outcomes:
-                    if why_omitted is not None:
-                        results.omitted.append({"task": task.id, "line": line, "why": why_omitted})
+                async for line, task, result, omission_reason in outcomes:
+                    if omission_reason is not None:
+                        results.omitted_tasks.append(
+                            {"task": task.id, "line": line, "why": omission_reason}
+                        )
                     elif result is not None:
                         results.found.append((task, result))
                     report(1)
@@ -373,15 +385,15 @@ def _request_for_each_task(
 
     advice = "Run the same command again: it continues from the cache"
     with (
-        exit_if_interrupted(f"interrupted; nothing was written. {advice}"),
-        progress(activity, len(lines), "tasks", request_summary) as report,
+        exit_on_interrupt(f"interrupted; nothing was written. {advice}"),
+        progress(activity_label, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):
         run_interruptible(runner, request_all(report), jury.context.threads)
     return results._replace(requests=count_requests(jury))
 
 
-async def _request_one(
+async def _request_task_result(
     name: str, line: int, task: Task, request: Callable[[Task], Awaitable[T | None]]
 ) -> tuple[int, Task, T | None, str | None]:
     """Return line, task, result, and the reason if the task is omitted.

@@ -6,60 +6,60 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
+from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
 from jurygraph.cli.jury_loading import open_jury
 from jurygraph.cli.options import (
-    AsMarkdown,
-    Conditions,
-    DryRun,
-    FilesOutside,
-    HtmlFile,
+    AllowFilesOutsideOption,
+    DryRunOption,
+    GateConditionsOption,
+    HtmlFileOption,
     JsonOption,
-    MaxCalls,
-    MaxCost,
-    ModelName,
-    PlotFile,
+    MarkdownOption,
+    MaxCallsOption,
+    MaxCostOption,
+    ModelNameOption,
+    PlotFileOption,
     option,
 )
 from jurygraph.cli.render import summary
-from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.render.report import ReportOutputOptions
 from jurygraph.cli.render.text import format_table, print_message, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.bill import count_requests
-from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-from jurygraph.safety.attacks import Suite, load_attack_tasks, load_attacks
+from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import require_temporary_space
-from jurygraph.sources.task_tables import folder_of_tasks
-from jurygraph.sources.tasks import TaskLines
-from jurygraph.studies.attack import THRESHOLD_NAMES, AttackStudy, threshold_figures
+from jurygraph.sources.task_tables import folder_of_tasks_file
+from jurygraph.sources.tasks import TaskLinesFile
+from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, threshold_figures
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-SuiteOption = Literal["all", Suite]
+AttackSuiteChoice = Literal["all", AttackSuite]
 
 
 def attack(
     config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[SuiteOption, typer.Option(help="Suite of attacks.")] = "all",
-    model: ModelName = None,
+    suite: Annotated[AttackSuiteChoice, typer.Option(help="AttackSuite of attacks.")] = "all",
+    model: ModelNameOption = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
     ] = None,
-    gate: Conditions = None,
-    dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    allow_files_outside: FilesOutside = False,
-    plot: PlotFile = None,
-    html: HtmlFile = None,
-    markdown: AsMarkdown = False,
+    gate: GateConditionsOption = None,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
+    allow_files_outside: AllowFilesOutsideOption = False,
+    plot: PlotFileOption = None,
+    html: HtmlFileOption = None,
+    markdown: MarkdownOption = False,
     json: JsonOption = False,
 ) -> None:
     """Attack the config's judge, and measure its false positives.
@@ -81,17 +81,21 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
-    output = ReportOutput(json=json, markdown=markdown, plot=plot, html=html, title="Attacks")
-    thresholds = parse_gate(gate, THRESHOLD_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"')
+    output = ReportOutputOptions(
+        json=json, markdown=markdown, plot=plot, html=html, title="Attacks"
+    )
+    thresholds = parse_ci_thresholds(
+        gate, THRESHOLD_FIGURE_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
+    )
     with (
         redirect_stdout_to_stderr(),
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
-        activity = "estimating" if dry_run else "attacking"
+        activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses
-        with asyncio.Runner() as runner, progress(activity, total, "responses") as advance:
+        with asyncio.Runner() as runner, progress(activity_label, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), threads)
             else:
@@ -100,31 +104,33 @@ def attack(
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
         lines = format_table(["to judge", ""], list(counts.items()))
-        lines += summary.estimate_lines(estimate)
+        lines += summary.format_estimate_lines(estimate)
         summary.print_dry_run(json, {**counts, "model": estimate.to_json()}, lines)
         return
     requests_json = requests and requests.to_json()
     report.figures = {**report.figures, "suite": suite, "requests": requests_json}
-    report.sections = [*report.sections, *summary.request_lines(requests)]
+    report.sections = [*report.sections, *summary.format_request_lines(requests)]
     output.write(report)
     missed_conditions = failed_thresholds(thresholds, threshold_figures(report))
     summary.print_missed_conditions(missed_conditions)
     max_error_rate = jury.config.failure.max_error_rate
-    raise typer.Exit(_exit_code(report, max_error_rate, bool(missed_conditions)))
+    raise typer.Exit(_choose_exit_code(report, max_error_rate, bool(missed_conditions)))
 
 
 def _create_study(
     jury: "Jury",
     config: Path,
     model: str | None,
-    suite: SuiteOption,
+    suite: AttackSuiteChoice,
     tasks: str | None,
-    files_outside: bool,
+    allows_files_outside: bool,
 ) -> AttackStudy:
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-    attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
+    attacked_tasks = (
+        load_attack_tasks() if tasks is None else _read_tasks(tasks, allows_files_outside)
+    )
     with locate_config_errors(config, model):
-        return AttackStudy(jury, attacked, load_attacks(suite))
+        return AttackStudy(jury, attacked_tasks, load_attacks(suite))
 
 
 def _run_study(
@@ -132,27 +138,29 @@ def _run_study(
 ) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:
-        with exit_if_interrupted(f"interrupted; {advice}"):
+        with exit_on_interrupt(f"interrupted; {advice}"):
             return run_interruptible(runner, study.run(advance), threads)
     except RUN_ENDING as error:
         raise type(error)(f"{error}; {advice}") from None
 
 
-def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
+def _read_tasks(path: str, allows_files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
     """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones.
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    folder = None if files_outside else folder_of_tasks(path)
-    with require_temporary_space(), TaskLines(path, folder=folder) as file:
+    folder = None if allows_files_outside else folder_of_tasks_file(path)
+    with require_temporary_space(), TaskLinesFile(path, folder=folder) as file:
         return [task.split() for task in file]
 
 
-def _exit_code(report: Report, max_error_rate: float, has_missed: bool) -> ExitCode:
+def _choose_exit_code(
+    report: Report, max_error_rate: float, has_missed_conditions: bool
+) -> ExitCode:
     error_rate = report.figures["error_rate"]
     if error_rate > max_error_rate:
-        summary.print_inconclusive(error_rate, max_error_rate)
+        summary.print_inconclusive_run(error_rate, max_error_rate)
         for kind, count in report.figures["lost"].items():
             print_message(f"failed verdicts: {count} of kind {kind}")
         return ExitCode.INCONCLUSIVE
-    return ExitCode.SOME_FAILED if has_missed else ExitCode.DONE
+    return ExitCode.SOME_FAILED if has_missed_conditions else ExitCode.SUCCESS

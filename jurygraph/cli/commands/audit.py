@@ -9,7 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from jurygraph.cli.jury_loading import disable_tracing
-from jurygraph.cli.options import DryRun, FilesOutside, JsonOption, RunFolder, option
+from jurygraph.cli.options import (
+    AllowFilesOutsideOption,
+    DryRunOption,
+    JsonOption,
+    RunFolderArgument,
+    option,
+)
 from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
@@ -18,17 +24,17 @@ from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import SEAL_FILE, member_folders
+from jurygraph.runs.store.folder import SEAL_FILE, list_run_folders
 from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
-from jurygraph.runs.workflows.erasure import preview as preview_erasure
+from jurygraph.runs.workflows.erasure import preview_erasure as preview_erasure
 from jurygraph.runs.writable_run import close_run
 from jurygraph.sources.task_tables import check_table_files
 from jurygraph.sources.user_modules import importing_from
 
 
 def verify(
-    run: RunFolder,
+    run: RunFolderArgument,
     deep: Annotated[
         bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")
     ] = False,
@@ -36,7 +42,7 @@ def verify(
     signer: Annotated[
         str | None, option("F", "Public key of the expected seal: a file, or 64 hex digits.")
     ] = None,
-    allow_files_outside: FilesOutside = False,
+    allow_files_outside: AllowFilesOutsideOption = False,
     json: JsonOption = False,
 ) -> None:
     """Verify a run: its records, texts, rewards and seal.
@@ -56,23 +62,23 @@ def verify(
         jurygraph verify run
         jurygraph verify run --deep --expect-head 9f2c…
     """
-    members = member_folders(run)
+    members = list_run_folders(run)
     if members and (expect_head or signer):
         raise InputError(
             f"{run}: is a set of runs, each with a head of its own; verify them one by one"
         )
-    reports = [
+    run_reports = [
         _verify_run(member, deep, expect_head, signer, allow_files_outside)
         for member in members or [run]
     ]
-    contents = [content for content, _ in reports]
+    contents = [content for content, _ in run_reports]
     content = {"run": str(run), "runs": contents} if members else contents[0]
-    lines = chain.from_iterable(member_lines for _, member_lines in reports)
+    lines = chain.from_iterable(run_lines for _, run_lines in run_reports)
     print_report(json, content, map(escape_line, lines))
     if json:
         return
     for content in contents:
-        _print_open_ends(content, bool(expect_head or content["sealed"]))
+        _print_open_run_notes(content, bool(expect_head or content["sealed"]))
 
 
 def _verify_run(
@@ -84,45 +90,55 @@ def _verify_run(
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
         with importing_from(modules):
-            deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
-    lines = _verification_lines(run, result, deep_counts, expect_head is not None)
-    return {"run": str(run), **result._asdict(), "deep": deep_counts}, list(lines)
+            deep_verification_counts = (
+                _verify_deeply(stored_run, allow_files_outside) if deep else None
+            )
+    lines = _format_verification_lines(
+        run, result, deep_verification_counts, expect_head is not None
+    )
+    return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
 
 
-def _print_open_ends(content: dict[str, Any], is_end_known: bool) -> None:
-    unsigned_count = content["unsigned"]
-    if unsigned_count:
+def _print_open_run_notes(content: dict[str, Any], is_run_end_known: bool) -> None:
+    unsigned_erasure_count = content["unsigned"]
+    if unsigned_erasure_count:
         print_message(
-            f"{unsigned_count} erasures after the seal are unsigned; run `seal` to sign the run again"
+            f"{unsigned_erasure_count} erasures after the seal are unsigned; run `seal` to sign the run again"
         )
     if not content["closed"]:
-        lost_end_note = "" if is_end_known else "; if it was once, or had more, its end is lost"
+        lost_end_note = "" if is_run_end_known else "; if it was once, or had more, its end is lost"
         print_message(f"the run is not closed: more records may follow this head{lost_end_note}")
 
 
-def _verification_lines(
-    run: Path, result: VerificationResult, deep_counts: dict[str, int] | None, has_head: bool
+def _format_verification_lines(
+    run: Path,
+    result: VerificationResult,
+    deep_verification_counts: dict[str, int] | None,
+    has_expected_head: bool,
 ) -> Iterator[str]:
     content = f"{result.records} records, {result.texts} texts, {result.erased} erased"
-    is_complete = result.closed or result.sealed is not None or has_head
-    subject = f"{run} is" if is_complete else f"{run}: what is there is"
+    is_end_proven = result.closed or result.sealed is not None or has_expected_head
+    subject = f"{run} is" if is_end_proven else f"{run}: what is there is"
     yield f"{subject} unchanged: {content}"
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
-    if deep_counts is not None:
-        counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
-        same_count = counts.pop("recomputed")
+    if deep_verification_counts is not None:
+        counts = {name.replace("_", " "): count for name, count in deep_verification_counts.items()}
+        same_verdict_count = counts.pop("recomputed")
         quotations = counts.pop("quotations")
-        skipped_texts = [f"{count} {name}" for name, count in counts.items() if count]
-        line = f"repeated: {same_count} verdicts are the same, and the {quotations} quotations that count are in place"
-        if skipped_texts:
-            line += f"; not repeated: {', '.join(skipped_texts)}"
+        skipped_count_texts = [f"{count} {name}" for name, count in counts.items() if count]
+        line = (
+            f"repeated: {same_verdict_count} verdicts are the same, and the {quotations} quotations "
+            "that count are in place"
+        )
+        if skipped_count_texts:
+            line += f"; not repeated: {', '.join(skipped_count_texts)}"
         yield line
     if result.base is not None:
         yield f"the verdicts are those of {result.base}, which was verified too"
     yield f"head    {result.head}"
     signature = (
         "no"
-        if has_head
+        if has_expected_head
         else "no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
     )
     if result.sealed:
@@ -160,7 +176,7 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
 
 
 def seal(
-    run: RunFolder,
+    run: RunFolderArgument,
     key: Annotated[Path, option("F", "Ed25519 private key.", "--key")],
     json: JsonOption = False,
 ) -> None:
@@ -186,7 +202,7 @@ def seal(
     print_report(json, content, [first_line, f"by {written_seal.public_key}"])
 
 
-def close(run: RunFolder, json: JsonOption = False) -> None:
+def close(run: RunFolderArgument, json: JsonOption = False) -> None:
     """Close a run, so that nothing more is scored into it.
 
     The number of traces and the head are recorded. A complete run is closed already. Of a folder of runs, such as those
@@ -196,26 +212,26 @@ def close(run: RunFolder, json: JsonOption = False) -> None:
     Example:
         jurygraph close run
     """
-    members = member_folders(run)
+    members = list_run_folders(run)
     contents: list[dict[str, Any]] = []
     lines: list[str] = []
     for member in members or [run]:
-        closed_run = close_run(member)
-        counts = f"{closed_run.traces} traces, {closed_run.records} records"
-        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closed_run.head}"]
-        contents.append({"run": str(member), **closed_run._asdict()})
+        closing_result = close_run(member)
+        counts = f"{closing_result.traces} traces, {closing_result.records} records"
+        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closing_result.head}"]
+        contents.append({"run": str(member), **closing_result._asdict()})
     content = {"run": str(run), "runs": contents} if members else contents[0]
     print_report(json, content, lines)
 
 
 def erase(
-    run: RunFolder,
+    run: RunFolderArgument,
     response: Annotated[str | None, option("ID", "Erase the text of this response.")] = None,
     task: Annotated[
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
-    dry_run: DryRun = False,
+    dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
@@ -240,16 +256,16 @@ def erase(
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
     name = response or task or ""
-    what: ErasureTarget = "response" if task is None else "task"
+    erasure_target: ErasureTarget = "response" if task is None else "task"
     if dry_run:
         print_message("dry run: nothing was erased; cache and recordings were not searched")
-        result = preview_erasure(run, what, name)
+        result = preview_erasure(run, erasure_target, name)
     else:
-        result = erase_texts(run, what, name, reason)
+        result = erase_texts(run, erasure_target, name, reason)
     print_report(
         json,
         {"run": str(run), **result._asdict()},
-        map(escape_line, _erasure_lines(result, dry_run)),
+        map(escape_line, _format_erasure_lines(result, dry_run)),
     )
     if (run / SEAL_FILE).exists() and not dry_run:
         print_message(
@@ -258,13 +274,13 @@ def erase(
     for task_id in result.tasks:
         command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}`"
         print_message(f"task {task_id!r} also contains it; {command} erases that")
-    for reason_why in result.unreached:
-        print_message(f"it may still be in {reason_why}")
+    for unreached_place in result.unreached:
+        print_message(f"it may still be in {unreached_place}")
     if result.tasks or result.unreached:
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:
+def _format_erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:
     verb = "would erase" if dry_run else "erased"
     yield f"{verb} {result.erased} texts, and {result.erased_in_others} others that contained it"
     if result.responses:

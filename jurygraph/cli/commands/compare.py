@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import AsMarkdown, Conditions, JsonOption, argument
-from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.options import GateConditionsOption, JsonOption, MarkdownOption, argument
+from jurygraph.cli.render.report import ReportOutputOptions
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import command_line, print_message, print_result
 from jurygraph.cli.streams import ExitCode
@@ -16,8 +16,8 @@ from jurygraph.cli.streams import ExitCode
 def compare(
     run_a: Annotated[Path, argument("RUN_A", "Folder of the first run.")],
     run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
-    gate: Conditions = None,
-    markdown: AsMarkdown = False,
+    gate: GateConditionsOption = None,
+    markdown: MarkdownOption = False,
     json: JsonOption = False,
 ) -> None:
     """Compare two runs: rewards, paired tests, flipped verdicts.
@@ -39,35 +39,37 @@ def compare(
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
         jurygraph compare before after --markdown --gate "flips<=3" > comment.md
     """
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
     from jurygraph.runs.run import Run
     from jurygraph.runs.stored_groups import possible_rewards
     from jurygraph.studies import comparison
 
-    output = ReportOutput(json=json, markdown=markdown)
-    statistics = list(comparison.STATISTICS)
-    no_worse = comparison.NO_WORSE_GATE
-    conditions = parse_gate(gate, statistics, comparison.GATE_EXAMPLE, [no_worse])
-    margins = [condition.bound for condition in conditions if condition.name == no_worse]
+    output = ReportOutputOptions(json=json, markdown=markdown)
+    statistics = list(comparison.STATISTIC_DESCRIPTIONS)
+    no_worse_name = comparison.NO_WORSE_GATE_NAME
+    conditions = parse_ci_thresholds(gate, statistics, comparison.CI_GATE_EXAMPLE, [no_worse_name])
+    margins = [condition.bound for condition in conditions if condition.name == no_worse_name]
     thresholds = [condition for condition in conditions if condition.name in statistics]
-    largest_loss = 1.0
+    largest_possible_loss = 1.0
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         if gate:
             limits = list(possible_rewards(a, a.load_combiners()))
             limits += possible_rewards(b, b.load_combiners())
-            largest_loss = max((high - low for low, high in limits), default=0.0)
+            largest_possible_loss = max((high - low for low, high in limits), default=0.0)
         report = comparison.compare(
             comparison.read_responses(a),
             comparison.read_responses(b),
             margins,
-            largest_loss,
+            largest_possible_loss,
             comparison.setting_notes(a.header, b.header),
         )
     missed_conditions = failed_thresholds(thresholds, report.figures)
-    messages = list(comparison.evidence_messages(report.figures))
+    messages = list(comparison.missing_evidence_messages(report.figures))
     if markdown:
         outcomes = comparison.condition_outcomes(thresholds, report.figures)
-        comment = comparison.render_comment(report, outcomes, messages, command_line.get())
+        comment = comparison.render_pull_request_comment(
+            report, outcomes, messages, command_line.get()
+        )
         print_result(comment.removesuffix("\n"))
     else:
         output.write(report)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _PACKAGE_FOLDER = Path(__file__).parents[2]
 _EXAMPLE_FOLDERS = (_PACKAGE_FOLDER / "examples", _PACKAGE_FOLDER.parent / "examples")
 """The folder of examples in a wheel, which has the three that are scored here, and in a checkout, which has all."""
-_OTHERS_SCRIPT = "others.py"
+_OTHER_DEMOS_SCRIPT = "others.py"
 _MAX_LINE_CHARACTERS = 180
 
 
-class Findings(NamedTuple):
+class DemoFindings(NamedTuple):
     """Three lines on what a run shows, and the response that most of it is about."""
 
     lines: list[str]
@@ -45,7 +45,7 @@ class DemoExample(NamedTuple):
     sentence: str
     tasks: str
     config: str
-    read_findings: "Callable[[Run, Summary], Findings]"
+    read_findings: "Callable[[Run, Summary], DemoFindings]"
 
 
 def demo(
@@ -66,7 +66,7 @@ def demo(
         jurygraph demo
         jurygraph demo my-demo
     """
-    examples = _find_examples(every)
+    examples = _find_examples_folder(every)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder for the runs")
     found = {}
@@ -81,60 +81,61 @@ def demo(
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
             print_result(f"  → {escape_line(shorten(line, _MAX_LINE_CHARACTERS))}")
-    page = _write_page(folder, found["maths"].response)
+    page_path = _write_page(folder, found["maths"].response)
     if every:
         _run_other_demos(examples, folder)
-    print_result(f"\n{found['maths'].response}, from its text to its reward: {page}")
+    print_result(f"\n{found['maths'].response}, from its text to its reward: {page_path}")
     print_result(f"every response, in a browser: jurygraph view {shell_quote(folder / 'maths')}")
     print_result("a project of your own:        jurygraph init my-jury")
-    _open_in_browser(page)
+    _open_in_browser(page_path)
 
 
-def _find_examples(every: bool) -> Path:
-    """Return the folder of the examples. Raises `InputError` where `every` needs those that a wheel does not have."""
+def _find_examples_folder(needs_all_examples: bool) -> Path:
+    """Return the folder of the examples. Raises `InputError` where `needs_all_examples` needs those that a wheel does
+    not have."""
     for folder in _EXAMPLE_FOLDERS:
-        if (folder / (_OTHERS_SCRIPT if every else "maths")).exists():
+        if (folder / (_OTHER_DEMOS_SCRIPT if needs_all_examples else "maths")).exists():
             return folder
-    if every:
+    if needs_all_examples:
         raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
     raise InputError(f"{_EXAMPLE_FOLDERS[0]}: is missing; install jurygraph again")
 
 
 def _write_page(folder: Path, response: str) -> Path:
-    from jurygraph.viewer.report import report_response  # lazily: it loads Jinja
+    from jurygraph.viewer.report import render_response_report  # lazily: it loads Jinja
 
     page = folder / "lowest.html"
     with closing(Run.open(folder / "maths")) as run:
-        write_output(str(page), [report_response(run, response).encode()])
+        write_output(str(page), [render_response_report(run, response).encode()])
     return page
 
 
 def _run_other_demos(examples: Path, folder: Path) -> None:
     sys.stdout.flush()
-    process = subprocess.run(
-        [sys.executable, str(examples / _OTHERS_SCRIPT), str(folder)], check=False
+    completed_process = subprocess.run(
+        [sys.executable, str(examples / _OTHER_DEMOS_SCRIPT), str(folder)], check=False
     )
-    if process.returncode:
+    if completed_process.returncode:
         raise InputError(
-            f"{examples / _OTHERS_SCRIPT}: ended with exit code {process.returncode}, see above"
+            f"{examples / _OTHER_DEMOS_SCRIPT}: ended with exit code {completed_process.returncode}, see above"
         )
 
 
-def _open_in_browser(page: Path) -> None:
+def _open_in_browser(page_path: Path) -> None:
     """Open the page where somebody sits before a screen: a browser of texts would take the terminal."""
     has_screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
-    if sys.stdout.isatty() and has_screen and webbrowser.open(page.resolve().as_uri()):
+    if sys.stdout.isatty() and has_screen and webbrowser.open(page_path.resolve().as_uri()):
         print_message("opened in the browser")
 
 
-def _describe_means(summary: "Summary", *agents: str) -> str:
+def _describe_agent_means(summary: "Summary", *agents: str) -> str:
     means = {name: row.mean for name, row in summary.agents.items()}
     return ", ".join(f"{agent} {means[agent]:.2f}" for agent in agents)
 
 
-def _read_maths(run: Run, summary: "Summary") -> Findings:
+def _read_maths_findings(run: Run, summary: "Summary") -> DemoFindings:
     """Return the means, why the lowest reward with a quoted mistake is low, and what a verification finds."""
     traces_with_quoted_mistake = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
     rewards = {trace.response_id: trace.reward.value or 0.0 for trace in traces_with_quoted_mistake}
@@ -143,13 +144,13 @@ def _read_maths(run: Run, summary: "Summary") -> Findings:
     loss_reasons = [line.reason for line in explanation.lines if line.has_loss and line.reason]
     with progress("verifying", run.ledger.count, "records") as report:
         verification = verify(run, report)
-    means = _describe_means(summary, "175b_verification", "6b_finetuning")
+    means = _describe_agent_means(summary, "175b_verification", "6b_finetuning")
     lines = [
         f"the larger model's solutions earn more, for more of them are right: {means}, of 2.5",
         f"a low reward says why: {rewards[lowest]:.2f}, for {'; '.join(loss_reasons[:2])}",
         f"{verification.traces} rewards, computed again from their verdicts, are the same to the last bit",
     ]
-    return Findings(lines, lowest)
+    return DemoFindings(lines, lowest)
 
 
 def _has_quoted_mistake(trace: "Trace") -> bool:
@@ -158,7 +159,7 @@ def _has_quoted_mistake(trace: "Trace") -> bool:
     )
 
 
-def _read_trip(run: Run, summary: "Summary") -> Findings:
+def _read_trip_findings(run: Run, summary: "Summary") -> DemoFindings:
     """Return what planted faults cost, who in the group pays for one and why, and the weights of its people."""
     fault = "cuisine-dropped"
     faulty_trace = next(trace for trace in run.traces() if trace.agent == fault)
@@ -176,30 +177,33 @@ def _read_trip(run: Run, summary: "Summary") -> Findings:
     weights = ", ".join(f"{name} {use.input_weight:.2f}" for name, use in spec.inputs.items())
     faults = [agent for agent in summary.agents if agent not in ("reference", None)]
     lines = [
-        f"every fault costs: {_describe_means(summary, 'reference', *map(str, faults))}",
+        f"every fault costs: {_describe_agent_means(summary, 'reference', *map(str, faults))}",
         f"who pays is named: {person}, {before[person]:.2f} → {after[person]:.2f}: {reason}",
         f"weights follow from what each person asks for, before a plan is read: {weights}",
     ]
-    return Findings(lines, faulty_trace.response_id)
+    return DemoFindings(lines, faulty_trace.response_id)
 
 
-def _read_rubric(run: Run, summary: "Summary") -> Findings:
+def _read_rubric_findings(run: Run, summary: "Summary") -> DemoFindings:
     """Return the mean rewards, the credit that a graph keeps back, for one criterion and over all responses."""
     from jurygraph.studies.credit import read_sheets, report
 
     assert summary.lowest is not None, "the example has responses"
     (term,) = run.explain(summary.lowest).lines
-    unsupported_part = next(part for part in term.parts if " × " in part.note)
+    unsupported_credit_part = next(part for part in term.parts if " × " in part.note)
     sheets = read_sheets(run, lambda count: None)
     credit = report(sheets, random_graphs=1).figures["methods"]
     flat_leakage, gear_leakage = (credit[rule]["leakage"]["value"] for rule in ("flat", "gear"))
     lines = [
-        f"texts that only look right earn less: {_describe_means(summary, 'sound', 'partial', 'hollow')}",
-        f"a criterion counts as far as what it depends on: {unsupported_part.names[0]} {unsupported_part.note}",
+        f"texts that only look right earn less: {_describe_agent_means(summary, 'sound', 'partial', 'hollow')}",
+        (
+            f"a criterion counts as far as what it depends on: {unsupported_credit_part.names[0]} "
+            f"{unsupported_credit_part.note}"
+        ),
         f"unearned credit falls from {flat_leakage:.1%} of a rubric's weight (weighted mean) to "
         f"{gear_leakage:.1%} (graph)",
     ]
-    return Findings(lines, summary.lowest)
+    return DemoFindings(lines, summary.lowest)
 
 
 DEMO_EXAMPLES = {
@@ -207,18 +211,18 @@ DEMO_EXAMPLES = {
         "400 solutions to maths problems, graded by answer, arithmetic and form",
         "maths/tasks.jsonl",
         "maths/jury.yaml",
-        _read_maths,
+        _read_maths_findings,
     ),
     "trip": DemoExample(
         "plans for ten group trips, each with one planted fault but the reference",
         "group_trip/tasks.jsonl.gz",
         "group_trip/jury.yaml",
-        _read_trip,
+        _read_trip_findings,
     ),
     "rubric": DemoExample(
         "60 texts under rubrics whose criteria depend on each other",
         "rubric/tasks.jsonl.gz",
         "rubric/read.yaml",
-        _read_rubric,
+        _read_rubric_findings,
     ),
 }

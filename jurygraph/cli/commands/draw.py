@@ -8,22 +8,22 @@ from typing import Annotated, Literal
 
 import typer
 
-from jurygraph.agents.registry import builtin_params
+from jurygraph.agents.registry import builtin_params_models
 from jurygraph.aggregation import gear
 from jurygraph.cli.options import argument, option
 from jurygraph.cli.render.text import print_result
 from jurygraph.errors import GraphCycleError, InputError
-from jurygraph.messages import did_you_mean, escape_hidden, join_names
+from jurygraph.messages import did_you_mean, escape_hidden_characters, join_names
 from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Trace
-from jurygraph.sources.config import config_schema
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.sources.config import config_file_schema
+from jurygraph.sources.tasks import TaskLinesFile
 
-Machine = Literal["prepare", "score", "annotate", "investigate"]
+MachineName = Literal["prepare", "score", "annotate", "investigate"]
 
 
 def graph(
     machine: Annotated[
-        Machine | None,
+        MachineName | None,
         typer.Argument(
             metavar="MACHINE",
             help="State machine to draw: prepare, score, annotate or investigate.",
@@ -46,27 +46,29 @@ def graph(
         raise InputError(f"{machine} and --task: each draws another graph; remove one")
     if task_id is not None and task is None:
         raise InputError("--id: needs a file of tasks; name it with --task")
-    text = _draw_machine(machine or "score") if task is None else _draw_task(task, task_id)
+    text = (
+        _draw_state_machine(machine or "score") if task is None else _draw_task_graph(task, task_id)
+    )
     print_result(text.removesuffix("\n"))
 
 
-def _draw_machine(machine: Machine) -> str:
+def _draw_state_machine(machine: MachineName) -> str:
     # Lazily: LangGraph is slow to import.
     module = import_module(f"jurygraph.graphs.{machine}_graph")
     return str(module.build().get_graph().draw_mermaid())
 
 
-def _draw_task(path: str, chosen: str | None) -> str:
+def _draw_task_graph(path: str, chosen: str | None) -> str:
     """Return the drawing of the task with this id, or of the only task. Raises `InputError` if there is none."""
-    with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
+    with TaskLinesFile(path, lambda task: chosen in (None, task.id)) as lines:
         ids = list(lines.ids)
         if len(lines) > 1:
             raise InputError(
                 f"{path}: contains {len(ids)} tasks; choose one with --id: {join_names(ids)}"
             )
         if not len(lines):
-            near = did_you_mean(str(chosen), ids) or f"known: {join_names(ids)}"
-            raise InputError(f"{path}: there is no task {chosen!r}; {near}")
+            suggestion_text = did_you_mean(str(chosen), ids) or f"known: {join_names(ids)}"
+            raise InputError(f"{path}: there is no task {chosen!r}; {suggestion_text}")
         line, task = next(lines.tasks())
     if task.rubric is None:
         raise InputError(f"{path}: task {task.id!r} has no rubric; choose another task with --id")
@@ -93,11 +95,11 @@ def schema(
         jurygraph schema config > jury.schema.json
     """
     if document == "config":
-        content = config_schema()
+        content = config_file_schema()
     elif document == "params":
         content = {}
         for role in ("evaluators", "derivers", "combiners"):
-            models = builtin_params(role)
+            models = builtin_params_models(role)
             content[role] = {name: model.model_json_schema() for name, model in models.items()}
     elif document == "trace":
         content = Trace.model_json_schema(mode="serialization")
@@ -108,12 +110,12 @@ def schema(
     print_result(json.dumps(content, indent=2))
 
 
-_LINE_LENGTH = 24
-_MAX_LINES = 4
+_LABEL_LINE_LENGTH = 24
+_MAX_LABEL_LINES = 4
 """Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
-_ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
-_SAFE_CHARACTERS = frozenset(" ,.-()")
-_REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
+_ARROW_BY_EDGE_KIND = {"weak": "-.->", "strong": "==>", "activation": "--o"}
+_MERMAID_SAFE_CHARACTERS = frozenset(" ,.-()")
+_REPLACEMENT_TABLE = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
 between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
 
@@ -128,18 +130,20 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
     parents = [number[edge.parent] - 1 for edge in rubric.edges]
     children = [number[edge.child] - 1 for edge in rubric.edges]
     gear.compile(len(names), parents, children, names)  # refuses a cycle
-    title = _join_label(_wrap_text(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
+    title = _format_label(_wrap_text(f"Rubric of task {task}", 3 * _LABEL_LINE_LENGTH, 2))
     lines = ["flowchart TD", f'  subgraph rubric["{title}"]', "    direction TB"]
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
     penalties = []
     for criterion in rubric.criteria:
         node = f"n{number[criterion.id]}"
         role = criterion.role or annotated_roles.get(criterion.id)
-        lines.append(f"    {node}{_draw_node(criterion, role)}")
+        lines.append(f"    {node}{_format_node(criterion, role)}")
         if criterion.weight < 0:
             penalties.append(node)
     for edge in rubric.edges:
-        arrow = f'{_ARROWS[edge.kind]}|"{_encode_letters(_edge_label(edge))}"|'
+        arrow = (
+            f'{_ARROW_BY_EDGE_KIND[edge.kind]}|"{_escape_for_mermaid(_format_edge_label(edge))}"|'
+        )
         lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
     lines.append("  end")
     if penalties:
@@ -147,36 +151,38 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
     return "\n".join([*lines, ""])
 
 
-def _draw_node(criterion: Criterion, role: str | None) -> str:
-    name = _join_label(_wrap_text(criterion.id, _LINE_LENGTH, 2))
+def _format_node(criterion: Criterion, role: str | None) -> str:
+    name = _format_label(_wrap_text(criterion.id, _LABEL_LINE_LENGTH, 2))
     sign = "+" if criterion.weight > 0 else ""
     number = str(criterion.weight).removesuffix(".0")
     heading = f"weight {sign}{number}".replace("-", "−")
     if role:
         heading = f"{role}, {heading}"
-    text = _join_label([heading, *_wrap_text(criterion.text, _LINE_LENGTH, _MAX_LINES)])
+    text = _format_label(
+        [heading, *_wrap_text(criterion.text, _LABEL_LINE_LENGTH, _MAX_LABEL_LINES)]
+    )
     label = f"<b>{name}</b><br/>{text}"
     return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
 
 
-def _edge_label(edge: Edge) -> str:
+def _format_edge_label(edge: Edge) -> str:
     share = gear.BASE_RETENTION[edge.kind] if edge.retention is None else edge.retention
     return f"{edge.kind} {share:.2g}".replace(" 0.", " .", 1)
 
 
-def _wrap_text(text: str, length: int, most: int) -> list[str]:
-    """Return the text in at most `most` lines; "…" replaces the rest, and escapes replace what is invisible."""
-    line = escape_hidden(" ".join(text.split()))
-    return textwrap.wrap(line, length, max_lines=most, placeholder="…") or [""]
+def _wrap_text(text: str, length: int, max_lines: int) -> list[str]:
+    """Return the text in at most `max_lines` lines; "…" replaces the rest, and escapes replace what is invisible."""
+    line = escape_hidden_characters(" ".join(text.split()))
+    return textwrap.wrap(line, length, max_lines=max_lines, placeholder="…") or [""]
 
 
-def _join_label(lines: Iterable[str]) -> str:
-    return "<br/>".join(map(_encode_letters, lines))
+def _format_label(lines: Iterable[str]) -> str:
+    return "<br/>".join(map(_escape_for_mermaid, lines))
 
 
-def _encode_letters(text: str) -> str:
-    encoded = ""
-    for letter in text.translate(_REPLACEMENTS):
-        is_safe = letter.isalnum() or letter in _SAFE_CHARACTERS
-        encoded += letter if is_safe else f"#{ord(letter)};"
-    return encoded
+def _escape_for_mermaid(text: str) -> str:
+    encoded_text = ""
+    for letter in text.translate(_REPLACEMENT_TABLE):
+        is_safe_letter = letter.isalnum() or letter in _MERMAID_SAFE_CHARACTERS
+        encoded_text += letter if is_safe_letter else f"#{ord(letter)};"
+    return encoded_text

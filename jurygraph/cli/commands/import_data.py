@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from jurygraph.cli.options import (
-    RATING_COLUMN_OPTIONS,
-    ColumnNames,
-    ItemColumn,
+    COLUMN_OPTION_BY_RATING_FIELD,
+    ColumnNamesOption,
+    ItemColumnOption,
     JsonOption,
-    ReviewerColumn,
-    ScoreColumn,
+    ReviewerColumnOption,
+    ScoreColumnOption,
     argument,
-    named_columns,
     option,
-    parse_columns,
+    parse_column_options,
+    select_named_columns,
     split_names,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
@@ -28,12 +28,12 @@ from jurygraph.interchange.readers import (
     EXPORT_READERS,
     GRAPH_READERS,
     READERS,
-    SCALES,
+    READERS_BY_SCALE,
     TRIAL_READERS,
     VOTE_READERS,
 )
 from jurygraph.interchange.rows import ImportResult
-from jurygraph.messages import did_you_mean, join_names, note_similar_names, shell_quote
+from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import is_no_label
@@ -43,12 +43,12 @@ from jurygraph.sources.task_tables import is_table
 RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
 RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
-FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
+IMPORT_FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
 FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
-OnlyOption = Annotated[
+ImportSelectionOption = Annotated[
     ImportSelection | None,
     option(
         None,
@@ -64,16 +64,16 @@ ScaleOption = Annotated[
         "that of GEAR's authors.",
     ),
 ]
-RatingsFile = Annotated[
+RatingsFileOption = Annotated[
     str | None, option("F", "Second output file (ratings): the ratings themselves.")
 ]
-RaterColumns = Annotated[
+RaterColumnsOption = Annotated[
     str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
 ]
 
 
 def import_(
-    form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
+    form: Annotated[str, argument("FORMAT", f"{', '.join(IMPORT_FORMATS)}.")],
     files: Annotated[
         list[str],
         argument(
@@ -83,14 +83,14 @@ def import_(
         ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    only: OnlyOption = None,
+    only: ImportSelectionOption = None,
     scale: ScaleOption = None,
-    ratings: RatingsFile = None,
-    column: ColumnNames = None,
-    item: ItemColumn = None,
-    label: ScoreColumn = None,
-    annotator: ReviewerColumn = None,
-    raters: RaterColumns = None,
+    ratings: RatingsFileOption = None,
+    column: ColumnNamesOption = None,
+    item: ItemColumnOption = None,
+    label: ScoreColumnOption = None,
+    annotator: ReviewerColumnOption = None,
+    raters: RaterColumnsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
@@ -134,9 +134,9 @@ def import_(
         jurygraph import wide table.csv --id-column answer --rater-columns ann,bo --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
-    given_columns = named_columns(item=item, label=label, annotator=annotator)
-    used_options = {
-        "--scale": (scale, SCALES),
+    named_columns_by_role = select_named_columns(item=item, label=label, annotator=annotator)
+    value_and_formats_by_option = {
+        "--scale": (scale, READERS_BY_SCALE),
         "--ratings": (ratings, (RATINGS_FORMAT,)),
         "--column": (column, (RATINGS_FORMAT,)),
         "--rater-columns": (raters, ("wide",)),
@@ -145,15 +145,21 @@ def import_(
         "--reviewer-column": (annotator, ("qualtrics", RATINGS_FORMAT)),
     }
     _check_options(form, files, only)
-    for name, (value, forms) in used_options.items():
+    for name, (value, forms) in value_and_formats_by_option.items():
         if value and form not in forms:
             raise InputError(f"{name}: only for {', '.join(forms)}; remove it for {form}")
     if form in (*RATING_FORMATS, RATINGS_FORMAT):
-        _refuse_other_suffix(target)
+        _refuse_non_jsonl_suffix(target)
     if target != "-":
         refuse_unwritable(target, *files)
     if form == RATINGS_FORMAT:
-        _import_ratings(files[0], target, ratings, {**given_columns, **parse_columns(column)}, json)
+        _import_ratings(
+            files[0],
+            target,
+            ratings,
+            {**named_columns_by_role, **parse_column_options(column)},
+            json,
+        )
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
@@ -163,14 +169,14 @@ def import_(
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
     else:
-        reader = TASK_READERS[form] if scale is None else SCALES[form][scale]
+        reader = TASK_READERS[form] if scale is None else READERS_BY_SCALE[form][scale]
         _import_tasks(reader(*files), target, only, json)
 
 
 def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:
     """Raise InputError for an unknown format, or what it does not take."""
-    if form not in FORMATS:
-        hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
+    if form not in IMPORT_FORMATS:
+        hint = did_you_mean(form, IMPORT_FORMATS) or "known: " + ", ".join(IMPORT_FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
@@ -193,16 +199,16 @@ def _import_ratings(
     json: bool,
 ) -> None:
     """Write the tasks and the votes of one table; both are read whole before one is written."""
-    options = {**RATING_COLUMN_OPTIONS, "text": "--column text=C"}
+    options = {**COLUMN_OPTION_BY_RATING_FIELD, "text": "--column text=C"}
     table = read_rated_table(file, columns, options)
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError(
             "--ratings: name a second output file; tasks and ratings are written to a file each"
         )
-    _refuse_other_suffix(ratings)
+    _refuse_non_jsonl_suffix(ratings)
     refuse_unwritable(ratings, file)
-    _write_tasks(tasks, _json_lines(table.tasks))
-    _write_tasks(ratings, _json_lines(table.votes))
+    _write_tasks(tasks, _to_json_lines(table.tasks))
+    _write_tasks(ratings, _to_json_lines(table.votes))
     annotators = {vote.annotator for vote in table.votes}
     counts = {
         "tasks": len(table.tasks),
@@ -212,9 +218,9 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
-    for note in (*table.notes, *note_similar_names(annotators)):
+    for note in (*table.notes, *notes_on_similar_names(annotators)):
         print_message(note)
-    arguments = _consensus_arguments(ratings, table.votes, ())
+    arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
     print_message(f"next: jurygraph consensus {arguments}")
@@ -225,15 +231,15 @@ def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.items())
 
 
-def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
+def _to_json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
     return (entry.model_dump_json(exclude_defaults=True).encode() + b"\n" for entry in entries)
 
 
-def _refuse_other_suffix(target: str) -> None:
+def _refuse_non_jsonl_suffix(target: str) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
-        jsonl_name = Path(name).with_suffix(".jsonl")
-        raise InputError(f"{target}: is written as JSONL; name the file {jsonl_name}")
+        jsonl_path = Path(name).with_suffix(".jsonl")
+        raise InputError(f"{target}: is written as JSONL; name the file {jsonl_path}")
 
 
 def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:
@@ -245,7 +251,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     if 2 * repeated > len(votes):
         problem = f"{repeated} of {len(votes)} votes repeat an item and annotator"
         raise InputError(f"{', '.join(files)}: {problem}; {hint}")
-    _write_tasks(target, _json_lines(votes))
+    _write_tasks(target, _to_json_lines(votes))
     items = {vote.key for vote in votes}
     annotators = {vote.annotator for vote in votes}
     counts = {
@@ -256,54 +262,60 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     sheet_votes = [vote for vote in read if isinstance(vote, SheetVote)]
     rows = [vote for vote in sheet_votes if vote.is_returned]
     missing = [vote for vote in sheet_votes if not vote.is_returned]
-    screened_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
-    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_counts.total()
-    figures = {"ratings_file": target, **counts, "screened_out": screened_counts}
+    screened_out_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
+    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out_counts.total()
+    figures = {"ratings_file": target, **counts, "screened_out": screened_out_counts}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
-    for note in note_similar_names(annotators):
+    for note in notes_on_similar_names(annotators):
         print_message(note)
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
-    if screened_counts:
-        print_message(f"screened out, and not omitted: {_format_counts(screened_counts)}")
+    if screened_out_counts:
+        print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:
         if row.is_due and row.label is None:
             problem = "is empty, and was not to be skipped; write a score, unless you abstain"
             print_message(f"{row.location}: {problem}")
     returned_reviewers = {row.annotator for row in rows}
     for reviewer, count in Counter(vote.annotator for vote in missing).items():
-        amount = (
+        amount_text = (
             f"{count} rows of the key are"
             if reviewer in returned_reviewers
             else "the whole sheet is"
         )
-        print_message(f"{reviewer}: {amount} missing")
+        print_message(f"{reviewer}: {amount_text} missing")
     if target != "-":
-        print_message(f"next: jurygraph consensus {_consensus_arguments(target, votes, rows)}")
+        print_message(
+            f"next: jurygraph consensus {_format_consensus_arguments(target, votes, rows)}"
+        )
 
 
-def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> str:
+def _format_consensus_arguments(
+    target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]
+) -> str:
     """Return the words after `jurygraph consensus` for these votes, of which some may be `rows` of sheets."""
     words = shell_quote(target)
     if rows and rows[0].row.consensus:
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
     if not (rows and rows[0].row.consensus):
-        words += _describe_classes([v for v in votes if str(v.dimension) == dimensions[0]])
+        words += _format_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
     return words
 
 
-def _describe_classes(votes: Sequence[Vote]) -> str:
+def _format_classes_option(votes: Sequence[Vote]) -> str:
     """Return the option for the order of words; none for numbers, nor for words alone without agents to credit."""
     labels = [
         vote.label for vote in votes if vote.label is not None and not is_no_label(vote.label)
     ]
-    are_words = {isinstance(label, str) for label in labels}
-    needs_order = True in are_words and (False in are_words or any(vote.agent for vote in votes))
-    return " --classes LOWEST,…,HIGHEST" if needs_order else ""
+    word_flags = {isinstance(label, str) for label in labels}
+    needs_class_order = True in word_flags and (
+        False in word_flags or any(vote.agent for vote in votes)
+    )
+    return " --classes LOWEST,…,HIGHEST" if needs_class_order else ""
 
 
 def _import_tasks(
@@ -311,14 +323,14 @@ def _import_tasks(
 ) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
-    _write_tasks(target, _json_lines(_select_tasks(rows, only, counts, notes)))
-    counts_by_note = {what: len(locations) for what, locations in notes.items()}
+    _write_tasks(target, _to_json_lines(_select_tasks(rows, only, counts, notes)))
+    counts_by_note = {note_text: len(locations) for note_text, locations in notes.items()}
     print_report(
         json and target != "-", {"tasks_file": target, **counts, "notes": counts_by_note}, ()
     )
     print_message(_format_counts(counts))
-    for what, locations in notes.items():
-        print_message(f"{what}: {len(locations)} ({join_names(locations)})")
+    for note_text, locations in notes.items():
+        print_message(f"{note_text}: {len(locations)} ({join_names(locations)})")
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
         advice = "import with --only answered, or with --only tasks to score your own responses"
         print_message(f"some tasks have no response, and `score` needs one for each: {advice}")
@@ -337,8 +349,8 @@ def _select_tasks(
 ) -> Iterator[TaskLine]:
     """Yield the selected tasks, and count them. Raises `InputError` if none is selected."""
     for task, task_notes in rows:
-        for what, where in task_notes:
-            notes[what].append(where)
+        for note_text, where in task_notes:
+            notes[note_text].append(where)
         if task is None:
             continue
         if only == "answered" and not task.responses:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.commands.setup import create_from
+from jurygraph.cli.commands.setup import create_folder_from_template
 from jurygraph.cli.options import argument, option
 from jurygraph.cli.render.text import print_message
 
@@ -27,7 +27,9 @@ def integrate(
         jurygraph integrate verl --out my-training
     """
     folder = Path(f"jury-{trainer}") if out is None else out
-    create_from("jurygraph.integrations", "trainer", trainer, folder, common="common")
+    create_folder_from_template(
+        "jurygraph.integrations", "trainer", trainer, folder, common="common"
+    )
     print_message(
         f"next: jurygraph doctor --config {folder / 'jury.yaml'}, then read docs/training.md"
     )

@@ -5,20 +5,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
-from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
+from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
+from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import (
-    ConfigFile,
-    FilesOutside,
+    AllowFilesOutsideOption,
+    ConfigFileOption,
     JsonOption,
-    MaxCalls,
-    MaxCost,
-    ModelName,
+    MaxCallsOption,
+    MaxCostOption,
+    ModelNameOption,
     argument,
     option,
 )
 from jurygraph.cli.output_files import refuse_unwritable
-from jurygraph.cli.render.summary import request_lines
+from jurygraph.cli.render.summary import format_request_lines
 from jurygraph.cli.render.text import print_message, print_report, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
@@ -29,11 +29,11 @@ def plan(
         str, argument("TASKS", "JSONL file of tasks, .gz too; they need no responses.")
     ],
     out: Annotated[str, option("PLANS", "File of plans to write.", "-o", "--out")],
-    config: ConfigFile = None,
-    model: ModelName = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    allow_files_outside: FilesOutside = False,
+    config: ConfigFileOption = None,
+    model: ModelNameOption = None,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
+    allow_files_outside: AllowFilesOutsideOption = False,
     json: JsonOption = False,
 ) -> None:
     """Plan tasks before there are responses, for `serve --tasks`.
@@ -60,23 +60,23 @@ def plan(
         from jurygraph.runs.reports.bill import count_requests
         from jurygraph.runs.workflows.plans_file import write_plans
         from jurygraph.sources import locate_config_errors
-        from jurygraph.sources.task_tables import folder_of_tasks
-        from jurygraph.sources.tasks import TaskLines
+        from jurygraph.sources.task_tables import folder_of_tasks_file
+        from jurygraph.sources.tasks import TaskLinesFile
 
-        folder = None if allow_files_outside else folder_of_tasks(tasks)
+        folder = None if allow_files_outside else folder_of_tasks_file(tasks)
         with jury, locate_config_errors(path, model):
-            for note in jury_notes(jury):
+            for note in collect_jury_notes(jury):
                 print_message(note)
             defaults = jury.config.task_defaults
             with (
-                closing(TaskLines(tasks, defaults=defaults, folder=folder)) as lines,
+                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,
                 asyncio.Runner(loop_factory=new_event_loop) as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):
                 name = Path(tasks).name
-                work = write_plans(jury, lines, name, Path(out), report)
-                with exit_if_interrupted("interrupted; nothing was written"):
-                    count = run_interruptible(runner, work, jury.context.threads)
+                written_plans = write_plans(jury, lines, name, Path(out), report)
+                with exit_on_interrupt("interrupted; nothing was written"):
+                    count = run_interruptible(runner, written_plans, jury.context.threads)
             requests = count_requests(jury)
     content = {"plans": out, "tasks": count, "requests": requests and requests.to_json()}
-    print_report(json, content, [f"wrote {count} plans to {out}", *request_lines(requests)])
+    print_report(json, content, [f"wrote {count} plans to {out}", *format_request_lines(requests)])

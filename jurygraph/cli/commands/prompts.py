@@ -15,10 +15,10 @@ from jurygraph.prompts import (
     ShownExample,
     load_prompt,
     prompt_names,
-    prompt_source,
+    read_prompt_source,
 )
-from jurygraph.safety.gates import project_key
-from jurygraph.safety.redaction import process_redactor
+from jurygraph.safety.gates import read_project_key
+from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.ratings import read_json_object
 
@@ -28,7 +28,7 @@ prompts = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-PromptName = Annotated[str, argument("PROMPT", "Name of a prompt.")]
+PromptNameArgument = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
 
 @prompts.command("list")
@@ -58,23 +58,23 @@ def list_prompts(json: JsonOption = False) -> None:
         )
         rows.append([prompt.id, prompt.version, prompt.extends or "-", prompt.purpose])
     header = ["prompt", "version", "extends", "purpose"]
-    print_report(json, entries, format_table(header, rows, left_columns=4))
+    print_report(json, entries, format_table(header, rows, left_aligned_count=4))
 
 
 @prompts.command("show")
-def show_prompt(name: PromptName) -> None:
+def show_prompt(name: PromptNameArgument) -> None:
     """Print a prompt's file: front matter and templates.
 
     \b
     Example:
         jurygraph prompts show criteria
     """
-    print_result(prompt_source(name).rstrip("\n"))
+    print_result(read_prompt_source(name).rstrip("\n"))
 
 
 @prompts.command("render")
 def render_prompt(
-    name: PromptName,
+    name: PromptNameArgument,
     values: Annotated[str, option("F", "JSON file with its variables; - for stdin.", "--with")],
     json: JsonOption = False,
 ) -> None:
@@ -94,23 +94,25 @@ def render_prompt(
         {"query": "Say hello.", "reference": null, "response": "Hello, Ann!", "compact": false,
          "items": [{"name": "kind", "text": "It is kind."}]}
     """
-    messages = _render(load_prompt(name), values)
+    messages = _render_with_variables(load_prompt(name), values)
     lines = (f"## {message.role}\n{message.content}\n" for message in messages)
     print_report(json, [message.model_dump(mode="json") for message in messages], lines)
 
 
-def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
+def _render_with_variables(prompt: Prompt, file: str) -> tuple[Message, ...]:
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    needs_text = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
-    variables = read_json_object(file, "the variables are", needs_text)
+    required_variables_text = (
+        f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
+    )
+    variables = read_json_object(file, "the variables are", required_variables_text)
     for name in prompt.needs:
         if name not in variables:
-            raise InputError(f"{file}: missing variable {name!r}; {needs_text}")
+            raise InputError(f"{file}: missing variable {name!r}; {required_variables_text}")
     for name in variables:
         if name not in prompt.needs:
-            hint = did_you_mean(name, prompt.needs) or needs_text
+            hint = did_you_mean(name, prompt.needs) or required_variables_text
             raise InputError(f"{file}: there is no variable {name!r}; {hint}")
     items = variables.get("items")
     if isinstance(items, list):
@@ -125,9 +127,9 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
     try:
         if "examples" in variables:
             variables["examples"] = [ShownExample(**example) for example in variables["examples"]]
-        return prompt.render(RenderOptions(key=project_key()), **variables).messages
+        return prompt.render(RenderOptions(key=read_project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), 120)
+        why = shorten(make_process_redactor().redact_text(f"{type(error).__name__}: {error}"), 120)
         hint = "`jurygraph prompts render --help` describes them"
         raise InputError(
             f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}; {hint}"

@@ -13,34 +13,34 @@ import typer
 
 from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
 from jurygraph.cli.options import (
-    RATING_COLUMN_OPTIONS,
-    AgentColumn,
-    ColumnNames,
-    ItemColumn,
+    COLUMN_OPTION_BY_RATING_FIELD,
+    AgentColumnOption,
+    ColumnNamesOption,
+    ItemColumnOption,
     JsonOption,
-    PlotFile,
-    RatingsInput,
-    RatingsInputs,
-    ReviewerColumn,
-    ScoreColumn,
+    PlotFileOption,
+    RatingsFileArgument,
+    RatingsFilesArgument,
+    ReviewerColumnOption,
+    ScoreColumnOption,
     argument,
-    named_columns,
     option,
-    parse_columns,
+    parse_column_options,
+    select_named_columns,
     split_names,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.report import report_command
+from jurygraph.cli.render.report import make_report_command
 from jurygraph.cli.render.text import print_message, print_report, progress
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel
+from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import did_you_mean, join_names, quote, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
-    NUMERAL,
+    NUMERAL_PATTERN,
     columns_by_file,
     confusions_to_json,
     read_gold,
@@ -51,15 +51,15 @@ from jurygraph.sources.sheets import (
     SheetItem,
     SheetQuestion,
     make_sheets,
-    read_items,
-    shared_items,
-    sheet_to_csv,
+    read_sheet_items,
+    shared_item_counts,
+    sheet_rows_to_csv,
 )
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import read_consensus, select_ambiguous
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
-    Settings,
+    ConsensusSettings,
     VoteColumns,
     collect_votes,
     fit_consensus,
@@ -68,7 +68,7 @@ from jurygraph.studies.consensus import (
 )
 from jurygraph.studies.report import Report
 
-Classes = Annotated[
+ClassesOption = Annotated[
     str | None,
     option("A,B", "All labels, from low to high.", show_default="those in the data"),
 ]
@@ -76,46 +76,47 @@ PresetOption = Annotated[
     Literal["converged", "paper"] | None,
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
 ]
-_METHOD_DEFAULT = "stableval; majority if the panel is too small"
+_DEFAULT_METHOD_TEXT = "stableval; majority if the panel is too small"
 MethodCliOption = Annotated[
     Literal["stableval", "dawid-skene", "majority"] | None,
-    option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
+    option(None, "Method for scores of agents and items.", show_default=_DEFAULT_METHOD_TEXT),
 ]
-Subsets = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")
+SubsetsOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="SubsetsOption of annotators for stability; 0: none."),
 ]
-Seed = Annotated[
+SeedOption = Annotated[
     int | None,
     option(
         "S",
-        "Seed of all draws.",
+        "SeedOption of all draws.",
         show_default="0; 42 for stability by preset paper",
         min=0,
         max=2**32 - 1,
     ),
 ]
 
-Bootstrap = Annotated[
+BootstrapOption = Annotated[
     int | None,
     option(
         "B",
-        "Bootstrap resamples for intervals; 0: none.",
+        "BootstrapOption resamples for intervals; 0: none.",
         show_default="200 refits; 1000 by preset paper",
         min=0,
     ),
 ]
 
 
-@report_command
+@make_report_command
 def consensus(
-    ratings: RatingsInputs,
-    item: ItemColumn = None,
-    annotator: ReviewerColumn = None,
-    label: ScoreColumn = None,
-    agent: AgentColumn = None,
+    ratings: RatingsFilesArgument,
+    item: ItemColumnOption = None,
+    annotator: ReviewerColumnOption = None,
+    label: ScoreColumnOption = None,
+    agent: AgentColumnOption = None,
     group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
-    classes: Classes = None,
+    classes: ClassesOption = None,
     values: Annotated[
         str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
     ] = None,
@@ -126,8 +127,8 @@ def consensus(
     preset: PresetOption = None,
     method: MethodCliOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
-    subsets: Subsets = 50,
-    seed: Seed = None,
+    subsets: SubsetsOption = 50,
+    seed: SeedOption = None,
     prior_mu: Annotated[
         float | None,
         option("A", "Dirichlet α_μ of the class shares.", show_default="by preset"),
@@ -144,7 +145,7 @@ def consensus(
         float | None,
         option("T", "Largest change at which the fit has converged.", show_default="by preset"),
     ] = None,
-    bootstrap: Bootstrap = None,
+    bootstrap: BootstrapOption = None,
     before: Annotated[
         Path | None, option("F", "Saved --json of fewer labels: show what the new ones moved.")
     ] = None,
@@ -155,7 +156,7 @@ def consensus(
         Path | None,
         option("F", "Write `item,label` as CSV, for `study judge`; a tie has no label."),
     ] = None,
-    plot: PlotFile = None,
+    plot: PlotFileOption = None,
 ) -> Report:
     """Aggregate annotators' labels, with their disagreement (STABLEVAL).
 
@@ -172,12 +173,14 @@ def consensus(
         jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
         jurygraph consensus ratings.csv adjudicated.jsonl --before consensus.json
     """
-    output_paths = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
-    _refuse_outputs(output_paths, ratings if gold is None else [*ratings, gold])
+    path_by_option = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
+    _refuse_output_conflicts(path_by_option, ratings if gold is None else [*ratings, gold])
     if classes and "," not in classes and len(ratings) > 1 and not ratings[-1].exists():
         names = ",".join([classes, *map(str, ratings[1:])])
         raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
-    columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
+    columns = select_named_columns(
+        item=item, annotator=annotator, label=label, agent=agent, group=group
+    )
     earlier = None if before is None else read_consensus(before)
     scale = split_names(classes)
     if earlier is not None:
@@ -187,7 +190,7 @@ def consensus(
     if earlier is not None and not earlier.values and not classes:
         ballots = replace(ballots, has_order=False)
     priors = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
-    settings = Settings(
+    settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
         values=_parse_class_credits(values) if values is not None else None,
@@ -201,8 +204,8 @@ def consensus(
         problem = "these labels have no order; name them by --classes LOWEST,…,HIGHEST"
         raise InputError(f"{'--values' if values else '--artifact'}: {problem}")
     fitted_consensus = fit_consensus(ballots, settings)
-    is_small_panel = fitted_consensus.method == "majority" and method is None
-    if artifact is not None and is_small_panel:
+    is_majority_fallback = fitted_consensus.method == "majority" and method is None
+    if artifact is not None and is_majority_fallback:
         problem = "not written, because the majority vote has no confusions"
         print_message(f"{artifact}: {problem}; use --method stableval")
     elif artifact is not None:
@@ -211,7 +214,7 @@ def consensus(
         confusions = to_confusions(fitted_consensus.model, ballots.classes)
         write_output(str(artifact), [confusions_to_json(confusions)])
     if labels_out is not None:
-        write_output(str(labels_out), sheet_to_csv(list_labels(fitted_consensus)))
+        write_output(str(labels_out), sheet_rows_to_csv(list_labels(fitted_consensus)))
         print_message(f"wrote {labels_out}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:
@@ -222,10 +225,12 @@ def consensus(
     return result
 
 
-def _refuse_outputs(output_paths: Mapping[str, Path | None], sources: Sequence[Path]) -> None:
+def _refuse_output_conflicts(
+    path_by_option: Mapping[str, Path | None], sources: Sequence[Path]
+) -> None:
     """Raise `InputError` if two options name the same file, or if one cannot be written."""
     options: dict[Path, str] = {}
-    for option_name, path in output_paths.items():
+    for option_name, path in path_by_option.items():
         if path is None:
             continue
         other = options.setdefault(path.resolve(), option_name)
@@ -246,27 +251,27 @@ def _read_ballots(
     located_columns = list(columns_by_file([*ratings, *filter(None, [gold])], columns))
     gold_columns = located_columns.pop()[1] if gold is not None else {}
     files = [
-        read_votes(path, file_columns, RATING_COLUMN_OPTIONS, classes)
+        read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes)
         for path, file_columns in located_columns
     ]
     for file in files:
         if file.empty:
             reason = "n/a, NA, unsure, ? or -, unless --classes names it"
             print_message(f"{file.path}: {file.empty} rows have no label ({reason})")
-        for column, hint in file.unread.items():
+        for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    known = {
+    gold_columns_by_field = {
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }
-    gold_labels = read_gold(gold, known) if gold is not None else {}
+    gold_labels = read_gold(gold, gold_columns_by_field) if gold is not None else {}
     return collect_votes(files, dimension, classes, gold_labels)
 
 
 def _parse_class_credits(text: str) -> list[float]:
     values = []
     for value in split_names(text):
-        if NUMERAL.fullmatch(value) is None or not math.isfinite(float(value)):
+        if NUMERAL_PATTERN.fullmatch(value) is None or not math.isfinite(float(value)):
             raise InputError(
                 f"--values: expected the credit of each class, such as 0,0.5,1, got {value!r}"
             )
@@ -274,12 +279,12 @@ def _parse_class_credits(text: str) -> list[float]:
     return values
 
 
-_POWER_JUDGES = ("own-history", "item-mean", "rater-offset")
+_JUDGES_WITH_POWER_ANALYSIS = ("own-history", "item-mean", "rater-offset")
 
 
-@report_command
+@make_report_command
 def power(
-    ratings: RatingsInput,
+    ratings: RatingsFileArgument,
     width: Annotated[
         float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)
     ] = 0.1,
@@ -290,7 +295,7 @@ def power(
         str | None,
         option(
             "A,B",
-            f"The two judges: {', '.join(_POWER_JUDGES)}.",
+            f"The two judges: {', '.join(_JUDGES_WITH_POWER_ANALYSIS)}.",
             show_default="own-history,item-mean",
         ),
     ] = None,
@@ -298,13 +303,13 @@ def power(
         float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")
     ] = 0.8,
     level: Annotated[
-        AlphaLevel, typer.Option(help="What the difference of two scores means.")
+        MeasurementLevel, typer.Option(help="What the difference of two scores means.")
     ] = "ordinal",
-    item: ItemColumn = None,
-    reviewer: ReviewerColumn = None,
-    score: ScoreColumn = None,
-    agent: AgentColumn = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the draws.", min=0)] = 0,
+    item: ItemColumnOption = None,
+    reviewer: ReviewerColumnOption = None,
+    score: ScoreColumnOption = None,
+    agent: AgentColumnOption = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="SeedOption of the draws.", min=0)] = 0,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
 
@@ -328,16 +333,22 @@ def power(
         raise InputError(
             "--judges: needs --difference, the difference of the two that a study is to find"
         )
-    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(_POWER_JUDGES):
-        raise InputError(f"--judges: is {judges!r}; name two of {', '.join(_POWER_JUDGES)}")
+    if (
+        len(names) != 2
+        or names[0] == names[1]
+        or not set(names) <= set(_JUDGES_WITH_POWER_ANALYSIS)
+    ):
+        raise InputError(
+            f"--judges: is {judges!r}; name two of {', '.join(_JUDGES_WITH_POWER_ANALYSIS)}"
+        )
     if not 0.0 < chance < 1.0:
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
-    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    parts = read_parts([read_ratings(ratings, columns, RATING_COLUMN_OPTIONS)])
+    columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    parts = read_parts([read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)])
     questions = 1 if difference is None else 2
-    planning = PowerStudy(
+    power_study = PowerStudy(
         width=width,
         difference=difference,
         judges=(names[0], names[1]),
@@ -346,10 +357,10 @@ def power(
         seed=seed,
     )
     with progress("resampling", len(parts) * questions, "questions") as advance:
-        return planning.report(parts, advance)
+        return power_study.report(parts, advance)
 
 
-_FILE_NAME = re.compile(r"\w[\w.@+ -]*")
+_FILE_NAME_PATTERN = re.compile(r"\w[\w.@+ -]*")
 
 
 def assign(
@@ -379,9 +390,11 @@ def assign(
             show_default=str(HIGH_AMBIGUITY),
         ),
     ] = None,
-    item: ItemColumn = None,
-    column: ColumnNames = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
+    item: ItemColumnOption = None,
+    column: ColumnNamesOption = None,
+    seed: Annotated[
+        int, typer.Option(metavar="S", help="SeedOption of the assignment.", min=0)
+    ] = 0,
     json: JsonOption = False,
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.
@@ -409,18 +422,20 @@ def assign(
         jurygraph assign items.csv --ambiguous consensus.json --above .3 --reviewers dee,eli --out doubtful
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
     """
-    names = _read_names(reviewers)
+    names = _read_reviewer_names(reviewers)
     if per_item > len(names):
         raise InputError(
             f"--per-item: is {per_item}, and --reviewers names {len(names)}; name more, or lower it"
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
-    sheet_items, common = _read_items(
-        items, gold, {**named_columns(item=item), **parse_columns(column)}
+    sheet_items, common_items = _read_sheet_items(
+        items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
     questions = _read_sheet_questions(dimensions)
-    if questions[0].classes and (ambiguous or any(entry.is_pair for entry in sheet_items + common)):
+    if questions[0].classes and (
+        ambiguous or any(entry.is_pair for entry in sheet_items + common_items)
+    ):
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
         )
@@ -434,7 +449,7 @@ def assign(
         if earlier_consensus.doubtful_items:
             reason = "by majority vote, items that one vote decides are in doubt, too"
             print_message(f"{ambiguous}: {reason}: {len(earlier_consensus.doubtful_items)}")
-        _note_new_reviewers(
+        _print_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )
         scale = ", ".join(map(format_label, earlier_consensus.classes))
@@ -446,35 +461,35 @@ def assign(
         questions = [question.model_copy(update=update) for question in questions]
     elif above is not None:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
-    assignment = make_sheets(sheet_items, common, names, per_item, questions, seed, raters)
+    assignment = make_sheets(sheet_items, common_items, names, per_item, questions, seed, raters)
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
-    key_lines = (
+    answer_key_lines = (
         row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in assignment.key
     )
-    write_output(str(key), key_lines)
+    write_output(str(key), answer_key_lines)
     for name, rows in assignment.sheets.items():
         if rows:
-            write_output(str(sheets / f"{name}.csv"), sheet_to_csv(rows))
-    loads = assignment.assigned.sum(axis=0)
-    shared_counts = list(shared_items(assignment.assigned, len(common))) or [0]
+            write_output(str(sheets / f"{name}.csv"), sheet_rows_to_csv(rows))
+    items_per_reviewer = assignment.assigned.sum(axis=0)
+    shared_counts = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {
         "items": len(assignment.assigned),
-        "gold": len(common),
+        "gold": len(common_items),
         "reviewers": len(names),
         "per_item": per_item,
-        "least_items": int(loads.min()),
-        "most_items": int(loads.max()),
+        "least_items": int(items_per_reviewer.min()),
+        "most_items": int(items_per_reviewer.max()),
         "seed": seed,
         "least_shared": min(shared_counts),
         "most_shared": max(shared_counts),
         "repeated": assignment.repeated,
     }
-    few_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts)
+    sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
-    lines = list(_assignment_lines(figures, few_pair_count))
+    lines = list(_format_assignment_lines(figures, sparse_pair_count))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if ambiguous:
         lines.append(f"scores: {scale}")
@@ -487,7 +502,7 @@ def assign(
     print_report(json, figures, lines)
 
 
-def _note_new_reviewers(names: Sequence[str], raters: Collection[str], consensus: Path) -> None:
+def _print_new_reviewers(names: Sequence[str], raters: Collection[str], consensus: Path) -> None:
     """Print who has no label in a consensus that names its annotators, perhaps by a slip."""
     for name in names:
         if raters and name not in raters:
@@ -495,25 +510,31 @@ def _note_new_reviewers(names: Sequence[str], raters: Collection[str], consensus
             print_message(f"{quote(name)} has rated nothing in {consensus}; {hint}")
 
 
-def _read_items(
+def _read_sheet_items(
     items: Path, gold: Path | None, columns: Mapping[str, str]
 ) -> tuple[list[SheetItem], list[SheetItem]]:
     """Return the items of a file or a run, and those of the file that every reviewer gets."""
-    is_run = items.is_dir()
-    if is_run and columns:
+    is_run_folder = items.is_dir()
+    if is_run_folder and columns:
         raise InputError(
             "--id-column and --column: the responses of a run have no columns; leave them out"
         )
     found: dict[Path, list[SheetItem]] = {}
-    paths = [path for path in (items, gold) if path is not None and not (is_run and path == items)]
+    paths = [
+        path for path in (items, gold) if path is not None and not (is_run_folder and path == items)
+    ]
     for path, file_columns in columns_by_file(paths, columns):
-        file = read_items(path, file_columns, RATING_COLUMN_OPTIONS)
-        if file.unread:
-            hidden_note = f"reviewers do not see {join_names(list(map(quote, file.unread)))}"
-            print_message(f"{path}: {hidden_note}, but `prompt` (or `question`) and the texts")
+        file = read_sheet_items(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
+        if file.unread_columns:
+            unread_columns_note = (
+                f"reviewers do not see {join_names(list(map(quote, file.unread_columns)))}"
+            )
+            print_message(
+                f"{path}: {unread_columns_note}, but `prompt` (or `question`) and the texts"
+            )
         found[path] = [row for _, row in file.rows]
-    if is_run:
-        found[items] = list(_read_responses(items))
+    if is_run_folder:
+        found[items] = list(_read_responses_as_items(items))
     return found[items], [] if gold is None else found[gold]
 
 
@@ -534,24 +555,27 @@ def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
     return [SheetQuestion(dimension=name) for name in names]
 
 
-def _assignment_lines(figures: Mapping[str, int], few_pair_count: int) -> Iterator[str]:
-    """Return lines on the items of a reviewer and of two; `few_pair_count` is that of pairs that share too few."""
+def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int) -> Iterator[str]:
+    """Return lines on the items of a reviewer and of two; `sparse_pair_count` is that of pairs that share too few."""
     items = f"{figures['items']} items for {figures['reviewers']} reviewers"
-    load = _format_span(figures["least_items"], figures["most_items"])
+    load_text = _format_span(figures["least_items"], figures["most_items"])
     gold = f"{figures['gold']} gold items for everybody"
-    yield f"{items}, each item {figures['per_item']} times; {load} for each, and {gold}"
-    shared_text = _format_span(figures["least_shared"], figures["most_shared"])
+    yield f"{items}, each item {figures['per_item']} times; {load_text} for each, and {gold}"
+    shared_count_text = _format_span(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
-        yield f"two reviewers share {shared_text} items; pairs with fewer than {MIN_SHARED_ITEMS}: {few_pair_count}"
+        yield (
+            f"two reviewers share {shared_count_text} items; pairs with fewer than "
+            f"{MIN_SHARED_ITEMS}: {sparse_pair_count}"
+        )
     if figures["repeated"]:
         yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
 
 
-def _format_span(least: int, most: int) -> str:
-    return f"{least} to {most}" if least < most else str(most)
+def _format_span(minimum: int, maximum: int) -> str:
+    return f"{minimum} to {maximum}" if minimum < maximum else str(maximum)
 
 
-def _read_names(text: str) -> list[str]:
+def _read_reviewer_names(text: str) -> list[str]:
     """Return the names of reviewers, which are names of files, too."""
     # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
     if os.path.isfile(text) or text.endswith((".txt", ".csv")):
@@ -563,27 +587,27 @@ def _read_names(text: str) -> list[str]:
         located_names = [
             ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
         ]
-    name_by_folded: dict[str, str] = {}
+    name_by_folded_name: dict[str, str] = {}
     for location, name in located_names:
-        if not _FILE_NAME.fullmatch(name):
+        if not _FILE_NAME_PATTERN.fullmatch(name):
             hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
             raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")
-        if name.casefold() in name_by_folded:
+        if name.casefold() in name_by_folded_name:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
-        name_by_folded[name.casefold()] = name
-    if not name_by_folded:
+        name_by_folded_name[name.casefold()] = name
+    if not name_by_folded_name:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
-    return list(name_by_folded.values())
+    return list(name_by_folded_name.values())
 
 
-def _read_responses(folder: Path) -> Iterator[SheetItem]:
+def _read_responses_as_items(folder: Path) -> Iterator[SheetItem]:
     """Yield the responses of a run as items under their ids, which name them for `study judge`, too."""
     with closing(Run.open(folder)) as run:
         for trace, response, task in run.responses_with_tasks():
             if response is not None:
                 yield SheetItem(
                     item=trace.response_id,
-                    prompt=None if task is None else chat_text(task.query),
+                    prompt=None if task is None else chat_to_prompt_text(task.query),
                     text=response.text,
                     group=trace.task_id,
                     author=trace.agent,

@@ -3,8 +3,8 @@
 from contextlib import closing
 from typing import Annotated
 
-from jurygraph.cli.commands.show import print_if_unfinished
-from jurygraph.cli.options import RunFolder, option
+from jurygraph.cli.commands.show import print_if_run_unfinished
+from jurygraph.cli.options import RunFolderArgument, option
 from jurygraph.cli.output_files import refuse_unwritable, refuse_unwritable_page, write_output
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
@@ -13,7 +13,7 @@ from jurygraph.runs.run import Run
 
 
 def report(
-    run: RunFolder,
+    run: RunFolderArgument,
     output: Annotated[
         str, option("F.html", "File to write; F.md with --response, as Markdown.", "-o", "--out")
     ],
@@ -44,38 +44,38 @@ def report(
 
     if response is not None and most is not None:
         raise InputError("--most is about many responses; leave it out, or leave out --response")
-    is_markdown = output.endswith(".md")
-    if is_markdown and response is None:
+    is_markdown_file = output.endswith(".md")
+    if is_markdown_file and response is None:
         raise InputError(f"{output}: Markdown is of one response; add --response ID")
     if output.endswith(".xlsx"):
         command = f"jurygraph export {shell_quote(run)} -o {shell_quote(output)}"
         raise InputError(f"{output}: a report is HTML; `{command}` writes a workbook")
     with closing(Run.open(run)) as stored_run:
-        if is_markdown:
+        if is_markdown_file:
             refuse_unwritable(output)
         else:
             refuse_unwritable_page(output)
         if response is None:
-            print_if_unfinished(stored_run)
-            page = _report_run(stored_run, most or pages.MAX_RESPONSES)
-        elif is_markdown:
+            print_if_run_unfinished(stored_run)
+            page = _render_run_report(stored_run, most or pages.MAX_REPORT_RESPONSES)
+        elif is_markdown_file:
             page = response_to_markdown(stored_run, response)
         else:
-            page = pages.report_response(stored_run, response)
+            page = pages.render_response_report(stored_run, response)
     write_output(output, [page.encode()])
     print_message(f"wrote {output}")
 
 
-def _report_run(run: Run, most: int) -> str:
+def _render_run_report(run: Run, most: int) -> str:
     from jurygraph.viewer import report as pages
     from jurygraph.viewer.index import RunIndex
-    from jurygraph.viewer.overview import check_links
+    from jurygraph.viewer.overview import check_record_links
 
     responses = run.ledger.count_records("trace")
     with progress("checking", responses, "responses") as advance:
-        check_links(run, advance)
+        check_record_links(run, advance)
     with closing(RunIndex(run)) as index:
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)
         with progress("drawing", min(most, responses), "responses") as advance:
-            return pages.report_run(run, index, most, advance)
+            return pages.render_run_report(run, index, most, advance)

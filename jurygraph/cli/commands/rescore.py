@@ -8,38 +8,48 @@ from typing import Annotated, Any
 
 import typer
 
-from jurygraph.cli.options import JsonOption, NewRun, RunFolder, SettingsOption, option
+from jurygraph.cli.options import (
+    JsonOption,
+    NewRunOption,
+    RunFolderArgument,
+    SettingsOption,
+    option,
+)
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.render.report import ReportOutputOptions
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import LearnedConfusions, RescoringResult, learn_confusions
+from jurygraph.runs.workflows.rescoring import (
+    LearnedConfusionMatrices,
+    RescoringResult,
+    learn_confusion_matrices,
+)
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
-Learn = Annotated[
+LearnOption = Annotated[
     list[str] | None,
     option(
         "COMPONENT",
-        "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
+        "LearnOption the confusions of judges in a component with combiner `consensus`; can be repeated.",
         "--learn",
     ),
 ]
-Calibrate = Annotated[
+CalibrateOption = Annotated[
     list[str] | None,
     option(
         "QUESTION=LABEL",
-        "Calibrate a question by labels: a file, or label.NAME; can be repeated.",
+        "CalibrateOption a question by labels: a file, or label.NAME; can be repeated.",
         "--calibrate",
     ),
 ]
-FalsePositives = Annotated[
+FalsePositiveRateOption = Annotated[
     float | None,
     option(
         "P",
@@ -48,26 +58,26 @@ FalsePositives = Annotated[
         max=0.5,
     ),
 ]
-Artifact = Annotated[
+ArtifactOption = Annotated[
     Path | None,
     option("F", "Write the learned confusions, or the calibrations, to a JSON file.", "--artifact"),
 ]
 
 
 def rescore(
-    run: RunFolder,
-    folder: NewRun,
+    run: RunFolderArgument,
+    folder: NewRunOption,
     settings: SettingsOption = None,
-    learn: Learn = None,
-    calibrations: Calibrate = None,
+    learn: LearnOption = None,
+    calibrations: CalibrateOption = None,
     method: Annotated[
         CalibrationMethod, typer.Option("--map", help="Form of the calibration.")
     ] = "platt",
     seed: Annotated[
         int, typer.Option(min=0, metavar="S", help="Seed of the folds of --calibrate.")
     ] = 0,
-    false_positives: FalsePositives = None,
-    artifact: Artifact = None,
+    false_positives: FalsePositiveRateOption = None,
+    artifact: ArtifactOption = None,
     json: JsonOption = False,
 ) -> None:
     """Compute a run's rewards again from its verdicts, without a request.
@@ -99,39 +109,52 @@ def rescore(
                 f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
             )
         refuse_unwritable(str(artifact))
-    learned_confusions: dict[str, LearnedConfusions] = {}
+    learned_confusions: dict[str, LearnedConfusionMatrices] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:
             with progress("learning", stored_run.tasks_scored, "tasks") as report:
-                learned_confusions[component] = learn_confusions(
+                learned_confusions[component] = learn_confusion_matrices(
                     stored_run, config, component, report
                 )
             config = learned_confusions[component].config
-        calibrated = _calibrate(stored_run, calibrations or [], method, seed, false_positives)
-        maps = {question: calibration for question, (calibration, _) in calibrated.items()}
-        config = config.model_copy(update={"calibration": {**config.calibration, **maps}})
-        traces = stored_run.ledger.count_records("trace")
-        with progress("re-scoring", traces, "responses") as report:
+        calibration_and_report_by_question = _fit_calibrations(
+            stored_run, calibrations or [], method, seed, false_positives
+        )
+        calibration_by_question = {
+            question: calibration
+            for question, (calibration, _) in calibration_and_report_by_question.items()
+        }
+        config = config.model_copy(
+            update={"calibration": {**config.calibration, **calibration_by_question}}
+        )
+        trace_count = stored_run.ledger.count_records("trace")
+        with progress("re-scoring", trace_count, "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        _write_artifact(artifact, maps, learned_confusions)
-    maps_made = [calibration_report for _, calibration_report in calibrated.values()]
-    output = ReportOutput(json=json)
-    output.write(_rescoring_report({"run": str(folder)}, result, learned_confusions, maps_made))
+        _write_artifact(artifact, calibration_by_question, learned_confusions)
+    calibration_reports = [
+        calibration_report for _, calibration_report in calibration_and_report_by_question.values()
+    ]
+    output = ReportOutputOptions(json=json)
+    output.write(
+        _make_rescoring_report(
+            {"run": str(folder)}, result, learned_confusions, calibration_reports
+        )
+    )
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
 def _write_artifact(
     artifact: Path,
-    maps: Mapping[str, ScoreCalibration],
-    learned_confusions: Mapping[str, LearnedConfusions],
+    calibration_by_question: Mapping[str, ScoreCalibration],
+    learned_confusions: Mapping[str, LearnedConfusionMatrices],
 ) -> None:
     """Write the calibrations, or else the confusions, which may be none."""
     contents = []
-    if maps:
-        contents.append(calibrations_to_json(maps))
+    if calibration_by_question:
+        contents.append(calibrations_to_json(calibration_by_question))
     else:
         for outcome in learned_confusions.values():
             if outcome.confusions is not None:
@@ -140,17 +163,25 @@ def _write_artifact(
         write_output(str(artifact), contents)
 
 
-def _calibrate(
-    run: Run, settings: Sequence[str], method: CalibrationMethod, seed: int, rate: float | None
+def _fit_calibrations(
+    run: Run,
+    settings: Sequence[str],
+    method: CalibrationMethod,
+    seed: int,
+    false_positive_rate: float | None,
 ) -> dict[str, tuple[ScoreCalibration, Report]]:
     """Return, by question, the map to its labels, and the report on it."""
     if not settings:
         return {}
     from jurygraph.studies import calibration
-    from jurygraph.studies.judge import describe_empty, join_labels, read_labels
+    from jurygraph.studies.judge import (
+        join_labels_with_judgements,
+        read_labels,
+        unlabelled_row_notes,
+    )
     from jurygraph.studies.judgements import read_judgements
 
-    calibrated = {}
+    calibration_and_report_by_question = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:
         # A map is of the scores that count.
         judgements = read_judgements(run, advance, superseded=False)
@@ -161,22 +192,24 @@ def _calibrate(
                 f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
             )
         labels = read_labels(label, [judgements])
-        for note in describe_empty(labels):
+        for note in unlabelled_row_notes(labels):
             print_message(note)
-        studies = join_labels([judgements], labels)
+        studies = join_labels_with_judgements([judgements], labels)
         scores = calibration.labelled_scores(studies, question)
-        calibrated[scores.question] = calibration.report(scores, method, seed, rate)
-    return calibrated
+        calibration_and_report_by_question[scores.question] = calibration.report(
+            scores, method, seed, false_positive_rate
+        )
+    return calibration_and_report_by_question
 
 
-def _rescoring_report(
+def _make_rescoring_report(
     identity: dict[str, Any],
     result: RescoringResult,
-    learned_confusions: Mapping[str, LearnedConfusions],
+    learned_confusions: Mapping[str, LearnedConfusionMatrices],
     calibrated: Sequence[Report],
 ) -> Report:
     learned_reports = {
-        component: _learned_report(component, outcome)
+        component: _make_learned_report(component, outcome)
         for component, outcome in learned_confusions.items()
     }
     figures = {**identity, **result._asdict()}
@@ -191,7 +224,7 @@ def _rescoring_report(
     return Report(figures, [ReportTable(["rewards", ""], rows), *sections], list(notes))
 
 
-def _learned_report(component: str, outcome: LearnedConfusions) -> Report:
+def _make_learned_report(component: str, outcome: LearnedConfusionMatrices) -> Report:
     """Return the judges of a component whose confusions were learned, or that their majority is used."""
     figures = {
         "confusions": outcome.confusions and outcome.confusions.digest,

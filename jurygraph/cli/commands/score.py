@@ -7,39 +7,39 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.options import (
-    Conditions,
-    ConfigFile,
-    ContextColumn,
-    DryRun,
-    EdgesFrom,
-    FilesOutside,
-    GroupBy,
-    IdColumn,
+    AllowFilesOutsideOption,
+    ConfigFileOption,
+    ContextColumnOption,
+    DryRunOption,
+    EdgesFileOption,
+    GateConditionsOption,
+    GroupByOption,
+    IdColumnOption,
     JsonOption,
-    MaxCalls,
-    MaxCost,
-    MessagesColumn,
-    ModelName,
-    PromptColumn,
-    ReferenceColumn,
-    ResponseColumns,
+    MaxCallsOption,
+    MaxCostOption,
+    MessagesColumnOption,
+    ModelNameOption,
+    PromptColumnOption,
+    ReferenceColumnOption,
+    ResponseColumnsOption,
     ResponseFromOption,
-    RubricColumn,
+    RubricColumnOption,
     SettingsOption,
-    TableAgentColumn,
-    WorkspaceColumn,
+    TableAgentColumnOption,
+    WorkspaceColumnOption,
     argument,
     choose_columns,
     option,
 )
 from jurygraph.cli.render.summary import (
-    LEGEND,
+    COVERAGE_LEGEND,
+    format_request_lines,
+    format_result_lines,
+    print_failed_rewards,
     print_forecast,
-    print_inconclusive,
-    print_left_out,
+    print_inconclusive_run,
     print_missed_conditions,
-    request_lines,
-    result_lines,
 )
 from jurygraph.cli.render.text import print_message, print_report
 from jurygraph.cli.scoring import (
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import Summary
 
 
-ProfilesFrom = Annotated[
+ProfilesFileOption = Annotated[
     str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
 ]
-RewardsFrom = Annotated[
+RewardRunsOption = Annotated[
     list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
 ]
 
@@ -73,26 +73,26 @@ def score(
     run: Annotated[
         Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")
     ] = None,
-    prompt_column: PromptColumn = None,
-    response_column: ResponseColumns = None,
-    reference_column: ReferenceColumn = None,
-    rubric_column: RubricColumn = None,
-    id_column: IdColumn = None,
-    group_by: GroupBy = None,
-    agent_column: TableAgentColumn = None,
-    messages_column: MessagesColumn = None,
+    prompt_column: PromptColumnOption = None,
+    response_column: ResponseColumnsOption = None,
+    reference_column: ReferenceColumnOption = None,
+    rubric_column: RubricColumnOption = None,
+    id_column: IdColumnOption = None,
+    group_by: GroupByOption = None,
+    agent_column: TableAgentColumnOption = None,
+    messages_column: MessagesColumnOption = None,
     response_from: ResponseFromOption = None,
-    context_column: ContextColumn = None,
-    workspace_column: WorkspaceColumn = None,
-    config: ConfigFile = None,
+    context_column: ContextColumnOption = None,
+    workspace_column: WorkspaceColumnOption = None,
+    config: ConfigFileOption = None,
     settings: SettingsOption = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
     ] = None,
-    profiles_from: ProfilesFrom = None,
-    edges_from: EdgesFrom = None,
-    model: ModelName = None,
-    dry_run: DryRun = False,
+    profiles_from: ProfilesFileOption = None,
+    edges_from: EdgesFileOption = None,
+    model: ModelNameOption = None,
+    dry_run: DryRunOption = False,
     limit: Annotated[int | None, option("N", "Score the first N tasks.", min=1)] = None,
     shard: Annotated[
         str | None,
@@ -111,11 +111,11 @@ def score(
         int | None, option("N", "Tasks of Ray.", show_default="its cores", min=1)
     ] = None,
     branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
-    rewards_from: RewardsFrom = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    allow_files_outside: FilesOutside = False,
-    gate: Conditions = None,
+    rewards_from: RewardRunsOption = None,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
+    allow_files_outside: AllowFilesOutsideOption = False,
+    gate: GateConditionsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Score responses and store every reward with its full trace.
@@ -212,24 +212,26 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 
 
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-    from jurygraph.runs.reports.summary import GATE_NAMES
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+    from jurygraph.runs.reports.summary import THRESHOLD_FIGURE_NAMES
 
-    thresholds = parse_gate(gate, GATE_NAMES, _GATE_EXAMPLE)
-    _refuse_engines(options)
+    thresholds = parse_ci_thresholds(gate, THRESHOLD_FIGURE_NAMES, _GATE_OPTION_EXAMPLE)
+    _refuse_engine_conflicts(options)
     if options.dry_run:
-        return _forecast(options, as_json)
+        return _print_run_forecast(options, as_json)
     with redirect_stdout_to_stderr():
         work = _score_or_merge(options)
     summary = work.totals.summary
-    _print_result(options, work, as_json)
-    code = _exit_code(options, summary, work.jury)
-    if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
+    _print_score_result(options, work, as_json)
+    code = _choose_exit_code(options, summary, work.jury)
+    if thresholds and code in (ExitCode.SUCCESS, ExitCode.SOME_FAILED):
         missed_conditions = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed_conditions)
-        has_failed_threshold = any(threshold.name == "failed" for threshold in thresholds)
-        are_too_many = summary.failed > 0 and not has_failed_threshold
-        code = ExitCode.SOME_FAILED if missed_conditions or are_too_many else ExitCode.DONE
+        has_threshold_for_failures = any(threshold.name == "failed" for threshold in thresholds)
+        has_too_many_failures = summary.failed > 0 and not has_threshold_for_failures
+        code = (
+            ExitCode.SOME_FAILED if missed_conditions or has_too_many_failures else ExitCode.SUCCESS
+        )
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
         cached_count = summary.bill.tallies["cached"].number
@@ -241,7 +243,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     return code
 
 
-def _forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
+def _print_run_forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
     import asyncio
 
     from jurygraph.concurrency import new_event_loop
@@ -250,10 +252,10 @@ def _forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
     with redirect_stdout_to_stderr(), open_job(options) as opened_job, runner:
         expected = forecast_remaining(opened_job, runner)
     print_forecast(expected, as_json, options.branch)
-    return ExitCode.DONE
+    return ExitCode.SUCCESS
 
 
-def _refuse_engines(options: ScoreOptions) -> None:
+def _refuse_engine_conflicts(options: ScoreOptions) -> None:
     """Raise `InputError` for options that do not go together."""
     if options.engine is None and (options.address or options.shards):
         raise InputError("--address and --shards: are of --engine ray; use --processes N")
@@ -271,23 +273,23 @@ def _score_or_merge(options: ScoreOptions) -> ScoredWork:
     return score_tasks(options)
 
 
-_GATE_EXAMPLE = '"mean>=0.8, failed<=2"'
+_GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
-def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
+def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
     summary = work.totals.summary
     requests = work.requests
-    lines = result_lines(summary)
-    lines.append(LEGEND)
-    lines += request_lines(requests)
+    lines = format_result_lines(summary)
+    lines.append(COVERAGE_LEGEND)
+    lines += format_request_lines(requests)
     if summary.tasks < work.task_count:
         lines.append(f"{summary.tasks} of {work.task_count} tasks (--limit)")
-    has_transient = any(row.is_transient for row in summary.failures)
+    has_transient_failures = any(row.is_transient for row in summary.failures)
     content = {
         "run": str(options.run),
         **summary.to_json(),
         "requests": requests and requests.to_json(),
-        "retry_command": options.retry_command if has_transient else None,
+        "retry_command": options.retry_command if has_transient_failures else None,
     }
     print_report(as_json, content, lines)
     if summary.lowest is not None:
@@ -308,21 +310,21 @@ def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> Non
         print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 
 
-def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
-    code = ExitCode.DONE
+def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
+    code = ExitCode.SUCCESS
     max_error_rate = jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
-        print_inconclusive(summary.error_rate, max_error_rate)
+        print_inconclusive_run(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
         share = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        has_values_or_failures = summary.failed < summary.responses or bool(summary.failures)
-        causes = [] if has_values_or_failures else summary.unanswered[:1]
+        has_rewards_or_failures = summary.failed < summary.responses or bool(summary.failures)
+        causes = [] if has_rewards_or_failures else summary.unanswered[:1]
         print_message("; ".join([share, *causes]))
-        print_left_out(summary.left_out)
+        print_failed_rewards(summary.left_out)
         code = ExitCode.SOME_FAILED
-    for problem, has_replies in jury.gateways.problems.items():
-        command = options.fresh_command if has_replies else options.retry_command
+    for problem, has_model_replies in jury.gateways.problems.items():
+        command = options.fresh_command if has_model_replies else options.retry_command
         print_message(f"{problem}: {command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
@@ -331,28 +333,28 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
         kind = f"{row.verdicts} of kind {row.kind} ({', '.join(counts)})"
         print_message(f"{label}: {kind}, for example: {example}")
-    advice = _retry_advice(summary, has_problem=bool(jury.gateways.problems))
+    advice = _advise_retry(summary, has_model_problem=bool(jury.gateways.problems))
     if advice is not None:
         print_message(f"{advice}:  {options.retry_command}")
     return code
 
 
-def _retry_advice(summary: "Summary", has_problem: bool) -> str | None:
+def _advise_retry(summary: "Summary", has_model_problem: bool) -> str | None:
     """Return which failures a retry repeats, and what comes before it; None if it would repeat none."""
     error_count = 0
-    retryable_count = 0
-    permanent_count = 0
+    retryable_failure_count = 0
+    permanent_failure_count = 0
     for row in summary.failures:
         if row.cause == "evaluator":
             error_count += row.verdicts
         if row.may_succeed_now:
-            retryable_count += row.verdicts
+            retryable_failure_count += row.verdicts
         elif row.is_transient:
-            permanent_count += row.verdicts
+            permanent_failure_count += row.verdicts
     if error_count:
         return f"once the code of the evaluator is mended, to repeat its {error_count}"
-    if retryable_count:
-        return f"to repeat the {retryable_count} failures that may succeed now"
-    if permanent_count and not has_problem:
-        return f"once what they name is changed, to repeat the {permanent_count} failures"
+    if retryable_failure_count:
+        return f"to repeat the {retryable_failure_count} failures that may succeed now"
+    if permanent_failure_count and not has_model_problem:
+        return f"once what they name is changed, to repeat the {permanent_failure_count} failures"
     return None

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
+from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import (
-    ConfigFile,
-    FilesOutside,
-    MaxCalls,
-    MaxCost,
-    ModelName,
+    AllowFilesOutsideOption,
+    ConfigFileOption,
+    MaxCallsOption,
+    MaxCostOption,
+    ModelNameOption,
     option,
 )
 from jurygraph.cli.render.text import print_message, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets
 from jurygraph.errors import InputError
 from jurygraph.sources import locate_config_errors
-from jurygraph.sources.files import refuse_unreadable
+from jurygraph.sources.files import refuse_unreadable_file
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from jurygraph.server.settings import ServerSettings
 
 _DEFAULT_PORT = 7577
-_MIN_TOKEN_CHARACTERS = 16
+_MIN_TOKEN_LENGTH = 16
 
 
 def serve(
-    config: ConfigFile = None,
+    config: ConfigFileOption = None,
     tasks: Annotated[
         str | None,
         option("PLANS", "Tasks that requests name by id: a file of `plan`, or of tasks."),
@@ -75,10 +75,10 @@ def serve(
     max_requests: Annotated[
         int, typer.Option(min=1, metavar="N", help="Requests in work; one more gets a 429.")
     ] = 1024,
-    model: ModelName = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    allow_files_outside: FilesOutside = False,
+    model: ModelNameOption = None,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
+    allow_files_outside: AllowFilesOutsideOption = False,
 ) -> None:
     """Serve rewards to trainers over HTTP.
 
@@ -100,7 +100,7 @@ def serve(
     from jurygraph.concurrency import new_event_loop
     from jurygraph.integrations.failed_rewards import read_failed_reward_rule
     from jurygraph.server.settings import ServerSettings
-    from jurygraph.web_access import LOOPBACK
+    from jurygraph.web_access import LOOPBACK_HOSTS
 
     with ExitStack() as stack:
         stack.enter_context(locate_config_errors(path, model))
@@ -115,16 +115,16 @@ def serve(
         if settings.cohort_wait >= deadline:
             raise InputError(f"--cohort-wait: {cohort_wait:g} is not below --deadline {deadline:g}")
         token = None if token_file is None else _read_token(token_file)
-        if token is None and host not in LOOPBACK:
+        if token is None and host not in LOOPBACK_HOSTS:
             token = secrets.token_urlsafe(24)
             print_message(f"token: {token}")
         if token is not None:
             add_secrets([token])
-        for note in jury_notes(jury):
+        for note in collect_jury_notes(jury):
             print_message(note)
         plans = None
         if tasks is not None:
-            plans = stack.enter_context(_open_plans(tasks, jury, allow_files_outside))
+            plans = stack.enter_context(_open_or_write_plans(tasks, jury, allow_files_outside))
         if out is not None:
             stack.enter_context(jury.record(out))
         jury.open()
@@ -136,29 +136,33 @@ def serve(
 def _read_token(path: Path) -> str:
     """Return the token in a file. Raises `InputError` for one that is easily guessed."""
     try:
-        with refuse_unreadable(path):
+        with refuse_unreadable_file(path):
             token = path.read_text(encoding="utf-8").strip()
     except InputError as error:
         raise InputError(f"--token-file: {error}") from None
-    if len(token) < _MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
-        problem = f"the token in {path} has less than {_MIN_TOKEN_CHARACTERS} printable characters"
+    if len(token) < _MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
+        problem = f"the token in {path} has less than {_MIN_TOKEN_LENGTH} printable characters"
         raise InputError(f"--token-file: {problem}; `openssl rand -hex 24` writes a good one")
     return token
 
 
 @contextmanager
-def _open_plans(tasks: str, jury: "Jury", allow_files_outside: bool) -> "Iterator[PlansFile]":
+def _open_or_write_plans(
+    tasks: str, jury: "Jury", allow_files_outside: bool
+) -> "Iterator[PlansFile]":
     """Open a file of plans; a file of tasks is planned first."""
     from jurygraph.runs.workflows.plans_file import PlansFile, is_plans_file, write_plans
-    from jurygraph.sources.task_tables import folder_of_tasks
-    from jurygraph.sources.tasks import TaskLines
+    from jurygraph.sources.task_tables import folder_of_tasks_file
+    from jurygraph.sources.tasks import TaskLinesFile
 
     with ExitStack() as stack:
         plans = Path(tasks)
         if not is_plans_file(tasks):
-            folder = None if allow_files_outside else folder_of_tasks(tasks)
+            folder = None if allow_files_outside else folder_of_tasks_file(tasks)
             defaults = jury.config.task_defaults
-            lines = stack.enter_context(closing(TaskLines(tasks, defaults=defaults, folder=folder)))
+            lines = stack.enter_context(
+                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder))
+            )
             plans = Path(stack.enter_context(TemporaryDirectory())) / "plans.jsonl"
             with progress("planning", len(lines), "tasks") as report:
                 jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
@@ -178,17 +182,17 @@ async def _serve(
 
     from jurygraph.server.app import RewardServer
     from jurygraph.server.reward_service import RewardService
-    from jurygraph.web_access import listen, names_of
+    from jurygraph.web_access import host_names_with_port, listen
 
-    hosts: set[str] = set()
+    allowed_hosts: set[str] = set()
     service = RewardService(jury, settings, plans)
-    server = RewardServer(service, hosts=hosts, token=token)
+    server = RewardServer(service, hosts=allowed_hosts, token=token)
     # a client that is gone no longer waits for its reply, and its request may come again
     runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
     await runner.setup()
     try:
         bound = await listen(runner, host, port)
-        hosts |= names_of(host, bound)
+        allowed_hosts |= host_names_with_port(host, bound)
         stop_event = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _stop_server, stop_event)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jurygraph.cli.jury_loading import jury_notes, open_jury
+from jurygraph.cli.jury_loading import collect_jury_notes, open_jury
 from jurygraph.cli.options import JsonOption, argument, choose_names, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.cli.streams import ExitCode
@@ -26,7 +26,7 @@ from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, T
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-_KEY_PATTERN = re.compile(
+_KEY_VARIABLE_PATTERN = re.compile(
     r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY"
 )
 
@@ -50,22 +50,24 @@ def init(
         jurygraph score my-jury/tasks.jsonl --out my-jury/run
         jurygraph init my-judge --template judge
     """
-    create_from("jurygraph.cli", "template", template, folder)
+    create_folder_from_template("jurygraph.cli", "template", template, folder)
     tasks = f"{folder / 'tasks.jsonl'}"
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
         tasks = f"{folder / 'answers.csv'} {columns}"
-    if template in _MODEL_TEMPLATES:
+    if template in _TEMPLATES_THAT_NEED_MODEL:
         tasks += " --model openai/gpt-5-mini"
     out = folder / ("baseline" if template == "ci" else "run")
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
-_MODEL_TEMPLATES = ("judge", "reviewers", "ideas")
+_TEMPLATES_THAT_NEED_MODEL = ("judge", "reviewers", "ideas")
 """Templates whose questions all abstain without a model."""
 
 
-def create_from(package: str, kind: str, name: str, folder: Path, common: str = "") -> None:
+def create_folder_from_template(
+    package: str, kind: str, name: str, folder: Path, common: str = ""
+) -> None:
     """Create a folder from the template of this name in a package, and from a `common` one, and list its files.
 
     Raises `InputError` for another name, or if the folder is there and not empty.
@@ -127,13 +129,17 @@ def doctor(
 
 
 def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
-    from jurygraph.models.factory import model_forms
+    from jurygraph.models.factory import list_model_forms
 
     yield SetupCheck("python", True, platform.python_version())
     yield SetupCheck("jurygraph", True, version("jurygraph"))
     yield SetupCheck("for agents", True, str(files("jurygraph") / "SKILL.md"))
-    yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
-    keys = [name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name)]
+    yield SetupCheck("models", True, f"{list_model_forms('and')} (litellm)")
+    keys = [
+        name
+        for name, value in os.environ.items()
+        if value and _KEY_VARIABLE_PATTERN.fullmatch(name)
+    ]
     keys_text = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
     yield SetupCheck("keys", True if keys else None, keys_text)
     yield from _check_extras()
@@ -146,7 +152,7 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
         yield from _check_config(config)
 
 
-_EXTRAS = {
+_MODULES_BY_EXTRA = {
     "embeddings": ["sentence_transformers"],
     "local": ["xllamacpp"],
     "pandas": ["pandas", "pyarrow"],
@@ -159,7 +165,7 @@ _EXTRAS = {
 
 
 def _check_extras() -> Iterator[SetupCheck]:
-    for extra, modules in _EXTRAS.items():
+    for extra, modules in _MODULES_BY_EXTRA.items():
         missing = [module for module in modules if find_spec(module) is None]
         detail = f"missing {', '.join(missing)}" if missing else "installed"
         yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
@@ -174,9 +180,12 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
         with open_jury(path) as jury, locate_config_errors(path):
             for evaluator in jury.evaluators.values():
                 evaluator.open()
-            jury.run(Planner(jury).aestimate_plan(_example_task(jury)))
-            names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
-            notes = jury_notes(jury)
+            jury.run(Planner(jury).aestimate_plan(_choose_example_task(jury)))
+            names = ", ".join(
+                f"{jury_evaluator.name} {jury_evaluator.version}"
+                for jury_evaluator in jury.evaluators.values()
+            )
+            notes = collect_jury_notes(jury)
     except (JurygraphError, OSError) as error:
         yield SetupCheck("config", False, str(error))
         return
@@ -184,17 +193,21 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
     yield from (SetupCheck("note", None, note) for note in notes)
 
 
-def _example_task(jury: "Jury") -> Task:
+def _choose_example_task(jury: "Jury") -> Task:
     """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
 
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    reviewer_sets = []
+    reviewers_by_evaluator = []
     for evaluator in jury.evaluators.values():
         if evaluator.known_reviewers:
-            reviewer_sets.append(set(evaluator.known_reviewers))
-    reviewers = sorted(set.intersection(*reviewer_sets)) if reviewer_sets else ["reviewer"]
+            reviewers_by_evaluator.append(set(evaluator.known_reviewers))
+    reviewers = (
+        sorted(set.intersection(*reviewers_by_evaluator))
+        if reviewers_by_evaluator
+        else ["reviewer"]
+    )
     members = {"one", "two"}
     for component in jury.config.components.values():
         for use in component.inputs.values():
@@ -241,17 +254,19 @@ def preset(
     """
     from ruamel.yaml import YAML
 
-    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
+    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config_mapping
 
     if name is None:
         print_report(json, list(PRESETS), PRESETS)
         return
     choose_names("unknown preset", [name], list(PRESETS))
-    parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
+    parse_config_mapping(
+        {"preset": name, "model": model}
+    )  # raises ConfigError if the model is invalid
     config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
     text = StringIO()
-    yaml = YAML()
-    yaml.default_flow_style = None
-    yaml.width = 110
-    yaml.dump({key: value for key, value in config.items() if value not in ([], {})}, text)
+    yaml_writer = YAML()
+    yaml_writer.default_flow_style = None
+    yaml_writer.width = 110
+    yaml_writer.dump({key: value for key, value in config.items() if value not in ([], {})}, text)
     print_report(json, config, [text.getvalue().rstrip("\n")])

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from jurygraph.cli.options import (
+    AgentOption,
     JsonOption,
-    OnlyAgent,
     OnlyLabel,
-    OnlyStatus,
-    OutFile,
-    RunFolder,
-    SortColumn,
+    OutputFileOption,
+    RunFolderArgument,
+    SortColumnOption,
+    StatusOption,
     option,
     split_names,
 )
@@ -43,16 +43,21 @@ from jurygraph.messages import shell_quote
 from jurygraph.runs.export_table import import_library
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
-from jurygraph.views.rewards import Selection, address_of, trace_reader, view_rewards
+from jurygraph.views.rewards import (
+    ResponseSelection,
+    build_reward_table,
+    make_trace_reader,
+    response_address,
+)
 
 if TYPE_CHECKING:
     from jurygraph.explanation import Explanation
 
-Options = Mapping[str, object]
+OptionValues = Mapping[str, object]
 
 
 def show(
-    run: RunFolder,
+    run: RunFolderArgument,
     response: Annotated[str | None, option("ID", "Show the full trace of this response.")] = None,
     call: Annotated[
         str | None, option("QUESTION", "Show prompt and reply of each call for this question.")
@@ -60,9 +65,9 @@ def show(
     verdict: Annotated[
         str | None, option("QUESTION", "Show every field of the verdicts on this question.")
     ] = None,
-    status: OnlyStatus = None,
-    agent: OnlyAgent = None,
-    sort: SortColumn = None,
+    status: StatusOption = None,
+    agent: AgentOption = None,
+    sort: SortColumnOption = None,
     label: OnlyLabel = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
@@ -91,9 +96,11 @@ def show(
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    selection = Selection(status, agent, sort, limit, _read_label(label))
+    reward_selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
     details = {"call": call, "verdict": verdict, "texts": texts or None}
-    _refuse_contradictions(response, details, {"columns": columns, **selection._asdict()}, json)
+    _refuse_contradictory_options(
+        response, details, {"columns": columns, **reward_selection._asdict()}, json
+    )
     question = verdict if call is None else call
     with Run.open(run) as stored_run:
         if response is not None and question is not None:
@@ -103,22 +110,22 @@ def show(
         elif response is not None:
             _show_response(stored_run, response, texts)
         elif json:
-            read = trace_reader(stored_run)
-            for address in selection.select(stored_run, address_of):
+            read = make_trace_reader(stored_run)
+            for address in reward_selection.select(stored_run, response_address):
                 print_result(trace_to_json_line(read(address)))
         else:
             names = None if columns is None else ["response", *split_names(columns)]
-            table = view_rewards(stored_run, selection, names)
+            table = build_reward_table(stored_run, reward_selection, names)
             print_reward_table(table)
             # with the columns that nobody chose, the second one has the agents
             if names is None and len({row[1] for row in table.rows}) > 1:
                 print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
             if stored_run.header.is_open_ended:
                 _print_if_counted(stored_run)
-            print_if_unfinished(stored_run)
+            print_if_run_unfinished(stored_run)
 
 
-def _read_label(text: str | None) -> tuple[str, str] | None:
+def _parse_label_option(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     name, separator, value = text.partition("=")
@@ -143,55 +150,70 @@ def _print_if_counted(run: Run) -> None:
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
-    from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
+    from jurygraph.cli.render.trace import (  # lazily: they load NumPy
+        format_text_lines,
+        format_trace_lines,
+    )
     from jurygraph.runs.calls import read_lookups
-    from jurygraph.views.trace import view_task_and_response, view_trace
+    from jurygraph.views.trace import build_task_and_response_view, build_trace_view
 
     scored = run.find_scored_response(response)
-    view = view_trace(run.explain_trace(scored.trace))
+    view = build_trace_view(run.explain_trace(scored.trace))
     lookups = read_lookups(run, view.trace, view.trace.verdicts)
-    words = text_lines(view, view_task_and_response(run, scored), texts)
-    print_result_lines(trace_lines(view, words, lookups.values()))
+    words = format_text_lines(view, build_task_and_response_view(run, scored), texts)
+    print_result_lines(format_trace_lines(view, words, lookups.values()))
 
 
-def print_if_unfinished(run: Run) -> None:
+def print_if_run_unfinished(run: Run) -> None:
     if run.header.is_open_ended and not run.is_closed:
-        groups = (
-            f"{run.tasks_scored} groups of {run.tasks_planned} tasks are in the whole run so far"
-        )
+        groups = f"{run.tasks_scored} groups of {run.planned_task_count} tasks are in the whole run so far"
         print_message(f"{groups}; `jurygraph close {shell_quote(run.folder)}` ends the run")
     elif not run.is_closed:
-        state = f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored so far"
-        print_message(f"{state}; the same score command continues, without --limit if it has one")
+        state_text = f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored so far"
+        print_message(
+            f"{state_text}; the same score command continues, without --limit if it has one"
+        )
 
 
-def _refuse_contradictions(
-    response: str | None, single_options: Options, many_options: Options, json: bool
+def _refuse_contradictory_options(
+    response: str | None,
+    single_response_options: OptionValues,
+    many_response_options: OptionValues,
+    json: bool,
 ) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
-    about_single = [f"--{name}" for name, value in single_options.items() if value is not None]
-    about_many = [f"--{name}" for name, value in many_options.items() if value is not None]
-    if about_single and response is None:
-        raise InputError(f"{about_single[0]} is about one response; name it with --response ID")
-    if len(about_single) > 1:
-        raise InputError(f"expected one of {' and '.join(about_single)}")
-    if about_many and response is not None:
+    single_response_names = [
+        f"--{name}" for name, value in single_response_options.items() if value is not None
+    ]
+    many_response_names = [
+        f"--{name}" for name, value in many_response_options.items() if value is not None
+    ]
+    if single_response_names and response is None:
         raise InputError(
-            f"{about_many[0]} is about many responses; leave it out, or leave out --response"
+            f"{single_response_names[0]} is about one response; name it with --response ID"
         )
-    for name in (*about_single, *about_many):
+    if len(single_response_names) > 1:
+        raise InputError(f"expected one of {' and '.join(single_response_names)}")
+    if many_response_names and response is not None:
+        raise InputError(
+            f"{many_response_names[0]} is about many responses; leave it out, or leave out --response"
+        )
+    for name in (*single_response_names, *many_response_names):
         if json and name in ("--columns", "--texts"):
             raise InputError(f"{name} is about what --json does not print; leave it out")
 
 
-def _show_question(run: Run, response: str, question: str, has_calls: bool, json: bool) -> None:
+def _show_question(run: Run, response: str, question: str, shows_calls: bool, json: bool) -> None:
     """Print the verdicts on a question about a response, or the calls behind them."""
-    from jurygraph.cli.render.trace import call_lines, verdict_lines  # lazily: they load NumPy
-    from jurygraph.views.verdict import view_question
+    from jurygraph.cli.render.trace import (  # lazily: they load NumPy
+        format_call_lines,
+        format_verdict_lines,
+    )
+    from jurygraph.views.verdict import build_question_view
 
-    view = view_question(run, response, question)
-    lines = call_lines(view) if has_calls else verdict_lines(view)
-    print_report(json, view.to_json(has_calls) if json else {}, lines)
+    view = build_question_view(run, response, question)
+    lines = format_call_lines(view) if shows_calls else format_verdict_lines(view)
+    print_report(json, view.to_json(shows_calls) if json else {}, lines)
 
 
 _EXPLAINED_BY_DEFAULT = 10
@@ -199,14 +221,14 @@ _EXPLAINED_BY_DEFAULT = 10
 
 
 def explain(
-    run: RunFolder,
+    run: RunFolderArgument,
     response: Annotated[str | None, option("ID", "Explain this response.")] = None,
     what_if: Annotated[
         bool, option(None, "Show the single changes that would raise or lower the reward.")
     ] = False,
-    status: OnlyStatus = None,
-    agent: OnlyAgent = None,
-    sort: SortColumn = None,
+    status: StatusOption = None,
+    agent: AgentOption = None,
+    sort: SortColumnOption = None,
     label: OnlyLabel = None,
     limit: Annotated[
         int | None,
@@ -233,9 +255,9 @@ def explain(
         jurygraph explain run --response task-1/a --what-if
         jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    selection = Selection(status, agent, sort, limit, _read_label(label))
-    _refuse_contradictions(response, {}, selection._asdict(), json)
-    if response is None and selection == Selection():
+    selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
+    _refuse_contradictory_options(response, {}, selection._asdict(), json)
+    if response is None and selection == ResponseSelection():
         hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
         hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
         raise InputError(f"--response: is missing; {hint}")
@@ -246,7 +268,7 @@ def explain(
             _explain_selected(stored_run, selection, what_if, json)
 
 
-def _explain_selected(run: Run, selection: Selection, what_if: bool, json: bool) -> None:
+def _explain_selected(run: Run, selection: ResponseSelection, what_if: bool, json: bool) -> None:
     response_ids = list(selection.select(run, lambda trace: trace.response_id))
     limit = selection.limit or _EXPLAINED_BY_DEFAULT
     for index, response_id in enumerate(response_ids[:limit]):
@@ -264,7 +286,7 @@ def _print_explanation(explanation: "Explanation", what_if: bool, json: bool) ->
 
 
 def export(
-    run: RunFolder,
+    run: RunFolderArgument,
     to: Annotated[
         Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"] | None,
         option(
@@ -274,7 +296,7 @@ def export(
             "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ] = None,
-    output: OutFile = None,
+    output: OutputFileOption = None,
     texts: Annotated[
         bool, typer.Option("--texts", help="Add the columns prompt and text to a table.")
     ] = False,
@@ -322,7 +344,7 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = _format_of_file(output) if to is None else to
+    form = _choose_format_by_suffix(output) if to is None else to
     exporter = _choose_exporter(form, output or "")
     requested_options = {
         "texts": texts,
@@ -330,14 +352,14 @@ def export(
         "reasons": reasons,
         "advantages": advantages,
     }
-    for name, is_requested in requested_options.items():
-        if is_requested and name not in exporter.option_names:
+    for name, is_option_requested in requested_options.items():
+        if is_option_requested and name not in exporter.option_names:
             *others, last = [
                 other for other, forms in EXPORTERS.items() if name in forms[0].option_names
             ]
-            missing_part = "columns" if name == "texts" else "rows of responses"
+            missing_part_text = "columns" if name == "texts" else "rows of responses"
             hint = f"use {', '.join(others)} or {last}"
-            raise InputError(f"--{name}: --to {form} has no {missing_part} to add to; {hint}")
+            raise InputError(f"--{name}: --to {form} has no {missing_part_text} to add to; {hint}")
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
     if exporter.library is not None:
@@ -345,10 +367,10 @@ def export(
     with Run.open(run) as stored_run:
         if output is not None:
             refuse_unwritable(output)
-        print_if_unfinished(stored_run)
+        print_if_run_unfinished(stored_run)
         responses = stored_run.ledger.count_records("trace")
-        has_progress = bool(exporter.option_names)
-        reading = progress("reading", responses, "responses") if has_progress else nullcontext()
+        shows_progress = bool(exporter.option_names)
+        reading = progress("reading", responses, "responses") if shows_progress else nullcontext()
         with ExitStack() as stack:
             with reading as report:
                 options = TableOptions(
@@ -359,32 +381,32 @@ def export(
                     report=report or (lambda count: None),
                 )
                 content = exporter.read(stored_run, options, stack)
-            _write_lines(output, content)
+            _write_or_print_lines(output, content)
 
 
-def _format_of_file(output: str | None) -> str:
+def _choose_format_by_suffix(output: str | None) -> str:
     """Return the first format whose files end like this one. Raises `InputError` where none does."""
     if output is None:
         names = ", ".join(EXPORTERS)
         raise InputError(f"--to: is missing; name one of {names}, or a file with -o")
     suffix = _suffix_of(output)
-    format_of_suffix: dict[str, str] = {}
+    format_by_suffix: dict[str, str] = {}
     for name, (form, *_) in EXPORTERS.items():
-        format_of_suffix.setdefault(form.suffix, name)
-    if suffix not in format_of_suffix:
-        suffixes_text = ", ".join(format_of_suffix)
+        format_by_suffix.setdefault(form.suffix, name)
+    if suffix not in format_by_suffix:
+        suffixes_text = ", ".join(format_by_suffix)
         hint = f"end it in {suffixes_text}, or use --to"
         if suffix in (".html", ".pdf"):
             hint = f"{hint}; `jurygraph report` writes a page that can be printed"
         raise InputError(f"{output}: its ending names no format; {hint}")
-    return format_of_suffix[suffix]
+    return format_by_suffix[suffix]
 
 
 def _suffix_of(output: str) -> str:
     return Path(output.lower().removesuffix(".gz")).suffix
 
 
-_OTHER_SUFFIXES = {".json", ".tsv", ".xls", ".ods", ".html", ".md", ".yaml", ".yml"}
+_UNSUPPORTED_SUFFIXES = {".json", ".tsv", ".xls", ".ods", ".html", ".md", ".yaml", ".yml"}
 """Endings of formats that no export writes: a program that goes by the ending could not read the file."""
 
 
@@ -395,14 +417,16 @@ def _choose_exporter(to: str, output: str) -> Exporter:
     for form in forms:
         if form.suffix == suffix:
             return form
-    written_suffixes = {form.suffix for form in chain.from_iterable(EXPORTERS.values())}
-    if suffix in written_suffixes | _OTHER_SUFFIXES:
-        format_text = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
-        raise InputError(f"{output}: {format_text}; name a file that ends in {forms[0].suffix}")
+    supported_suffixes = {form.suffix for form in chain.from_iterable(EXPORTERS.values())}
+    if suffix in supported_suffixes | _UNSUPPORTED_SUFFIXES:
+        format_hint = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
+        raise InputError(f"{output}: {format_hint}; name a file that ends in {forms[0].suffix}")
     return forms[0]
 
 
-def _write_lines(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:
+def _write_or_print_lines(
+    output: str | None, content: Iterable[bytes] | Callable[[Path], None]
+) -> None:
     """Write lines, or what a library writes to a path. Without a path, print the lines."""
     if output is None:
         for line in cast(Iterable[bytes], content):

@@ -1,6 +1,6 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations.
 
-A command here is a function that returns the report of its study; `report_command` adds the options for its forms.
+A command here is a function that returns the report of its study; `make_report_command` adds the options for its forms.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,40 +15,40 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.options import (
-    RATING_COLUMN_OPTIONS,
-    AgentColumn,
-    AsMarkdown,
-    Conditions,
-    DryRun,
-    HtmlFile,
-    ItemColumn,
+    COLUMN_OPTION_BY_RATING_FIELD,
+    AgentColumnOption,
+    DryRunOption,
+    GateConditionsOption,
+    HtmlFileOption,
+    ItemColumnOption,
     JsonOption,
-    MaxCalls,
-    MaxCost,
-    ModelName,
-    PlotFile,
-    RatingsInput,
-    RatingsInputs,
-    ReviewerColumn,
-    RunFolder,
-    ScoreColumn,
+    MarkdownOption,
+    MaxCallsOption,
+    MaxCostOption,
+    ModelNameOption,
+    PlotFileOption,
+    RatingsFileArgument,
+    RatingsFilesArgument,
+    ReviewerColumnOption,
+    RunFolderArgument,
+    ScoreColumnOption,
     SettingsOption,
-    StepLabel,
+    StepLabelOption,
     argument,
     choose_names,
-    named_columns,
     option,
+    select_named_columns,
     split_names,
 )
-from jurygraph.cli.render.report import ReportOutput, read_runs, report_command
+from jurygraph.cli.render.report import ReportOutputOptions, make_report_command, read_from_each_run
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import progress
 from jurygraph.cli.streams import ExitCode
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.messages import join_names, note_similar_names, shell_quote
-from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
+from jurygraph.inference.agreement import MeasurementLevel
+from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
+from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
 from jurygraph.studies.report import Report
@@ -62,20 +62,22 @@ study = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-RunFolders = Annotated[list[Path], argument("RUN", "Folders of runs.")]
-ScoreSources = Annotated[
+RunFoldersArgument = Annotated[list[Path], argument("RUN", "Folders of runs.")]
+ScoreSourcesArgument = Annotated[
     list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")
 ]
-_PARTS_HELP = "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
-_GATE_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
+_SIMULATION_PARTS_HELP = (
+    "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
+)
+_GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
-def study_command(function: Callable[..., Report | None]) -> None:
-    study.command()(report_command(function))
+def register_study_command(function: Callable[..., Report | None]) -> None:
+    study.command()(make_report_command(function))
 
 
-@study_command
-def preference(run: RunFolder) -> Report:
+@register_study_command
+def preference(run: RunFolderArgument) -> Report:
     """Measure accuracy by category on a preference set, such as RewardBench or JudgeBench.
 
     A task is right if the response labelled `preferred` has a higher reward than every other response. With verdicts
@@ -91,18 +93,18 @@ def preference(run: RunFolder) -> Report:
     """
     from jurygraph.studies.preference import read_comparisons, report
 
-    return report(*read_runs([run], read_comparisons))
+    return report(*read_from_each_run([run], read_comparisons))
 
 
-@study_command
+@register_study_command
 def agreement(
-    ratings: RatingsInputs,
-    item: ItemColumn = None,
-    reviewer: ReviewerColumn = None,
-    score: ScoreColumn = None,
-    agent: AgentColumn = None,
+    ratings: RatingsFilesArgument,
+    item: ItemColumnOption = None,
+    reviewer: ReviewerColumnOption = None,
+    score: ScoreColumnOption = None,
+    agent: AgentColumnOption = None,
     level: Annotated[
-        AlphaLevel, typer.Option(help="What the difference of two scores means.")
+        MeasurementLevel, typer.Option(help="What the difference of two scores means.")
     ] = "ordinal",
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
@@ -121,16 +123,16 @@ def agreement(
     """
     from jurygraph.studies.agreement import report
 
-    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [
-        read_ratings(path, file_columns, RATING_COLUMN_OPTIONS)
+        read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         for path, file_columns in columns_by_file(ratings, columns)
     ]
     return report(files, level)
 
 
-@study_command
-def reliability(run: RunFolder) -> Report:
+@register_study_command
+def reliability(run: RunFolderArgument) -> Report:
     """Measure how far rewards and scores would repeat.
 
     The variance of the rewards is split into that between tasks and that between responses to a task; that of each
@@ -146,12 +148,12 @@ def reliability(run: RunFolder) -> Report:
     """
     from jurygraph.studies.reliability import read_scores, report
 
-    return report(*read_runs([run], read_scores))
+    return report(*read_from_each_run([run], read_scores))
 
 
-@study_command
+@register_study_command
 def stability(
-    sources: ScoreSources,
+    sources: ScoreSourcesArgument,
     config: Annotated[
         Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")
     ] = None,
@@ -162,12 +164,12 @@ def stability(
         int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")
     ] = 5,
     versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
-    model: ModelName = None,
+    model: ModelNameOption = None,
     writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
     reader: Annotated[str | None, option("M", "Model that reads responses without `data`.")] = None,
-    dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
     quality: Annotated[
         str | None, option("A,B", "Quality bands that count.", show_default="all")
     ] = None,
@@ -200,20 +202,22 @@ def stability(
     """
     from jurygraph.cli.presentation_runs import PresentationModels, score_presentations
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.presentations import read_sources, read_weights
+    from jurygraph.studies.presentations import read_presentations_of_sources, read_weights
     from jurygraph.studies.stability import measure_stability
 
     fixed_weights = None if weights is None else read_weights(weights)
-    bands = split_names(quality or None)
+    quality_bands = split_names(quality or None)
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
-        model_options = {"--model": model, "--writer": writer, "--reader": reader}
-        for name, value in {"--out": out, **model_options, **limits}.items():
+        model_by_option = {"--model": model, "--writer": writer, "--reader": reader}
+        for name, value in {"--out": out, **model_by_option, **limits}.items():
             if value is not None:
                 raise InputError(
                     f"{name}: is for the variants of TASKS; name the judge's config with --config"
                 )
-        return measure_stability(read_sources(sources, read_runs), bands, fixed_weights)
+        return measure_stability(
+            read_presentations_of_sources(sources, read_from_each_run), quality_bands, fixed_weights
+        )
     if len(sources) != 1 or out is None:
         raise InputError("--config: expects one file of TASKS, and --out FOLDER for the runs")
     options = ScoreOptions(
@@ -229,12 +233,14 @@ def stability(
     presentations, runs = score_presentations(models, config, repeats, versions, json)
     if not runs:
         return None
-    report = measure_stability(read_sources(runs, read_runs), bands, fixed_weights)
+    report = measure_stability(
+        read_presentations_of_sources(runs, read_from_each_run), quality_bands, fixed_weights
+    )
     figures = {**report.figures, "presentations": presentations.to_json()}
     return replace(report, figures=figures, sections=[*report.sections, *presentations.tables])
 
 
-@study_command
+@register_study_command
 def signal(
     sources: Annotated[list[Path], argument("RUN", "Folders of runs, or tables of scores.")],
     protocol: Annotated[
@@ -261,20 +267,22 @@ def signal(
         jurygraph study signal run
         jurygraph study signal variants --protocol direct --cut 7 --json
     """
-    from jurygraph.studies.presentations import read_sources
+    from jurygraph.studies.presentations import read_presentations_of_sources
     from jurygraph.studies.stability import measure_signal
 
     if not 0.5 < correct < 1.0:
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
-    return measure_signal(read_sources(sources, read_runs), protocol, correct, cut)
+    return measure_signal(
+        read_presentations_of_sources(sources, read_from_each_run), protocol, correct, cut
+    )
 
 
 @study.command()
 def certify(
-    runs: RunFolders,
+    runs: RunFoldersArgument,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
-    html: HtmlFile = None,
+    html: HtmlFileOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
@@ -293,17 +301,17 @@ def certify(
     from jurygraph.studies.certificate import certify as certify_runs
 
     sources = [name for name in (labels, attacks) if name is not None]
-    output = ReportOutput(
+    output = ReportOutputOptions(
         json=json,
         markdown=not json,
         html=html,
         title="Certificate of a judge",
         sources=tuple(map(str, sources)),
     )
-    output.write(certify_runs(runs, read_runs, labels, attacks))
+    output.write(certify_runs(runs, read_from_each_run, labels, attacks))
 
 
-def _only_labels_option(labels: Sequence[str], column: str | None) -> str:
+def _require_single_labels_option(labels: Sequence[str], column: str | None) -> str:
     """Return the option of the labels; a file that is given as their column may be what was meant."""
     if len(labels) > 1:
         raise InputError(f"--labels: names {join_names(labels)}; name one, with all labels")
@@ -317,14 +325,14 @@ def _only_labels_option(labels: Sequence[str], column: str | None) -> str:
 
 @study.command()
 def judge(
-    runs: RunFolders,
+    runs: RunFoldersArgument,
     labels: Annotated[
         list[str] | None,
         option("F", "Labels of people, required: a file, or label.NAME of the runs."),
     ] = None,
-    item: ItemColumn = None,
-    target: ScoreColumn = None,
-    reviewer: ReviewerColumn = None,
+    item: ItemColumnOption = None,
+    target: ScoreColumnOption = None,
+    reviewer: ReviewerColumnOption = None,
     question: Annotated[
         str | None, option("Q", "Question of labels that name none; `reward` for the reward.")
     ] = None,
@@ -347,10 +355,10 @@ def judge(
             max=1,
         ),
     ] = 0.1,
-    gate: Conditions = None,
-    plot: PlotFile = None,
-    html: HtmlFile = None,
-    markdown: AsMarkdown = False,
+    gate: GateConditionsOption = None,
+    plot: PlotFileOption = None,
+    html: HtmlFileOption = None,
+    markdown: MarkdownOption = False,
     json: JsonOption = False,
 ) -> None:
     """Measure judges against people.
@@ -382,42 +390,47 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
-    named_labels = _only_labels_option(labels or (), target)
-    output = ReportOutput(
+    labels_option = _require_single_labels_option(labels or (), target)
+    output = ReportOutputOptions(
         json=json,
         markdown=markdown,
         plot=plot,
         html=html,
         title="Judges and people",
-        sources=(named_labels,),
+        sources=(labels_option,),
     )
-    thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
-    judged = read_runs(runs, read_judgements)
-    columns = named_columns(id=item, target=target, reviewer=reviewer)
-    people_labels = judge_study.read_labels(named_labels, judged, columns, RATING_COLUMN_OPTIONS)
-    studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
-    notes = [*judge_study.describe_empty(people_labels)]
-    notes += note_similar_names(label.reviewer or "" for _, label in people_labels.rows)
+    thresholds = parse_ci_thresholds(gate, judge_report.GATE_NAMES, _GATE_OPTION_EXAMPLE)
+    judged = read_from_each_run(runs, read_judgements)
+    columns = select_named_columns(id=item, target=target, reviewer=reviewer)
+    people_labels = judge_study.read_labels(
+        labels_option, judged, columns, COLUMN_OPTION_BY_RATING_FIELD
+    )
+    studies = judge_study.join_labels_with_judgements(
+        judged, people_labels, split, consensus, question
+    )
+    notes = [*judge_study.unlabelled_row_notes(people_labels)]
+    notes += notes_on_similar_names(label.reviewer or "" for _, label in people_labels.rows)
     questions = {study.judge.question for study in studies if study.judge.reviewer is None}
-    names_none = all(label.question is None for _, label in people_labels.rows)
-    if question is None and names_none and len(questions) > 1:
+    has_no_question_names = all(label.question is None for _, label in people_labels.rows)
+    if question is None and has_no_question_names and len(questions) > 1:
         notes.append(
             f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
         )
     report = judge_report.report(studies, need, epsilon, notes)
     output.write(report)
-    is_missed = False
+    has_missed_condition = False
     for row in report.figures["judges"]:
         missed_conditions = failed_thresholds(thresholds, judge_report.gate_values(row))
         print_missed_conditions(missed_conditions, row["judge"])
-        is_missed = is_missed or bool(missed_conditions)
-    raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)
+        has_missed_condition = has_missed_condition or bool(missed_conditions)
+    raise typer.Exit(ExitCode.SOME_FAILED if has_missed_condition else ExitCode.SUCCESS)
 
 
-@study_command
+@register_study_command
 def simulate(
     parts: Annotated[
-        list[str] | None, typer.Argument(metavar="PART", help=_PARTS_HELP, show_default="all")
+        list[str] | None,
+        typer.Argument(metavar="PART", help=_SIMULATION_PARTS_HELP, show_default="all"),
     ] = None,
     seeds: Annotated[
         int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")
@@ -441,26 +454,26 @@ def simulate(
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate decompr --seeds 20
     """
-    from jurygraph.studies.simulate import SIMULATED_PARTS, count_evaluations, report
+    from jurygraph.studies.simulate import SIMULATION_NAMES, count_evaluations, report
 
-    chosen = choose_names("unknown part", parts or SIMULATED_PARTS, SIMULATED_PARTS)
+    chosen = choose_names("unknown part", parts or SIMULATION_NAMES, SIMULATION_NAMES)
     all_seeds = range(seed, seed + seeds)
     with progress("simulating", count_evaluations(chosen, all_seeds), "evaluations") as advance:
         return report(chosen, all_seeds, advance)
 
 
-@study_command
+@register_study_command
 def disagreement(
-    runs: RunFolders,
+    runs: RunFoldersArgument,
     components: Annotated[
         str | None,
         option(
             "A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count"
         ),
     ] = None,
-    step_label: StepLabel = None,
+    step_label: StepLabelOption = None,
     every: Annotated[int | None, option("N", "Group into steps of N tasks.", min=1)] = None,
-    plot: PlotFile = None,
+    plot: PlotFileOption = None,
 ) -> Report:
     """Measure where a reward's components disagree (MACRM, 4.5).
 
@@ -489,11 +502,11 @@ def disagreement(
         step_label=step_label,
         every=every,
     )
-    return report(read_runs(runs, read))
+    return report(read_from_each_run(runs, read))
 
 
-@study_command
-def credit(run: RunFolder) -> Report:
+@register_study_command
+def credit(run: RunFolderArgument) -> Report:
     """Measure false credit over the edges of rubrics (GEAR).
 
     A criterion that is met while its parent is not is a leakage case; the credit that a rule leaves it, as a share of
@@ -510,12 +523,12 @@ def credit(run: RunFolder) -> Report:
     """
     from jurygraph.studies.credit import read_sheets, report
 
-    (sheets,) = read_runs([run], read_sheets)
+    (sheets,) = read_from_each_run([run], read_sheets)
     return report(sheets)
 
 
-@study_command
-def ranking(run: RunFolder, settings: SettingsOption = None) -> Report:
+@register_study_command
+def ranking(run: RunFolderArgument, settings: SettingsOption = None) -> Report:
     """Measure how far the order of the agents is from turning.
 
     For each two agents that follow each other: whether their difference is larger than chance, by its 95 % interval
@@ -540,13 +553,13 @@ def ranking(run: RunFolder, settings: SettingsOption = None) -> Report:
             AgentRanker(opened_run, read_packed_groups(opened_run, advance)), tried_settings
         )
 
-    (report,) = read_runs([run], read)
+    (report,) = read_from_each_run([run], read)
     return report
 
 
-@study_command
+@register_study_command
 def reviewers(
-    ratings: RatingsInput,
+    ratings: RatingsFileArgument,
     items: Annotated[
         Path | None, option("TEXTS", "File with the items' texts, if RATINGS has none.")
     ] = None,
@@ -575,16 +588,16 @@ def reviewers(
     config: Annotated[
         Path | None, option("F", "Config of these runs, with a judge of reviewers.")
     ] = None,
-    dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    max_calls: MaxCallsOption = None,
     embedder: Annotated[
         str | None, option("E", "Embedder of texts.", show_default="TF-IDF")
     ] = None,
-    item: ItemColumn = None,
-    reviewer: ReviewerColumn = None,
-    score: ScoreColumn = None,
-    agent: AgentColumn = None,
+    item: ItemColumnOption = None,
+    reviewer: ReviewerColumnOption = None,
+    score: ScoreColumnOption = None,
+    agent: AgentColumnOption = None,
     level: Annotated[
         Literal["ordinal", "interval"],
         typer.Option(help="What the difference of two scores means."),
@@ -615,7 +628,7 @@ def reviewers(
     if 0.0 < min_confidence < 1.0:
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
-    columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
@@ -652,40 +665,40 @@ class _ReviewerStudy:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
-        self._file = read_ratings(ratings, columns, RATING_COLUMN_OPTIONS)
+        self._file = read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
-        self._judges = _choose_judges(judges, self._texts)
+        self._judges = _choose_compared_judges(judges, self._texts)
         self._parts = read_parts([self._file])
         self._designs = plan_runs(self._judges, self._shots, seeds)
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
     def score(
-        self, options: "ScoreOptions", model: str | None, has_folder: bool, as_json: bool
+        self, options: "ScoreOptions", model: str | None, has_output_folder: bool, as_json: bool
     ) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
-        from jurygraph.studies.reviewers import default_config, tasks_of
+        from jurygraph.studies.reviewers import default_config, task_lines
 
         if not self._designs:
-            if options.dry_run or has_folder:
+            if options.dry_run or has_output_folder:
                 raise InputError(
                     "--out and --dry-run: are for judges with a model; name some with --judges"
                 )
             return []
         problem = f"--judges {self._designs[0].judge}: asks a model"
-        if not has_folder and not options.dry_run:
+        if not has_output_folder and not options.dry_run:
             raise InputError(f"{problem}; name a folder for its runs with --out")
         if model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
-        tasks = tasks_of(self._file, self._texts)
+        tasks = task_lines(self._file, self._texts)
         runs = []
-        for design in self._designs:
-            revise = partial(design.revise, source=self._source)
-            runs.append(StudyRun(design.name, tasks, revise))
+        for judge_run_design in self._designs:
+            revise_config = partial(judge_run_design.revise, source=self._source)
+            runs.append(StudyRun(judge_run_design.name, tasks, revise_config))
         with TemporaryDirectory() as folder:
             if options.config is None:
                 path = Path(folder, "jury.yaml")
@@ -700,34 +713,39 @@ class _ReviewerStudy:
         least: float,
         reduce: "SeedReduction",
         embedder: str | None,
-        level: AlphaLevel,
+        level: MeasurementLevel,
     ) -> Report:
         """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
-        from jurygraph.studies.reviewers import join_runs, predict, read_run, unrated_notes
+        from jurygraph.studies.reviewers import (
+            join_runs,
+            notes_on_unrated_predictions,
+            predict,
+            read_run,
+        )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        runs = list(chain.from_iterable(read_runs(folders, read_run)))
+        runs = list(chain.from_iterable(read_from_each_run(folders, read_run)))
         joined_predictions = join_runs(runs, self._parts, least, reduce)
-        notes_on_unrated = list(unrated_notes(runs, self._parts))
+        notes_on_unrated = list(notes_on_unrated_predictions(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
-            judged_parts = []
+            predictions_by_part = []
             for part, run_predictions in zip(self._parts, joined_predictions, strict=True):
                 predictions = list(
                     predict(part, self._judges, self._shots, self._seeds, self._texts, vectorize)
                 )
                 predictions += run_predictions
-                judged_parts.append((part, predictions))
-            report = compare_judges(judged_parts, level, vectorize)
+                predictions_by_part.append((part, predictions))
+            report = compare_judges(predictions_by_part, level, vectorize)
         report.notes = [*report.notes, *notes_on_unrated]
         return report
 
 
-def _choose_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
+def _choose_compared_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
     from jurygraph.studies.reviewers import MODEL_JUDGES, NO_MODEL
 
     if judges is None:

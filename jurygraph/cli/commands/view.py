@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.options import RunFolder, argument
+from jurygraph.cli.options import RunFolderArgument, argument
 from jurygraph.cli.render.text import print_message, print_result, progress
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _DEFAULT_PORT = 7576
 
 
 def view(
-    run: RunFolder,
+    run: RunFolderArgument,
     other: Annotated[
         Path | None, argument("RUN2", "Another run, to be compared with the first.")
     ] = None,
@@ -51,11 +51,11 @@ def view(
 
     if other is not None and other.resolve() == run.resolve():
         raise InputError(f"{other}: is named twice; name two runs, or one")
-    with ExitStack() as opening:
+    with ExitStack() as exit_stack:
         runs: dict[str, OpenRun] = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
-            stored_run = opening.enter_context(closing(Run.open(folder)))
-            index = opening.enter_context(closing(RunIndex(stored_run)))
+            stored_run = exit_stack.enter_context(closing(Run.open(folder)))
+            index = exit_stack.enter_context(closing(RunIndex(stored_run)))
             responses = stored_run.ledger.count_records("trace")
             with progress("indexing", responses, "responses") as report:
                 index.update(report)
@@ -72,15 +72,15 @@ async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
     from aiohttp import web
 
     from jurygraph.viewer.server import make_app
-    from jurygraph.web_access import LOOPBACK, listen, names_of
+    from jurygraph.web_access import LOOPBACK_HOSTS, host_names_with_port, listen
 
-    token = None if host in LOOPBACK else secrets.token_urlsafe(24)
-    hosts: set[str] = set()
-    runner = web.AppRunner(make_app(runs, hosts=hosts, token=token), access_log=None)
+    token = None if host in LOOPBACK_HOSTS else secrets.token_urlsafe(24)
+    allowed_hosts: set[str] = set()
+    runner = web.AppRunner(make_app(runs, hosts=allowed_hosts, token=token), access_log=None)
     await runner.setup()
     try:
         bound = await listen(runner, host, port)
-        hosts |= names_of(host, bound)
+        allowed_hosts |= host_names_with_port(host, bound)
         query = "" if token is None else f"?token={token}"
         print_result(f"http://{host}:{bound}/{query}")
         print_message("Ctrl-C ends it")

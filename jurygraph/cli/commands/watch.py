@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.options import HtmlFile, JsonOption, PlotFile, RunFolder, StepLabel, option
+from jurygraph.cli.options import (
+    HtmlFileOption,
+    JsonOption,
+    PlotFileOption,
+    RunFolderArgument,
+    StepLabelOption,
+    option,
+)
 from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
@@ -21,12 +28,12 @@ if TYPE_CHECKING:
 
 _TASKS_PER_STEP = 32
 _POLL_SECONDS = 0.5
-_ADVERSE_MARK = "ADVERSE"
+_ADVERSE_ALERT_MARK = "ADVERSE"
 
 
 def watch(
-    run: RunFolder,
-    step_label: StepLabel = None,
+    run: RunFolderArgument,
+    step_label: StepLabelOption = None,
     every: Annotated[
         int | None,
         option("N", "Group into steps of N tasks.", show_default=str(_TASKS_PER_STEP), min=1),
@@ -40,8 +47,8 @@ def watch(
     follow: Annotated[
         bool, typer.Option("--follow", help="Continue until the run is closed.")
     ] = False,
-    plot: PlotFile = None,
-    html: HtmlFile = None,
+    plot: PlotFileOption = None,
+    html: HtmlFileOption = None,
     json: JsonOption = False,
 ) -> None:
     """Watch a run's rewards, and alert when they are being gamed.
@@ -62,22 +69,22 @@ def watch(
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
     from jurygraph.agents.data_analyzer import Analyzer
-    from jurygraph.cli.render.report import ReportOutput, report_lines
+    from jurygraph.cli.render.report import ReportOutputOptions, format_report_lines
     from jurygraph.studies import monitor
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both define a step; remove one")
-    output = ReportOutput(plot=plot, html=html, title="Rewards over training")
-    wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
-    analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
+    output = ReportOutputOptions(plot=plot, html=html, title="Rewards over training")
+    wait_for_records = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
+    analyzer = Analyzer(arl, {"repetition", *monitor.read_penalty_component_names(run)})
     try:
-        with closing(monitor.read_groups(run, wait)) as groups:
-            steps = monitor.steps_by_count(groups, every or _TASKS_PER_STEP)
+        with closing(monitor.read_groups(run, wait_for_records)) as groups:
+            steps = monitor.split_steps_by_task_count(groups, every or _TASKS_PER_STEP)
             if step_label is not None:
-                steps = monitor.steps_by_label(groups, step_label)
-            alerts = map(analyzer.observe, monitor.analyzer_steps(steps))
+                steps = monitor.split_steps_by_label(groups, step_label)
+            alerts = map(analyzer.observe, monitor.to_training_steps(steps))
             for alert in chain.from_iterable(alerts):
-                line = f"{_alert_mark(alert):{len(_ADVERSE_MARK)}}  {escape_line(alert.sentence)}"
+                line = f"{_choose_alert_mark(alert):{len(_ADVERSE_ALERT_MARK)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
@@ -85,34 +92,40 @@ def watch(
         is_complete = False
     report = monitor.report(analyzer)
     if is_complete:
-        _refuse_untested(run, report, can_split=step_label is None and every != 1)
+        _refuse_untestable_run(run, report, can_choose_steps=step_label is None and every != 1)
     for note in report.notes:
         print_message(note)
-    lines = list(report_lines(report.sections))
+    lines = list(format_report_lines(report.sections))
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    marked_sentences = [f"{_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
+    alert_sentences = [
+        f"{_choose_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts
+    ]
     *tables, summary = report.sections
-    adverse_first = sorted(marked_sentences, key=lambda line: not line.startswith(_ADVERSE_MARK))
-    output.write_files(replace(report, sections=[summary, *adverse_first, *tables]))
+    sentences_adverse_first = sorted(
+        alert_sentences, key=lambda line: not line.startswith(_ADVERSE_ALERT_MARK)
+    )
+    output.write_files(replace(report, sections=[summary, *sentences_adverse_first, *tables]))
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _alert_mark(alert: "Alert") -> str:
-    return _ADVERSE_MARK if alert.adverse else "change"
+def _choose_alert_mark(alert: "Alert") -> str:
+    return _ADVERSE_ALERT_MARK if alert.adverse else "change"
 
 
-def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:
-    from jurygraph.agents.data_analyzer import MIN_STEPS
+def _refuse_untestable_run(run: "Path", report: "Report", can_choose_steps: bool) -> None:
+    from jurygraph.agents.data_analyzer import FIRST_TESTED_STEP
 
     steps = report.figures["steps"]
-    if steps < MIN_STEPS:
-        advice = "choose smaller steps with --every N" if can_split else "score more"
-        raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
+    if steps < FIRST_TESTED_STEP:
+        advice = "choose smaller steps with --every N" if can_choose_steps else "score more"
+        raise InputError(
+            f"{run}: steps: {steps}; the tests need at least {FIRST_TESTED_STEP}; {advice}"
+        )
     tested_series = [row["series"] for row in report.figures["series"] if row["steps"]]
     if "reward" not in tested_series:
         raise InputError(

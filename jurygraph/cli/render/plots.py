@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
-_LINE_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+_LINE_STYLES_AND_MARKERS = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Lines and markers, which distinguish series without colour."""
 _MAX_LARGE_PANELS = 4
-_MAX_LABELS = 12
+_MAX_LEGEND_LABELS = 12
 _TITLE_WIDTH = 60
 """Characters of a line of a title, which is a sentence."""
 _LOSS_COLOUR = "#c8452d"
 """The colour of what is bad, as on the pages."""
 
 
-def can_draw() -> bool:
+def can_draw_plots() -> bool:
     """Return whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
@@ -41,13 +41,13 @@ def draw_plots(plots: Sequence[Plot], file: Path | IO[bytes], suffix: str) -> No
 
     rows = -(-len(plots) // 2)
     columns = min(2, len(plots))
-    height = 3.4 if len(plots) <= _MAX_LARGE_PANELS else 1.9
+    row_height = 3.4 if len(plots) <= _MAX_LARGE_PANELS else 1.9
     with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0, "text.parse_math": False}):
-        figure = Figure(figsize=(5.0 * columns, height * rows), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, plot in zip(panels, plots, strict=False):
+        figure = Figure(figsize=(5.0 * columns, row_height * rows), layout="constrained")
+        panel_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, plot in zip(panel_axes, plots, strict=False):
             _draw_panel(axes, plot)
-        for axes in panels[len(plots) :]:
+        for axes in panel_axes[len(plots) :]:
             axes.set_axis_off()
         figure.savefig(file, format=suffix[1:], dpi=150, metadata=METADATA_BY_SUFFIX[suffix])
 
@@ -62,8 +62,8 @@ def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
     axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
     for (row, column), value in np.ndenumerate(rows):
         text = f"{value:.2f}" if np.isfinite(value) else "-"
-        is_dark = (value - lowest) / (1.0 - lowest) > 0.5
-        color = "white" if is_dark else "black"
+        is_dark_cell = (value - lowest) / (1.0 - lowest) > 0.5
+        color = "white" if is_dark_cell else "black"
         axes.text(column, row, text, ha="center", va="center", color=color)
 
 
@@ -72,14 +72,14 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
         _draw_heat_map(axes, plot)
         return
     for index, series in enumerate(plot.series):
-        heights = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
+        y_values = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
         if plot.kind == "histogram":
-            axes.hist(heights, bins=30, color="0.8", edgecolor="0.2", label=series.label)
+            axes.hist(y_values, bins=30, color="0.8", edgecolor="0.2", label=series.label)
         elif plot.kind == "bars":
-            axes.bar(list(series.x), heights, color="0.8", edgecolor="0.2", label=series.label)
+            axes.bar(list(series.x), y_values, color="0.8", edgecolor="0.2", label=series.label)
             _draw_points(axes, series, "none", "", "0.2")
         else:
-            line, marker = _LINE_STYLES[index % len(_LINE_STYLES)]
+            line, marker = _LINE_STYLES_AND_MARKERS[index % len(_LINE_STYLES_AND_MARKERS)]
             if plot.kind != "line":
                 line = "none"
             _draw_points(axes, series, line, marker, f"C{index % 10}")
@@ -91,10 +91,10 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
         axes.axvline(x, color="0.5", linestyle=":")
         _write_above_axis(axes, x, label)
     _label_axes(axes, plot)
-    ticks = chain.from_iterable(series.x for series in plot.series)
-    if any(isinstance(tick, str) for tick in ticks):
+    x_values = chain.from_iterable(series.x for series in plot.series)
+    if any(isinstance(x_value, str) for x_value in x_values):
         axes.tick_params(axis="x", rotation=45)
-    if 1 < len(plot.series) <= _MAX_LABELS:
+    if 1 < len(plot.series) <= _MAX_LEGEND_LABELS:
         axes.legend()
 
 
@@ -120,14 +120,14 @@ def _write_above_axis(axes: "Axes", x: float, label: str) -> None:
 
 
 def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color: str) -> None:
-    heights = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
+    y_values = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
     ends = None
     if series.low and series.high:
         low, high = np.array([series.low, series.high], dtype=np.float64)
-        ends = np.nan_to_num([heights - low, high - heights]).clip(0.0)
+        ends = np.nan_to_num([y_values - low, high - y_values]).clip(0.0)
     axes.errorbar(
         list(series.x),
-        heights,
+        y_values,
         yerr=ends,
         linestyle=line,
         marker=marker,

@@ -9,14 +9,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jurygraph.cli.options import AsMarkdown, HtmlFile, JsonOption, PlotFile
+from jurygraph.cli.options import HtmlFileOption, JsonOption, MarkdownOption, PlotFileOption
 from jurygraph.cli.output_files import (
     refuse_unwritable,
     refuse_unwritable_page,
     write_output,
     write_output_with,
 )
-from jurygraph.cli.render.plots import METADATA_BY_SUFFIX, can_draw, draw_plots
+from jurygraph.cli.render.plots import METADATA_BY_SUFFIX, can_draw_plots, draw_plots
 from jurygraph.cli.render.text import (
     command_line,
     escape_line,
@@ -30,19 +30,19 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.report import Plot, Report, ReportTable, refuse_repeated
+from jurygraph.studies.report import Plot, Report, ReportTable, refuse_repeated_sources
 
 T = TypeVar("T")
-_OUTPUT_FORMS = {
-    "plot": (PlotFile, None),
-    "html": (HtmlFile, None),
-    "markdown": (AsMarkdown, False),
+_OPTION_AND_DEFAULT_BY_FORM = {
+    "plot": (PlotFileOption, None),
+    "html": (HtmlFileOption, None),
+    "markdown": (MarkdownOption, False),
     "json": (JsonOption, False),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOutput:
+class ReportOutputOptions:
     """The forms in which a report is wanted. Raises `InputError`, before any work, if one of them is impossible.
 
     `title` is the heading of the page of HTML.
@@ -60,9 +60,9 @@ class ReportOutput:
             raise InputError("--json and --markdown: one result has one form; remove one of them")
         if self.plot is not None:
             if self.plot.suffix not in METADATA_BY_SUFFIX:
-                suffixes = ", ".join(METADATA_BY_SUFFIX)
-                raise InputError(f"{self.plot}: pictures end in {suffixes}; name one of these")
-            if not can_draw():
+                suffixes_text = ", ".join(METADATA_BY_SUFFIX)
+                raise InputError(f"{self.plot}: pictures end in {suffixes_text}; name one of these")
+            if not can_draw_plots():
                 raise InputError(
                     f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'"
                 )
@@ -77,7 +77,7 @@ class ReportOutput:
         elif self.markdown:
             print_result(report.to_markdown(command_line.get()).removesuffix("\n"))
         else:
-            print_result_lines(report_lines(report.content))
+            print_result_lines(format_report_lines(report.content))
         if not self.markdown:  # a page has its notes
             for note in report.notes:
                 print_message(note)
@@ -85,34 +85,36 @@ class ReportOutput:
 
     def write_files(self, report: Report) -> None:
         """Write the page and the plot that are wanted; panels in which nothing is to be seen are left out."""
-        panels = [panel for panel in report.plots if panel.has_content]
+        plot_panels = [plot_panel for plot_panel in report.plots if plot_panel.has_content]
         if self.html is not None:
-            self._write_page(report, panels)
-        if self.plot is not None and not panels:
+            self._write_page(report, plot_panels)
+        if self.plot is not None and not plot_panels:
             print_message(f"{self.plot}: not written, because there is nothing to draw")
         elif self.plot is not None:
             suffix = self.plot.suffix
-            write_output_with(str(self.plot), lambda draft: draw_plots(panels, draft, suffix))
+            write_output_with(
+                str(self.plot), lambda draft_path: draw_plots(plot_panels, draft_path, suffix)
+            )
 
     def _write_page(self, report: Report, panels: Sequence[Plot]) -> None:
         from jurygraph.viewer.documents import render_study
 
-        pictures = []
-        if can_draw():
-            for panel in panels:
+        plot_pictures = []
+        if can_draw_plots():
+            for plot_panel in panels:
                 svg_buffer = BytesIO()
-                draw_plots([panel], svg_buffer, ".svg")
-                pictures.append((panel.title, svg_buffer.getvalue()))
+                draw_plots([plot_panel], svg_buffer, ".svg")
+                plot_pictures.append((plot_panel.title, svg_buffer.getvalue()))
         elif panels:
             print_message(
                 f"{self.html}: without plots, which need matplotlib; pip install 'jurygraph[plot]'"
             )
-        page = render_study(report, self.title, command_line.get(), pictures)
+        page = render_study(report, self.title, command_line.get(), plot_pictures)
         write_output(str(self.html), [page.encode()])
         print_message(f"wrote {self.html}")
 
 
-def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
+def make_report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
     """Return the command of a study: its parameters, and an option for each form of the report that it returns.
 
     What is impossible is refused before the study begins. A study that itself needs such an option has a parameter for
@@ -121,22 +123,22 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
     study_parameters = signature(study).parameters
     parameters = []
     for name, parameter in study_parameters.items():
-        if name not in _OUTPUT_FORMS:
+        if name not in _OPTION_AND_DEFAULT_BY_FORM:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    for name, (annotation, default) in _OUTPUT_FORMS.items():
+    for name, (annotation, default) in _OPTION_AND_DEFAULT_BY_FORM.items():
         parameters.append(
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
 
     @wraps(study)
     def command(**arguments: Any) -> None:
-        output = ReportOutput(
+        output = ReportOutputOptions(
             json=arguments["json"],
             markdown=arguments["markdown"],
             plot=arguments["plot"],
             html=arguments["html"],
             title=study.__name__.replace("_", " ").capitalize(),
-            sources=tuple(_source_files(arguments)),
+            sources=tuple(_list_source_files(arguments)),
         )
         report = study(**{name: arguments[name] for name in study_parameters})
         if report is not None:
@@ -147,7 +149,7 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
     return command
 
 
-def _source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
+def _list_source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paths among the arguments of a command, but for those of its own files."""
     for name, value in arguments.items():
         for item in value if isinstance(value, list) else [value]:
@@ -155,24 +157,26 @@ def _source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
                 yield str(item)
 
 
-def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
+def format_report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
     """Return the lines of a report for a terminal, with an empty line around each table."""
     previous: str | ReportTable | None = None
     for section in sections:
-        is_table = isinstance(section, ReportTable)
-        if previous is not None and (is_table or isinstance(previous, ReportTable)):
+        is_table_section = isinstance(section, ReportTable)
+        if previous is not None and (is_table_section or isinstance(previous, ReportTable)):
             yield ""
         if isinstance(section, ReportTable):
             yield from format_table(section.header, section.cells(), section.left)
-            yield from section.omission
+            yield from section.hidden_rows_lines
         else:
             yield escape_line(section)
         previous = section
 
 
-def read_runs(folders: Sequence[Path], read: Callable[[Run, ProgressCallback], T]) -> list[T]:
+def read_from_each_run(
+    folders: Sequence[Path], read: Callable[[Run, ProgressCallback], T]
+) -> list[T]:
     """Return what a study reads of each run, with a progress bar for each. Raises `InputError` for one named twice."""
-    refuse_repeated(folders)
+    refuse_repeated_sources(folders)
     results = []
     for folder in folders:
         with (

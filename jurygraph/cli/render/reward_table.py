@@ -4,16 +4,21 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from jurygraph.cli.render.summary import print_left_out
+from jurygraph.cli.render.summary import print_failed_rewards
 from jurygraph.cli.render.text import (
-    format_component,
+    format_component_value,
     format_table,
     print_message,
     print_result_lines,
 )
 from jurygraph.display import format_number
 from jurygraph.runs.export_table import to_text
-from jurygraph.views.rewards import PREDICTED_PREFIX, ComponentValue, RewardColumn, RewardTable
+from jurygraph.views.rewards import (
+    PREDICTED_COLUMN_PREFIX,
+    ComponentValue,
+    RewardColumn,
+    RewardTable,
+)
 
 
 def print_reward_table(table: RewardTable) -> None:
@@ -24,22 +29,24 @@ def print_reward_table(table: RewardTable) -> None:
     values = chain.from_iterable(table.rows)
     if any(isinstance(value, ComponentValue) and value.is_filled_in for value in values):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
-    print_message(_mean_line(table))
+    print_message(_format_mean_line(table))
     if None in table.rewards:
-        print_left_out(table.left_out)
+        print_failed_rewards(table.left_out)
     if table.findings.warning is not None:
         print_message(table.findings.warning)
 
 
 def _format_rows(table: RewardTable) -> Iterator[list[str]]:
     for row in table.rows:
-        yield [_format(column, value) for column, value in zip(table.columns, row, strict=True)]
+        yield [
+            _format_value(column, value) for column, value in zip(table.columns, row, strict=True)
+        ]
 
 
-def _format(column: RewardColumn, value: Any) -> str:
+def _format_value(column: RewardColumn, value: Any) -> str:
     if isinstance(value, ComponentValue):
-        return format_component(value.counted, value.is_filled_in)
-    is_plain = column.name == "unsupported" or column.name.startswith(PREDICTED_PREFIX)
+        return format_component_value(value.counted, value.is_filled_in)
+    is_plain = column.name == "unsupported" or column.name.startswith(PREDICTED_COLUMN_PREFIX)
     if is_plain and value is not None:
         return f"{value:g}"
     if not column.is_text or value is None:
@@ -47,13 +54,13 @@ def _format(column: RewardColumn, value: Any) -> str:
     return '"-"' if value == "-" else to_text(value)  # a dash is no value
 
 
-def _mean_line(table: RewardTable) -> str:
+def _format_mean_line(table: RewardTable) -> str:
     if not table.rows:
         return "no response matches"
     if table.mean is None:
         return f"no mean reward: all {len(table.rows)} failed"
     scored = len(table.scored)
     failed_count = len(table.rows) - scored
-    left_out = f", {failed_count} left out because they failed" if failed_count else ""
+    left_out_text = f", {failed_count} left out because they failed" if failed_count else ""
     responses = f"{scored} response{'s' * (scored > 1)}"
-    return f"mean reward of {responses}: {format_number(table.mean)}{left_out}"
+    return f"mean reward of {responses}: {format_number(table.mean)}{left_out_text}"

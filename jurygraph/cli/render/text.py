@@ -16,10 +16,10 @@ from typing import Any
 import typer
 from rich.cells import cell_len
 
-from jurygraph.cli.streams import ExitCode, current_redactor
+from jurygraph.cli.streams import ExitCode, make_current_redactor
 from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import InputError
-from jurygraph.messages import escape_hidden, escape_lines, shorten
+from jurygraph.messages import escape_hidden_characters, escape_multiline_text, shorten
 
 command_line: ContextVar[str] = ContextVar("command_line", default="")
 """The command that is running, as one line for a shell."""
@@ -28,7 +28,7 @@ command_line: ContextVar[str] = ContextVar("command_line", default="")
 def escape_line(text: str, limit: int | None = None) -> str:
     """Return the text as one line of at most `limit` characters, control and invisible characters as escapes."""
     line = text if limit is None else shorten(text, limit)
-    return escape_hidden(line)
+    return escape_hidden_characters(line)
 
 
 def print_result(line: str | bytes) -> None:
@@ -39,18 +39,18 @@ def print_result(line: str | bytes) -> None:
     """
     is_terminal = sys.stdout.isatty()
     if isinstance(line, str):
-        line = current_redactor().redact_text(line)
+        line = make_current_redactor().redact_text(line)
     elif is_terminal:
         line = line.decode(errors="backslashreplace")
     if is_terminal and isinstance(line, str):
-        line = escape_lines(line)
+        line = escape_multiline_text(line)
     try:
         typer.echo(line)
     except OSError as error:
         # What is left of it is lost without an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            raise typer.Exit(ExitCode.NOBODY_READS) from None
+            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         problem = f"cannot be written ({error.strerror}); send it to a place with room"
         raise InputError(f"standard output: {problem}") from None
 
@@ -66,7 +66,7 @@ _LINES_PER_BATCH = 500
 
 
 def print_message(line: str) -> None:
-    typer.echo(escape_line(current_redactor().redact_text(line)), err=True)
+    typer.echo(escape_line(make_current_redactor().redact_text(line)), err=True)
 
 
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
@@ -75,14 +75,14 @@ def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
     Values are redacted before encoding, so that it stays valid JSON.
     """
     if as_json:
-        print_result(json.dumps(current_redactor().redact_json(report)))
+        print_result(json.dumps(make_current_redactor().redact_json(report)))
     else:
         print_result_lines(lines)
 
 
 def wrap_lines(lines: Iterable[str]) -> Iterator[str]:
     """Break lines at the width of the terminal, with their continuations indented; a file or a pipe gets them whole."""
-    width = terminal_width()
+    width = get_terminal_width()
     for line in lines:
         if width is None:
             yield line
@@ -93,12 +93,12 @@ def wrap_lines(lines: Iterable[str]) -> Iterator[str]:
             )
 
 
-def format_component(value: float | None, is_filled_in: bool) -> str:
+def format_component_value(value: float | None, is_filled_in: bool) -> str:
     """Format the value of a component, with an asterisk if the failure rule filled it in; a dash if none counts."""
     return f"{'*' * is_filled_in}{format_number(value)}"
 
 
-def format_counts(
+def format_verdict_counts(
     judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int
 ) -> str:
     """Format the numbers of verdicts as summands; scores set by a gate (`gated`) are not judged."""
@@ -112,62 +112,63 @@ def format_counts(
 
 
 def format_table(
-    header: Sequence[str], rows: Iterable[Sequence[object]], left_columns: int = 1
+    header: Sequence[str], rows: Iterable[Sequence[object]], left_aligned_count: int = 1
 ) -> list[str]:
-    """Return aligned lines; the first `left_columns` are left-aligned, the others, numbers, right-aligned.
+    """Return aligned lines; the first `left_aligned_count` are left-aligned, the others, numbers, right-aligned.
 
     Floats have four decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
-    first `left_columns` once more.
+    first `left_aligned_count` once more.
     """
     columns = [[escape_line(name)] for name in header]
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             column.append(escape_line(_format_cell(cell)))
-    return list(_table_lines(columns, left_columns))
+    return list(_table_lines(columns, left_aligned_count))
 
 
 def _format_cell(cell: object) -> str:
     return format_number(cell) if cell is None or isinstance(cell, float) else str(cell)
 
 
-def _table_lines(columns: Sequence[Sequence[str]], left_columns: int) -> Iterator[str]:
-    available_width = terminal_width()
-    widths = [max(map(cell_len, column)) for column in columns]
+def _table_lines(columns: Sequence[Sequence[str]], left_aligned_count: int) -> Iterator[str]:
+    available_width = get_terminal_width()
+    column_widths = [max(map(cell_len, column)) for column in columns]
     if available_width is not None:
         while (
-            len(widths) > left_columns + 1 and sum(widths) + 2 * (len(widths) - 1) > available_width
+            len(column_widths) > left_aligned_count + 1
+            and sum(column_widths) + 2 * (len(column_widths) - 1) > available_width
         ):
-            widths.pop()
-    fitting_columns = columns[: len(widths)]
+            column_widths.pop()
+    columns_in_width = columns[: len(column_widths)]
     padded_columns = []
-    for index, (cells, width) in enumerate(zip(fitting_columns, widths, strict=True)):
+    for index, (cells, width) in enumerate(zip(columns_in_width, column_widths, strict=True)):
         padded_columns.append(
-            [_pad_cell(cell, width, is_left=index < left_columns) for cell in cells]
+            [_pad_cell(cell, width, is_left_aligned=index < left_aligned_count) for cell in cells]
         )
-    head, *body = ("  ".join(row).rstrip() for row in zip(*padded_columns, strict=True))
-    yield head
-    yield "  ".join("─" * width for width in widths)
+    header_line, *body = ("  ".join(row).rstrip() for row in zip(*padded_columns, strict=True))
+    yield header_line
+    yield "  ".join("─" * width for width in column_widths)
     yield from body
-    others = columns[len(widths) :]
+    others = columns[len(column_widths) :]
     if others:
         yield ""
-        yield from _table_lines([*columns[:left_columns], *others], left_columns)
+        yield from _table_lines([*columns[:left_aligned_count], *others], left_aligned_count)
 
 
-def _pad_cell(cell: str, width: int, is_left: bool) -> str:
+def _pad_cell(cell: str, width: int, is_left_aligned: bool) -> str:
     padding = " " * (width - cell_len(cell))
-    return cell + padding if is_left else padding + cell
+    return cell + padding if is_left_aligned else padding + cell
 
 
-def terminal_width() -> int | None:
+def get_terminal_width() -> int | None:
     """Return the number of cells in a line of the terminal, 100 if it has no size; None for a file or a pipe."""
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
-_MIN_REPORTED_SHARE = 0.1
-_MIN_SECONDS = 2.0
-_MIN_ESTIMATED_SECONDS = 10.0
-_HEARTBEAT_SECONDS = 30.0
+_MIN_SHARE_BETWEEN_REPORTS = 0.1
+_MIN_SECONDS_BETWEEN_REPORTS = 2.0
+_MIN_SECONDS_BEFORE_ESTIMATE = 10.0
+_MAX_SECONDS_BETWEEN_REPORTS = 30.0
 
 
 @contextmanager
@@ -177,7 +178,7 @@ def progress(
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         lines = _ProgressLines(label, total, what, suffix)
-        with nullcontext() if suffix is str else lines.printing_repeatedly():
+        with nullcontext() if suffix is str else lines.print_in_background():
             yield lines.advance
         return
     from rich.console import Console
@@ -204,9 +205,9 @@ def progress(
     # standard output may be a file, and is not moved into the bar
     with Progress(
         TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False
-    ) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda count: bar.advance(task, count)
+    ) as progress_bar:
+        task = progress_bar.add_task(label, total=total)
+        yield lambda count: progress_bar.advance(task, count)
 
 
 class _ProgressLines:
@@ -227,12 +228,14 @@ class _ProgressLines:
 
     def advance(self, count: int) -> None:
         self._done += count
-        elapsed = time.monotonic() - self._reported_at
-        has_tenth = self._done - self._reported >= _MIN_REPORTED_SHARE * self._total
-        if has_tenth and elapsed >= _MIN_SECONDS:
-            self.print()
+        elapsed_seconds = time.monotonic() - self._reported_at
+        has_progressed_enough = (
+            self._done - self._reported >= _MIN_SHARE_BETWEEN_REPORTS * self._total
+        )
+        if has_progressed_enough and elapsed_seconds >= _MIN_SECONDS_BETWEEN_REPORTS:
+            self.print_progress()
 
-    def print(self) -> None:
+    def print_progress(self) -> None:
         self._reported = self._done
         self._reported_at = time.monotonic()
         share = f"{self._done / self._total:.0%}" if self._total else "0%"
@@ -243,24 +246,28 @@ class _ProgressLines:
         )
 
     def _describe_remaining(self) -> str:
-        elapsed = time.monotonic() - self._began
-        if not self._done or elapsed < _MIN_ESTIMATED_SECONDS:
+        elapsed_seconds = time.monotonic() - self._began
+        if not self._done or elapsed_seconds < _MIN_SECONDS_BEFORE_ESTIMATE:
             return ""
-        minutes = elapsed / self._done * (self._total - self._done) / 60.0
-        return f"about {minutes:.0f} min left" if minutes >= 1.0 else "less than a minute left"
+        remaining_minutes = elapsed_seconds / self._done * (self._total - self._done) / 60.0
+        return (
+            f"about {remaining_minutes:.0f} min left"
+            if remaining_minutes >= 1.0
+            else "less than a minute left"
+        )
 
     @contextmanager
-    def printing_repeatedly(self) -> Iterator[None]:
+    def print_in_background(self) -> Iterator[None]:
         """Print while nothing is finished, from a thread of its own, until the block ends."""
-        beat = threading.Thread(target=self._print_repeatedly, daemon=True)
-        beat.start()
+        heartbeat_thread = threading.Thread(target=self._print_repeatedly, daemon=True)
+        heartbeat_thread.start()
         try:
             yield
         finally:
             self._is_over.set()
-            beat.join()
+            heartbeat_thread.join()
 
     def _print_repeatedly(self) -> None:
-        while not self._is_over.wait(_HEARTBEAT_SECONDS):
-            if time.monotonic() - self._reported_at >= _HEARTBEAT_SECONDS:
-                self.print()
+        while not self._is_over.wait(_MAX_SECONDS_BETWEEN_REPORTS):
+            if time.monotonic() - self._reported_at >= _MAX_SECONDS_BETWEEN_REPORTS:
+                self.print_progress()

@@ -6,36 +6,37 @@ from typing import Any
 
 from jurygraph.cli.render.text import (
     escape_line,
-    format_component,
-    format_counts,
+    format_component_value,
     format_table,
+    format_verdict_counts,
 )
-from jurygraph.decision.decide import explain_note
+from jurygraph.decision.decide import add_setting_to_note
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED_RULE_WORDS, ExplainedVerdict
-from jurygraph.messages import escape_lines, format_count, shorten
+from jurygraph.messages import escape_multiline_text, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
-from jurygraph.runs.run import is_erased
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.run import has_erased_text
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Call, Material, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
 from jurygraph.views.terms import TermView, WeightsView
 from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
 
-_MAX_LINE = 300
-_MAX_RESULT = 90
+_MAX_LINE_LENGTH = 300
+_MAX_LOOKUP_TEXT_LENGTH = 90
 """Characters of a tool's arguments, and of its result, that a line has."""
 
 
-def trace_lines(
+def format_trace_lines(
     view: TraceView, texts: Iterable[str] = (), lookups: Iterable[RecordedLookup] = ()
 ) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
-    `texts` are the lines of `text_lines`, and `lookups` the calls of tools; those of one investigation are told once.
+    `texts` are the lines of `format_text_lines`, and `lookups` the calls of tools; those of one investigation are told
+    once.
     """
     trace = view.trace
     lines = [
@@ -45,23 +46,27 @@ def trace_lines(
     if trace.agent is not None:
         lines.append(f"agent     {escape_line(trace.agent)}")
     lines += texts
-    lines += _reward_lines(view)
+    lines += _format_reward_lines(view)
     for term in view.terms:
         if term.weights is not None:
-            lines += _weight_lines(term.name, term.weights)
-    lines += (escape_line(note, _MAX_LINE) for note in _note_lines(view))
+            lines += _format_weight_lines(term.name, term.weights)
+    lines += (escape_line(note, _MAX_LINE_LENGTH) for note in _format_note_lines(view))
     lines += ["", "verdicts"]
-    summaries = {record.lookup.id: _lookup_summary(record) for record in lookups}
-    told: dict[tuple[str, ...], str] = {}
+    summary_by_lookup_id = {record.lookup.id: _summarize_lookup(record) for record in lookups}
+    question_by_lookups: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
-        lines.append(_verdict_heading(verdict))
-        lines += _verdict_details(verdict)
+        lines.append(_format_verdict_heading(verdict))
+        lines += _format_verdict_details(verdict)
         names = verdict.verdict.lookups
-        if names and told.setdefault(names, verdict.verdict.question) != verdict.verdict.question:
-            lines.append(f"      looked up as for {escape_line(told[names])}")
+        if (
+            names
+            and question_by_lookups.setdefault(names, verdict.verdict.question)
+            != verdict.verdict.question
+        ):
+            lines.append(f"      looked up as for {escape_line(question_by_lookups[names])}")
         elif names:
-            found = [summaries[name] for name in names if name in summaries]
-            lines += (f"      {escape_line(summary, _MAX_LINE)}" for summary in found)
+            found = [summary_by_lookup_id[name] for name in names if name in summary_by_lookup_id]
+            lines += (f"      {escape_line(summary, _MAX_LINE_LENGTH)}" for summary in found)
         elif verdict.has_unused_tools:
             lines.append("      0 lookups: the judge has tools, and called none")
     lines.append("")
@@ -71,30 +76,31 @@ def trace_lines(
     return lines
 
 
-def text_lines(
-    view: TraceView, task_and_response: TaskAndResponseView, in_full: bool
+def format_text_lines(
+    view: TraceView, task_and_response: TaskAndResponseView, shows_full_texts: bool
 ) -> Iterator[str]:
-    """Return lines on the labels of a trace, the query and the response's text: one each, or paragraphs `in_full`."""
+    """Return lines on the labels of a trace, the query and the response's text: one each, or paragraphs
+    `shows_full_texts`."""
     labels = [f"{name} {to_text(value)}" for name, value in view.trace.labels.items()]
     if labels:
-        yield f"labels    {escape_line(', '.join(labels), _MAX_LINE)}"
+        yield f"labels    {escape_line(', '.join(labels), _MAX_LINE_LENGTH)}"
     response = None if task_and_response.response is None else task_and_response.response.text
     for title, text in (("query", task_and_response.query), ("text", response)):
-        content = ERASED_TEXT if text is None else text
-        if in_full:
-            yield from _paragraphs(title, content, "")
+        content = ERASED_PLACEHOLDER if text is None else text
+        if shows_full_texts:
+            yield from _format_paragraphs(title, content, "")
         else:
             line = " ".join(content.split())
-            yield f"{title:<9} {escape_line(line, _MAX_LINE)}"
+            yield f"{title:<9} {escape_line(line, _MAX_LINE_LENGTH)}"
 
 
-def _paragraphs(title: str, text: str, indent: str) -> Iterator[str]:
+def _format_paragraphs(title: str, text: str, indent: str) -> Iterator[str]:
     """Return a text below its title; no line of it can pass for a title, since it is indented further."""
     yield f"{indent}{title}"
-    yield from (f"    {line}" for line in escape_lines(text).split("\n"))
+    yield from (f"    {line}" for line in escape_multiline_text(text).split("\n"))
 
 
-def _reward_lines(view: TraceView) -> Iterator[str]:
+def _format_reward_lines(view: TraceView) -> Iterator[str]:
     reward = view.trace.reward
     counts = view.counts
     yield f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"
@@ -102,30 +108,30 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
         yield f"partial   {format_number(reward.partial)}  (the judged part alone)"
     if reward.range is not None:
         yield f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}"
-    outcomes = format_counts(
+    outcomes = format_verdict_counts(
         counts.judged, counts.gated, counts.abstained, counts.failed, counts.not_applicable
     )
     yield f"verdicts  {counts.total} = {outcomes}"
     if counts.discarded:
         yield f"note      judged verdicts that are discarded for low confidence: {counts.discarded}"
-    yield from (f"note      {escape_line(explain_note(note))}" for note in reward.notes)
+    yield from (f"note      {escape_line(add_setting_to_note(note))}" for note in reward.notes)
     if not reward.weights_fixed:
         yield "note      weights not fixed: a judge set them after it saw the response"
     yield ""
-    yield from _term_table(view.terms)
+    yield from _format_term_table(view.terms)
     for change in reward.adjustments:
         yield f"{escape_line(change.name)}: {format_number(change.before)} -> {format_number(change.after)}"
     for term in view.terms:
         if term.composition:
             yield escape_line(term.composition)
-    yield from _prediction_table(view.predictions)
+    yield from _format_prediction_table(view.predictions)
     for term in view.terms:
         if term.diagnostics:
             figures = [f"{name} {format_number(value)}" for name, value in term.diagnostics.items()]
             yield f"diagnostics of {escape_line(term.name)}: {escape_line(', '.join(figures))}"
 
 
-def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
+def _format_prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
     """Return what each reviewer would give on their own scale, a line for each dimension; nothing without one."""
     if not predictions:
         return
@@ -138,20 +144,20 @@ def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
     yield from format_table(["reviewer", "dimension", "judge", "predicted"], rows, 3)
 
 
-def _term_table(terms: Sequence[TermView]) -> Iterator[str]:
+def _format_term_table(terms: Sequence[TermView]) -> Iterator[str]:
     rows = []
     for term in terms:
-        value = format_component(term.value, term.is_filled_in)
+        value = format_component_value(term.value, term.is_filled_in)
         rows.append([term.name, term.weight, value, term.contribution])
     yield from format_table(["term", "weight", "value", "contribution"], rows)
     for term in terms:
         if term.is_filled_in:
-            judged_value = format_number(term.judged)
+            judged_value_text = format_number(term.judged)
             name = escape_line(term.name)
-            yield f"* {name}: filled in by the failure rule; the judged part alone is {judged_value}"
+            yield f"* {name}: filled in by the failure rule; the judged part alone is {judged_value_text}"
 
 
-def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
+def _format_weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     yield ""
     yield f"{escape_line(name)} is {weights.rule}"
@@ -159,14 +165,14 @@ def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
     for member in weights.stakeholders:
         difficulty = (member.hard, member.soft, member.conflict, member.difficulty)
         terms = map(format_number, difficulty)
-        given_up = "-" if member.given_up is None else f"{100.0 * member.given_up:.4g}%"
-        rows.append([member.name, *terms, member.weight, member.utility, given_up])
+        given_up_text = "-" if member.given_up is None else f"{100.0 * member.given_up:.4g}%"
+        rows.append([member.name, *terms, member.weight, member.utility, given_up_text])
     header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"]
     yield from format_table(header, rows)
-    yield from (escape_line(tension, _MAX_LINE) for tension in weights.tensions)
+    yield from (escape_line(tension, _MAX_LINE_LENGTH) for tension in weights.tensions)
 
 
-def _note_lines(view: TraceView) -> Iterator[str]:
+def _format_note_lines(view: TraceView) -> Iterator[str]:
     """Return remarks and votes of terms, answers of several judges, notes on the run, its plan and material."""
     for term in view.terms:
         yield from (f"{term.name}: {remark}" for remark in (*term.remarks, *term.votes))
@@ -177,7 +183,7 @@ def _note_lines(view: TraceView) -> Iterator[str]:
         yield f"material {material.name}: {note}"
 
 
-def _verdict_heading(explained_verdict: ExplainedVerdict) -> str:
+def _format_verdict_heading(explained_verdict: ExplainedVerdict) -> str:
     verdict = explained_verdict.verdict
     question = escape_line(verdict.question)
     if explained_verdict.opponent:
@@ -198,7 +204,7 @@ def _verdict_heading(explained_verdict: ExplainedVerdict) -> str:
     return f"  {question}  {answer}  ({evaluator})"
 
 
-def _verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
+def _format_verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
     verdict = explained_verdict.verdict
     lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
@@ -215,8 +221,8 @@ def _verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
     if verdict.steps:
         steps = []
         for step in verdict.steps:
-            duration = "unfinished" if step.duration is None else f"{step.duration:.2f} s"
-            steps.append(f"{step.name} {duration}")
+            duration_text = "unfinished" if step.duration is None else f"{step.duration:.2f} s"
+            steps.append(f"{step.name} {duration_text}")
         lines.append(f"steps: {', '.join(steps)}")
     purposes = [use.purpose for use in verdict.named_calls]
     if purposes not in ([], ["judge"]):
@@ -224,12 +230,12 @@ def _verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
         if verdict.lookups:
             calls += f"; {format_count(len(verdict.lookups), 'lookup')}"
         lines.append(calls)
-    lines += _prediction_details(verdict)
-    yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
-    yield from map(_evidence_line, verdict.evidence)
+    lines += _format_prediction_details(verdict)
+    yield from (f"      {escape_line(line, _MAX_LINE_LENGTH)}" for line in lines)
+    yield from map(_format_evidence_line, verdict.evidence)
 
 
-def _evidence_line(evidence: Evidence) -> str:
+def _format_evidence_line(evidence: Evidence) -> str:
     source = escape_line(evidence.source)
     if evidence.start is not None:
         source += f" at {evidence.start}-{evidence.end}"
@@ -240,10 +246,10 @@ def _evidence_line(evidence: Evidence) -> str:
     return f'      "{escape_line(evidence.quote, 200)}"  ({source})'
 
 
-def _prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
+def _format_prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
     for use in verdict.examples:
-        effect = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
-        yield f"example {use.item} ({use.reviewer}: {use.score:g}) {effect}"
+        shown_text = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
+        yield f"example {use.item} ({use.reviewer}: {use.score:g}) {shown_text}"
     swap = verdict.swap
     if swap is not None:
         yield f"judged in both orders: ({swap.given:.4f} + 1 - {swap.swapped:.4f}) / 2"
@@ -253,42 +259,42 @@ def _describe_failure(failed: RecordedVerdict | Material, reason: str = "") -> s
     failure = failed.failure
     assert failure is not None, "the caller looks for it"
     message = f": {failure.message}" if failure.message not in ("", reason) else ""
-    return f"{failure.name_cause(bool(failed.calls))}: {failure.kind}{message}"
+    return f"{failure.describe_cause(bool(failed.calls))}: {failure.kind}{message}"
 
 
-def verdict_lines(view: QuestionView) -> Iterator[str]:
+def format_verdict_lines(view: QuestionView) -> Iterator[str]:
     for number, verdict in enumerate(view.verdicts, start=1):
         yield f"verdict {number} of {len(view.verdicts)}"
-        if is_erased(verdict):
+        if has_erased_text(verdict):
             yield "  its reason, quotations and other texts were erased"
-        yield from _field_lines(verdict)
+        yield from _format_field_lines(verdict)
         yield ""
 
 
-def call_lines(view: QuestionView) -> Iterator[str]:
+def format_call_lines(view: QuestionView) -> Iterator[str]:
     """Yield the request, reply and bill of calls, or why there is none behind the verdicts on a question."""
     if not view.calls:
         yield from dict.fromkeys(map(_explain_no_call, view.verdicts))
     for number, call in enumerate(view.calls, start=1):
         yield f"call {number} of {len(view.calls)}: {escape_line(call.purpose)}"
-        yield from _field_lines(call.call)
-        for title, text in _call_texts(call):
-            yield from _paragraphs(title, text, "  ")
+        yield from _format_field_lines(call.call)
+        for title, text in _list_call_texts(call):
+            yield from _format_paragraphs(title, text, "  ")
         for lookup in call.lookups:
-            yield from _lookup_lines(lookup)
+            yield from _format_lookup_lines(lookup)
         yield ""
 
 
-def _lookup_summary(record: RecordedLookup) -> str:
+def _summarize_lookup(record: RecordedLookup) -> str:
     """Return what a tool was called with and the beginning of its result, in a line."""
     lookup = record.lookup
-    call = f"{lookup.tool} {shorten(record.arguments, _MAX_RESULT)}".strip()
+    call = f"{lookup.tool} {shorten(record.arguments, _MAX_LOOKUP_TEXT_LENGTH)}".strip()
     outcome = "" if lookup.outcome == "ok" else f"{lookup.outcome}: "
-    result = shorten(" ".join(record.result.split()), _MAX_RESULT)
+    result = shorten(" ".join(record.result.split()), _MAX_LOOKUP_TEXT_LENGTH)
     return f"tool:{record.number} {call} → {outcome}{result}"
 
 
-def _lookup_lines(record: RecordedLookup) -> Iterator[str]:
+def _format_lookup_lines(record: RecordedLookup) -> Iterator[str]:
     """Yield what a tool was called with, and what became of that."""
     lookup = record.lookup
     duration_text = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
@@ -296,11 +302,11 @@ def _lookup_lines(record: RecordedLookup) -> Iterator[str]:
     version = f" version {lookup.version}" if lookup.version else ""
     name = lookup.tool or "a tool that is not there"
     yield f"  tool:{record.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{duration_text}"
-    yield from _paragraphs("arguments", record.arguments, "    ")
-    yield from _paragraphs(f"result ({lookup.length:,} characters)", record.result, "    ")
+    yield from _format_paragraphs("arguments", record.arguments, "    ")
+    yield from _format_paragraphs(f"result ({lookup.length:,} characters)", record.result, "    ")
 
 
-def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
+def _format_field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
     """Yield each field: text as it is, no value as a dash, each item of a list in a line, other values as JSON."""
     for name, value in record.model_dump(mode="json").items():
         items = value if isinstance(value, list) and value else [value]
@@ -325,7 +331,7 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     return f"no call: {evaluator} sent no request to a model for this verdict"
 
 
-def _call_texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
+def _list_call_texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
     """Yield the messages, the schema and the reply of a call, each with its title; text instead if they were erased."""
     request = call.request
     reply = call.reply

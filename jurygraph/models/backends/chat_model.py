@@ -13,22 +13,22 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field, SecretStr
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import (
-    OUT_OF_FUNDS,
+    OUT_OF_FUNDS_CODES,
     Reply,
     Request,
-    ServerError,
+    ServerErrorDetails,
     error_kind,
-    exception_chain,
-    find_other_field,
+    find_filled_field,
+    iterate_exception_chain,
 )
-from jurygraph.safety.redaction import process_redactor
+from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.user_modules import import_module
 
 _ROLE_BY_MESSAGE_TYPE = {"human": "user", "ai": "assistant", "system": "system"}
-_FINISH_REASONS = {
+_FINISH_REASON_BY_FOREIGN_REASON = {
     "end_turn": "stop",
     "eos": "stop",
     "stop_sequence": "stop",
@@ -40,7 +40,7 @@ _FINISH_REASONS = {
 """Finish reasons of the integrations, mapped to the words of most providers."""
 
 
-class ChatModel(Backend):
+class ChatModelBackend(Backend):
     """Any langchain-core `BaseChatModel`, configured by its owner, with its own retries switched off (`max_retries=0`).
 
     It receives those parameters of a request that it has fields for, such as `temperature` and `max_tokens`. Caches are
@@ -48,12 +48,12 @@ class ChatModel(Backend):
     no chat model, or if the model would retry by itself.
     """
 
-    capabilities = Capabilities("instructed")  # the classes do not report more
+    capabilities = EndpointCapabilities("instructed")  # the classes do not report more
     is_cached = False
-    fixed_form = "your own chat model gets the schema as instructions"
+    fixed_form_reason = "your own chat model gets the schema as instructions"
 
     def __init__(self, model: BaseChatModel | str) -> None:
-        chat: Any = _load_model(model) if isinstance(model, str) else model
+        chat: Any = _load_chat_model(model) if isinstance(model, str) else model
         path = model if isinstance(model, str) else type(model).__name__
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
@@ -61,10 +61,10 @@ class ChatModel(Backend):
             raise ConfigError(
                 f"'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)"
             )
-        retries = getattr(chat, "max_retries", 0)
-        if retries != 0:  # None means the default of its client
+        max_retries = getattr(chat, "max_retries", 0)
+        if max_retries != 0:  # None means the default of its client
             problem = (
-                f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
+                f"it has max_retries={max_retries!r}, and would retry in addition to calls.attempts"
             )
             raise ConfigError(f"'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
@@ -78,12 +78,14 @@ class ChatModel(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         try:
             async with asyncio.timeout(timeout):
-                return _reply(await asyncio.create_task(self._invoke(request), context=Context()))
+                return _to_reply(
+                    await asyncio.create_task(self._invoke(request), context=Context())
+                )
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
             raise self.fault(
-                _kind(error), f"{type(error).__name__}: {error}", _headers(error)
+                _fault_kind(error), f"{type(error).__name__}: {error}", _reply_headers(error)
             ) from None
 
     async def _invoke(self, request: Request) -> AIMessage:
@@ -103,27 +105,27 @@ class ChatModel(Backend):
             return await model.ainvoke(messages, config={"callbacks": []})
 
 
-def _load_model(path: str) -> Any:
+def _load_chat_model(path: str) -> Any:
     try:
         module, _, name = path.rpartition(":" if ":" in path else ".")
         return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
-        problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
+        problem = make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
             f"'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
         ) from error
 
 
-def _reply(message: AIMessage) -> Reply:
+def _to_reply(message: AIMessage) -> Reply:
     metadata = message.response_metadata
     usage = message.usage_metadata
     finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
     if finish is not None:
-        finish = _FINISH_REASONS.get(finish.lower(), finish.lower())
+        finish = _FINISH_REASON_BY_FOREIGN_REASON.get(finish.lower(), finish.lower())
     text = str(message.text)
     other_field = None
     if not text.strip():
-        other_field = find_other_field(
+        other_field = find_filled_field(
             {**message.additional_kwargs, "tool_calls": message.tool_calls}
         )
     return Reply(
@@ -145,18 +147,18 @@ def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
     return None
 
 
-def _kind(error: Exception) -> str:
+def _fault_kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    for cause in exception_chain(error):
-        kind = _kind_by_class(cause)
+    for cause in iterate_exception_chain(error):
+        kind = _fault_kind_by_class(cause)
         if kind is not None:
             return kind
     return "unreadable"
 
 
-def _kind_by_class(error: BaseException) -> str | None:
+def _fault_kind_by_class(error: BaseException) -> str | None:
     """Return the kind by the error itself: the providers' clients have their own classes, with telling names."""
-    if getattr(error, "code", None) in OUT_OF_FUNDS:  # with a 429, like a rate limit
+    if getattr(error, "code", None) in OUT_OF_FUNDS_CODES:  # with a 429, like a rate limit
         return "unauthorised"
     names = [kind.__name__ for kind in type(error).__mro__]
     if any("Timeout" in name for name in names):
@@ -164,23 +166,23 @@ def _kind_by_class(error: BaseException) -> str | None:
     if any("Connect" in name or name == "TransportError" for name in names):
         return "connection"
     response = getattr(error, "response", None)
-    for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
-        status = getattr(holder, name, None)
+    for status_owner, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
+        status = getattr(status_owner, name, None)
         if isinstance(status, int) and 400 <= status < 600:
-            return error_kind(status, _server_error(error))
+            return error_kind(status, _to_server_error(error))
     return None
 
 
-def _server_error(error: BaseException) -> ServerError:
+def _to_server_error(error: BaseException) -> ServerErrorDetails:
     """Return the error's message and codes: openai and its kin keep those of the body in fields of the exception."""
     values = (getattr(error, "code", None), getattr(error, "type", None))
     codes = frozenset(value.lower() for value in values if isinstance(value, str))
-    return ServerError(codes, str(error))
+    return ServerErrorDetails(codes, str(error))
 
 
-def _headers(error: Exception) -> dict[str, str]:
+def _reply_headers(error: Exception) -> dict[str, str]:
     """Return the headers of the reply that caused the error: openai, anthropic and httpx keep it in `response`."""
-    for cause in exception_chain(error):
+    for cause in iterate_exception_chain(error):
         headers = getattr(getattr(cause, "response", None), "headers", None)
         if isinstance(headers, Mapping):
             return {str(name): str(value) for name, value in headers.items()}
@@ -207,8 +209,10 @@ class JudgeChatModel(BaseChatModel):
     ) -> ChatResult:
         if stop:
             settings["stop"] = stop
-        purpose = settings.pop("purpose", None) or _node(run_manager and run_manager.metadata)
-        request = self.client.chat_request(_as_text(messages), **settings)
+        purpose = settings.pop("purpose", None) or _langgraph_node_name(
+            run_manager and run_manager.metadata
+        )
+        request = self.client.chat_request(_to_messages(messages), **settings)
         reply, call = await self.client.ask(request, purpose=purpose)
         metadata = {
             "model_name": reply.served or call.model,
@@ -221,7 +225,7 @@ class JudgeChatModel(BaseChatModel):
     def _generate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **settings: Any
     ) -> Any:
-        return self._wait_for(self._agenerate(messages, stop, run_manager, **settings))
+        return self._run_in_client_loop(self._agenerate(messages, stop, run_manager, **settings))
 
     def with_structured_output(
         self, schema: Any, *, include_raw: bool = False, **settings: Any
@@ -234,17 +238,19 @@ class JudgeChatModel(BaseChatModel):
         purpose = settings.pop("purpose", None)
 
         async def judge(prompt: Any, config: RunnableConfig) -> Any:
-            messages = _as_text(self._convert_input(prompt).to_messages())
+            messages = _to_messages(self._convert_input(prompt).to_messages())
             request = self.client.chat_request(messages, schema, **settings)
-            node = _node(config.get("metadata"))
+            node = _langgraph_node_name(config.get("metadata"))
             parsed = await self.client.judge(request, schema, purpose=purpose or node)
             return parsed.value
 
         return RunnableLambda(
-            lambda prompt, config: self._wait_for(judge(prompt, config)), judge, name="judge"
+            lambda prompt, config: self._run_in_client_loop(judge(prompt, config)),
+            judge,
+            name="judge",
         )
 
-    def _wait_for(self, answer: Coroutine[Any, Any, Any]) -> Any:
+    def _run_in_client_loop(self, answer: Coroutine[Any, Any, Any]) -> Any:
         """Return a result of the client's event loop in another thread."""
         if asyncio._get_running_loop() is self.client.loop:
             answer.close()
@@ -254,11 +260,11 @@ class JudgeChatModel(BaseChatModel):
         return asyncio.run_coroutine_threadsafe(answer, self.client.loop).result()
 
 
-def _node(metadata: Any) -> str | None:
+def _langgraph_node_name(metadata: Any) -> str | None:
     return (metadata or {}).get("langgraph_node", "")[:64] or None
 
 
-def _as_text(messages: Sequence[BaseMessage]) -> list[Message]:
+def _to_messages(messages: Sequence[BaseMessage]) -> list[Message]:
     for message in messages:
         if message.type not in _ROLE_BY_MESSAGE_TYPE or not isinstance(message.content, str):
             raise ValueError(

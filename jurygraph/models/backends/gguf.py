@@ -13,22 +13,22 @@ from time import monotonic
 from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.judge_client import read_tokens
+from jurygraph.models.backend import Backend, EndpointCapabilities
+from jurygraph.models.judge_client import read_token_logprobs
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.safety.gates import SHORT_MARK_LENGTH
+from jurygraph.safety.gates import SHORT_FENCE_MARK_LENGTH
 
-_FILE_SIGNATURE = b"GGUF"
-_FIRST_LIMIT_SECONDS = 600.0  # seconds
-_PATIENCE_FACTOR = 4.0
-_MIN_STRING_LETTERS = 40  # of a string in a reply
+_GGUF_SIGNATURE = b"GGUF"
+_FIRST_CALL_TIMEOUT_SECONDS = 600.0  # seconds
+_TIMEOUT_FACTOR = 4.0
+_MIN_REPLY_STRING_LETTERS = 40  # of a string in a reply
 # about three sentences: a small model that repeats itself writes up to the bound
-_MAX_STRING_LETTERS = 240
-_SMALLEST_STEP = 1e-6  # of a number in a reply, which would end as little as a string
-_MAX_NUMBER = 10**12
+_MAX_REPLY_STRING_LETTERS = 240
+_REPLY_NUMBER_STEP = 1e-6  # of a number in a reply, which would end as little as a string
+_MAX_REPLY_NUMBER = 10**12
 
 
-class Gguf(Backend):
+class GgufBackend(Backend):
     """A model in a GGUF file: `model` is the file's name, `endpoint` the SHA-256 of its bytes.
 
     `slots` requests are processed in parallel, and more wait; each has a context of `context` tokens for its prompt and
@@ -38,10 +38,10 @@ class Gguf(Backend):
 
     provider = "gguf"
     costs_nothing = True
-    fixed_form = "a gguf model always follows a grammar"
-    mark_length = SHORT_MARK_LENGTH  # small models split each two or three digits into a token, which takes time
+    fixed_form_reason = "a gguf model always follows a grammar"
+    mark_length = SHORT_FENCE_MARK_LENGTH  # small models split each two or three digits into a token, which takes time
     # A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens.
-    capabilities = Capabilities("grammar", logprobs=True)
+    capabilities = EndpointCapabilities("grammar", logprobs=True)
 
     def __init__(
         self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None
@@ -52,7 +52,7 @@ class Gguf(Backend):
         """
         library()
         self.model = path.name
-        self.endpoint = f"sha256:{_sha256(path)}"
+        self.endpoint = f"sha256:{_gguf_digest(path)}"
         self._path = path
         self.slots: int = slots
         self._pace: float | None = None  # seconds per token of the slowest whole reply so far
@@ -66,7 +66,7 @@ class Gguf(Backend):
     def open(self) -> None:
         """Load the model unless it is loaded, which blocks the event loop. Raises `ConfigError` if that fails."""
         if self._server is None:
-            self._server = start_server(
+            self._server = start_engine(
                 self._path,
                 threads=self._threads,
                 key=self._key,
@@ -82,7 +82,7 @@ class Gguf(Backend):
         """Return the reply, within `timeout` seconds after the model is loaded, or longer where the engine is slow.
 
         The first reply may take ten minutes. It and later ones show how many seconds a token takes, and a reply may
-        take `_PATIENCE_FACTOR` times as long as these say for its prompt and the most tokens that it may have. A
+        take `_TIMEOUT_FACTOR` times as long as these say for its prompt and the most tokens that it may have. A
         cancelled request ends at its next chunk. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
         """
         try:
@@ -98,7 +98,7 @@ class Gguf(Backend):
 
         limit = max(timeout, self._expected_seconds(request))
         start = monotonic()
-        answer = partial(self._server.handle_chat_completions, _engine_request(request), collect)
+        answer = partial(self._server.handle_chat_completions, _to_engine_request(request), collect)
         try:
             async with asyncio.timeout(limit):
                 await asyncio.get_running_loop().run_in_executor(self._pool, answer)
@@ -110,18 +110,18 @@ class Gguf(Backend):
             raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         finally:
             is_cancelled.set()
-        reply = _reply(chunks)
+        reply = _reply_of_chunks(chunks)
         tokens = (reply.tokens_in or 0) + (reply.tokens_out or 0)
         self._pace = max(self._pace or 0.0, (monotonic() - start) / max(1, tokens))
         return reply
 
     def _expected_seconds(self, request: Request) -> float:
         if self._pace is None:
-            return _FIRST_LIMIT_SECONDS
-        letters = sum(len(message.content) for message in request.messages)
+            return _FIRST_CALL_TIMEOUT_SECONDS
+        prompt_character_count = sum(len(message.content) for message in request.messages)
         max_tokens = request.parameters.get("max_tokens")
         reply = max_tokens if isinstance(max_tokens, int) else self._context
-        return _PATIENCE_FACTOR * self._pace * (letters + reply)
+        return _TIMEOUT_FACTOR * self._pace * (prompt_character_count + reply)
 
     async def close(self) -> None:
         """Unload the model, after the requests under way have ended."""
@@ -145,7 +145,7 @@ def library() -> Any:
     return xllamacpp
 
 
-def start_server(
+def start_engine(
     path: Path, *, threads: int | None = None, key: str | None = None, **settings: Any
 ) -> Any:
     """Return an engine whose loop runs, with `settings` of xllamacpp's `CommonParams`.
@@ -175,12 +175,12 @@ def start_server(
     return server
 
 
-def _sha256(path: Path) -> str:
+def _gguf_digest(path: Path) -> str:
     """Return the digest of a GGUF file. It checks the file, since the engine does not explain why it rejects one."""
     try:
         with path.open("rb") as file:
-            start = file.read(len(_FILE_SIGNATURE))
-            if start != _FILE_SIGNATURE:
+            start = file.read(len(_GGUF_SIGNATURE))
+            if start != _GGUF_SIGNATURE:
                 problem = f"is no GGUF file, it begins with {start!r}" if start else "is empty"
                 raise ConfigError(f"gguf: {path}: {problem}; name a model in the GGUF format")
             file.seek(0)
@@ -195,57 +195,61 @@ def _sha256(path: Path) -> str:
         ) from None
 
 
-def _engine_request(request: Request) -> dict[str, Any]:
+def _to_engine_request(request: Request) -> dict[str, Any]:
     """Return a request in the engine's form: streamed, so that it can be stopped early, even in the prompt."""
     stream = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
     body = {**request.parameters, "messages": request.to_chat()["messages"], **stream}
     if request.form == "grammar" and request.answer is not None:
         # not `response_format`: its other implementation ignores bounds of numbers and breaks non-ASCII letters
-        schema = bound_values(request.answer, request.parameters.get("max_tokens"))
+        schema = bound_schema_values(request.answer, request.parameters.get("max_tokens"))
         compact = {**schema, "x-guidance": {"whitespace_flexible": False}}
         body["grammar"] = library().json_schema_to_grammar(compact)
     return body
 
 
-def bound_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
+def bound_schema_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
     """Return a JSON schema whose strings together fit into a reply of so many tokens, and whose numbers end.
 
     A small model may write on and on in a value that the grammar does not end. A token is taken for two letters.
     """
     if not isinstance(max_tokens, int):
         return schema
-    share = 2 * max_tokens // max(1, _count_strings(schema))
-    return dict(_bound_lengths(schema, min(_MAX_STRING_LETTERS, max(_MIN_STRING_LETTERS, share))))
+    share = 2 * max_tokens // max(1, _count_schema_strings(schema))
+    return dict(
+        _bound_string_lengths(
+            schema, min(_MAX_REPLY_STRING_LETTERS, max(_MIN_REPLY_STRING_LETTERS, share))
+        )
+    )
 
 
-def _count_strings(part: dict[str, Any]) -> int:
+def _count_schema_strings(part: dict[str, Any]) -> int:
     if part.get("type") == "string":
         return not part.keys() & {"enum", "const"}
     if part.get("type") == "array":
-        return int(part.get("maxItems", 1)) * _count_strings(part["items"])
-    inner_parts = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
-    return sum(map(_count_strings, inner_parts))
+        return int(part.get("maxItems", 1)) * _count_schema_strings(part["items"])
+    inner_schemas = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
+    return sum(map(_count_schema_strings, inner_schemas))
 
 
-def _bound_lengths(part: Any, letters: int) -> Any:
+def _bound_string_lengths(part: Any, max_letters: int) -> Any:
     if isinstance(part, list):
-        return [_bound_lengths(item, letters) for item in part]
+        return [_bound_string_lengths(item, max_letters) for item in part]
     if not isinstance(part, dict):
         return part
-    bounded_part = {key: _bound_lengths(value, letters) for key, value in part.items()}
+    bounded_schema = {key: _bound_string_lengths(value, max_letters) for key, value in part.items()}
     if part.get("type") == "string" and not part.keys() & {"enum", "const"}:
-        bounded_part["maxLength"] = min(letters, part.get("maxLength", letters))
+        bounded_schema["maxLength"] = min(max_letters, part.get("maxLength", max_letters))
     if part.get("type") == "number":
-        bounded_part["multipleOf"] = _SMALLEST_STEP
+        bounded_schema["multipleOf"] = _REPLY_NUMBER_STEP
     if part.get("type") in ("number", "integer"):
         if not part.keys() & {"minimum", "exclusiveMinimum"}:
-            bounded_part["minimum"] = -_MAX_NUMBER
+            bounded_schema["minimum"] = -_MAX_REPLY_NUMBER
         if not part.keys() & {"maximum", "exclusiveMaximum"}:
-            bounded_part["maximum"] = _MAX_NUMBER
-    return bounded_part
+            bounded_schema["maximum"] = _MAX_REPLY_NUMBER
+    return bounded_schema
 
 
-def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
+def _reply_of_chunks(chunks: Sequence[dict[str, Any]]) -> Reply:
     for chunk in chunks:
         if error := chunk.get("error"):
             kind = "rejected"
@@ -269,5 +273,5 @@ def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
         served=f"xllamacpp {library().__version__}",
         tokens_in=usage.get("prompt_tokens"),
         tokens_out=usage.get("completion_tokens"),
-        tokens=read_tokens({"content": entries}, text),
+        tokens=read_token_logprobs({"content": entries}, text),
     )

@@ -1,7 +1,7 @@
 """Backend for any provider of litellm, by the litellm id of a model (`provider/model`).
 
 litellm takes a client of ours in two ways. Most providers take `_handler()`, with the call; those that it asks by
-OpenAI's library take `_SESSION`, as `litellm.aclient_session`, for all calls. A few take none.
+OpenAI's library take `_HTTPX_CLIENT`, as `litellm.aclient_session`, for all calls. A few take none.
 """
 
 import asyncio
@@ -24,61 +24,65 @@ from pydantic_core import from_json
 from yarl import URL
 
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.backends.openai_compatible import HttpClient
-from jurygraph.models.judge_client import read_tokens
+from jurygraph.models.judge_client import read_token_logprobs
 from jurygraph.models.limits import Price
 from jurygraph.models.request import (
-    ABORTED_FINISHES,
+    ABORTED_FINISH_REASONS,
     Fault,
     Reply,
     Request,
     SchemaMode,
     error_kind,
-    exception_chain,
-    find_other_field,
-    kind_of_status,
-    parse_error,
+    fault_kind_of_status,
+    find_filled_field,
+    iterate_exception_chain,
+    parse_server_error,
     read_tool_calls,
 )
 from jurygraph.safety.redaction import find_secrets
 from jurygraph.schema.frozen_model import iter_strings
 
-_PROVIDERS = tomllib.loads(
+_PROVIDER_FACTS = tomllib.loads(
     files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8")
 )
-CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
-OMITTED_PARAMETERS = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
-ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
-KEY_VARIABLES: dict[str, Sequence[str]] = _PROVIDERS["keys"]
+CAPABILITIES_BY_MODEL_PREFIX = {
+    prefix: EndpointCapabilities(**entry) for prefix, entry in _PROVIDER_FACTS["forms"].items()
+}
+OMITTED_PARAMETERS_BY_MODEL_PREFIX = {
+    prefix: frozenset(names) for prefix, names in _PROVIDER_FACTS["left_out"].items()
+}
+ADDRESS_VARIABLES_BY_PROVIDER: dict[str, Sequence[str]] = _PROVIDER_FACTS["addresses"]
+KEY_VARIABLES_BY_PROVIDER: dict[str, Sequence[str]] = _PROVIDER_FACTS["keys"]
 
 _COMMON_PROVIDERS = {
-    *(prefix.partition("/")[0] for prefix in CAPABILITIES),
-    *ADDRESSES,
-    *KEY_VARIABLES,
-    *_PROVIDERS["others"]["names"],
+    *(prefix.partition("/")[0] for prefix in CAPABILITIES_BY_MODEL_PREFIX),
+    *ADDRESS_VARIABLES_BY_PROVIDER,
+    *KEY_VARIABLES_BY_PROVIDER,
+    *_PROVIDER_FACTS["others"]["names"],
 }
 
 # of other providers: the least that all their models share
-DEFAULT_CAPABILITIES = Capabilities("instructed")
+DEFAULT_PROVIDER_CAPABILITIES = EndpointCapabilities("instructed")
 
-_USER_IN_ADDRESS = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
+_USER_IN_ADDRESS_PATTERN = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
-FIXED_SAMPLING = re.compile(
+FIXED_SAMPLING_MODEL_PATTERN = re.compile(
     r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))"
 )
 """Models, of any provider, that reject a temperature and log probabilities."""
 
-_ENVIRONMENT_SETTINGS = {
+_ENVIRONMENT_VARIABLES = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it is fetched when litellm is imported
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else they are fetched at the first call
     "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and its keys are unknown to the redactor
 }
-_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_LITELLM_LOGGER_NAMES = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _OLLAMA_PREFIXES = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
 
-_FAULT_KINDS = {
+_FAULT_KIND_BY_ERROR_NAME = {
     "ContextWindowExceededError": "overflowed",
     "ContentPolicyViolationError": "refused",
 }
@@ -87,7 +91,7 @@ _FAULT_KINDS = {
 _SESSION_PROVIDERS = ("azure", "azure_text", "openai")
 """Providers that litellm is known to ask by OpenAI's library; the others are found out at their first call."""
 
-_FIXED_ARGUMENTS = {
+_FIXED_LITELLM_ARGUMENTS = {
     "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
     "max_retries": 0,
     "num_retries": 0,
@@ -97,14 +101,14 @@ _FIXED_ARGUMENTS = {
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 
-MAX_REPLY_VALUES = 1_000_000
+MAX_REPLY_JSON_VALUES = 1_000_000
 """Most JSON values in a reply: the log probabilities of the longest replies have about as many.
 
 The bytes alone are no bound: of 8 MB of empty choices litellm makes objects for a minute, in which nothing else runs.
 """
 
-_MAX_SHOWN = 100
-_CONNECTION_PARAMETERS = frozenset(
+_MAX_SHOWN_REPLY_BYTES = 100
+_CONNECTION_HEADERS = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
 )
 """Headers of a request that aiohttp writes itself."""
@@ -116,7 +120,7 @@ _UNSTORED_HEADERS = frozenset(
 
 
 @dataclass
-class _Exchange:
+class _HttpExchange:
     """The outcome of the HTTP requests of one call: the last response, its JSON value if it is no error, or a fault.
 
     After a failure no further request is sent: a call is one attempt.
@@ -131,16 +135,16 @@ class _Exchange:
         """The kind of fault that the last response states; None if it states none."""
         if self.response is None or not self.response.is_error:
             return None
-        return error_kind(self.response.status_code, parse_error(self.response.content))
+        return error_kind(self.response.status_code, parse_server_error(self.response.content))
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Send a request. Raises `Fault` if there is no acceptable reply, or another request of the call has failed."""
         if self.fault is not None or self.error_kind is not None:
             raise Fault("rejected", "the request failed, and is not sent a second time")
         try:
-            response = await _send(request)
+            response = await _send_http_request(request)
             if response.is_success:
-                self.reply = _decode_reply(response.content)
+                self.reply = _decode_reply_json(response.content)
         except Fault as fault:
             fault.is_unsent = fault.is_unsent and self.response is None
             self.fault = fault
@@ -163,23 +167,25 @@ class _Exchange:
             raise Fault(self.error_kind, f"the provider answered {self.response.status_code}")
 
 
-_CURRENT_EXCHANGE: ContextVar[_Exchange | None] = ContextVar("jurygraph_exchange", default=None)
+_CURRENT_HTTP_EXCHANGE: ContextVar[_HttpExchange | None] = ContextVar(
+    "jurygraph_exchange", default=None
+)
 """The call of litellm under way, in whose context its HTTP requests are sent."""
 
 
-class _Transport(httpx.AsyncBaseTransport):
+class _HttpxTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = _CURRENT_EXCHANGE.get()
-        if exchange is None:  # a call of somebody else's, while litellm has this client
-            return await _send(request)
-        return await exchange.send(request)
+        http_exchange = _CURRENT_HTTP_EXCHANGE.get()
+        if http_exchange is None:  # a call of somebody else's, while litellm has this client
+            return await _send_http_request(request)
+        return await http_exchange.send(request)
 
 
-class _Session(httpx.AsyncClient):
+class _HttpxClient(httpx.AsyncClient):
     """The client for `litellm.aclient_session`: the only one there between `replace_session` and `restore_session`."""
 
     def __init__(self) -> None:
-        super().__init__(transport=_Transport())
+        super().__init__(transport=_HttpxTransport())
         self._displaced: Any = None
 
     def replace_session(self) -> None:
@@ -199,27 +205,29 @@ class _Session(httpx.AsyncClient):
 
 
 _HTTP_CLIENT = HttpClient()
-_SESSION = _Session()
+_HTTPX_CLIENT = _HttpxClient()
 
 
 @cache
-def _handler() -> Any:
+def _litellm_http_handler() -> Any:
     """Return litellm's own client, which sends by ours."""
     handler = importlib.import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler()
-    handler.client = _SESSION
+    handler.client = _HTTPX_CLIENT
     return handler
 
 
-async def _send(request: httpx.Request) -> httpx.Response:
+async def _send_http_request(request: httpx.Request) -> httpx.Response:
     headers = {
         name: value
         for name, value in request.headers.items()
-        if name.lower() not in _CONNECTION_PARAMETERS
+        if name.lower() not in _CONNECTION_HEADERS
     }
     # as it was signed, for a provider that checks signatures
     address = URL(str(request.url), encoded=True)
     body = await request.aread()
-    reply = await _HTTP_CLIENT.send(request.method, address, body, headers, _proxy(request.url))
+    reply = await _HTTP_CLIENT.send(
+        request.method, address, body, headers, _proxy_of_address(request.url)
+    )
     kept = [
         (name, value)
         for name, value in reply.headers.items()
@@ -229,32 +237,32 @@ async def _send(request: httpx.Request) -> httpx.Response:
     return httpx.Response(reply.status, headers=kept, content=content, request=request)
 
 
-def _decode_reply(content: bytes) -> Any:
+def _decode_reply_json(content: bytes) -> Any:
     """Return the JSON value of a reply. Raises `Fault` if it is none, or one that litellm would take too long for."""
-    if content.count(b",") + content.count(b"{") + content.count(b"[") > MAX_REPLY_VALUES:
-        raise Fault("too-large", f"the reply has more than {MAX_REPLY_VALUES:,} values")
+    if content.count(b",") + content.count(b"{") + content.count(b"[") > MAX_REPLY_JSON_VALUES:
+        raise Fault("too-large", f"the reply has more than {MAX_REPLY_JSON_VALUES:,} values")
     try:
         return from_json(content)
     except ValueError as error:
-        begins = content[:_MAX_SHOWN].decode(errors="replace")
+        content_start = content[:_MAX_SHOWN_REPLY_BYTES].decode(errors="replace")
         raise Fault(
-            "unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}"
+            "unreadable", f"the reply is not JSON: {error}; it begins with {content_start!r}"
         ) from None
 
 
-def _proxy(address: httpx.URL) -> str | None:
+def _proxy_of_address(address: httpx.URL) -> str | None:
     """Return the proxy for an address by the environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY."""
     proxies = {} if proxy_bypass(address.host) else getproxies()
     return proxies.get(address.scheme) or proxies.get("all")
 
 
-class LiteLLM(Backend):
+class LiteLLMBackend(Backend):
     """One model of a provider, or of the server at `base_url`; the key is where litellm looks for it.
 
     `endpoint` is the address of the server, from `base_url` or from the environment, and None for the provider's own.
     Parameters that the model does not accept are left out when a request is sent, though they are part of the request:
-    temperature and log probabilities if the model controls its own sampling, `OMITTED_PARAMETERS` by provider. Raises
-    `ValueError` if the address holds a password.
+    temperature and log probabilities if the model controls its own sampling, `OMITTED_PARAMETERS_BY_MODEL_PREFIX` by
+    provider. Raises `ValueError` if the address holds a password.
     """
 
     provider = "litellm"
@@ -263,31 +271,35 @@ class LiteLLM(Backend):
         self, model: str, base_url: str | None = None, form: SchemaMode | None = None
     ) -> None:
         self.model = model
-        address = ("base_url", base_url) if base_url else _find_variable(model, ADDRESSES, "BASE")
-        self.endpoint = _endpoint(*address)
-        self.key_variable, _ = _find_variable(model, KEY_VARIABLES, "KEY")
+        address = (
+            ("base_url", base_url)
+            if base_url
+            else _find_environment_variable(model, ADDRESS_VARIABLES_BY_PROVIDER, "BASE")
+        )
+        self.endpoint = _address_without_query(*address)
+        self.key_variable, _ = _find_environment_variable(model, KEY_VARIABLES_BY_PROVIDER, "KEY")
         self._base_url = base_url
         self._takes_handler = model.partition("/")[0] not in _SESSION_PROVIDERS
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
-            OMITTED_PARAMETERS, model, frozenset()
+            OMITTED_PARAMETERS_BY_MODEL_PREFIX, model, frozenset()
         )
-        capabilities: Capabilities = _longest_prefix_entry(
-            CAPABILITIES, model, DEFAULT_CAPABILITIES
+        capabilities: EndpointCapabilities = _longest_prefix_entry(
+            CAPABILITIES_BY_MODEL_PREFIX, model, DEFAULT_PROVIDER_CAPABILITIES
         )
-        if FIXED_SAMPLING.search(model):
+        if FIXED_SAMPLING_MODEL_PATTERN.search(model):
             self._dropped_parameters |= {"logprobs", "top_logprobs", "temperature", "top_p"}
             capabilities = replace(capabilities, logprobs=False)
         self.capabilities = capabilities if form is None else replace(capabilities, form=form)
 
-    def list_price(self) -> Price | None:
+    def find_list_price(self) -> Price | None:
         """Return the price in litellm's own table, under the whole name or under that without the provider."""
         table = library().model_cost
         provider, _, name = self.model.partition("/")
         entry = table.get(self.model)
-        fallback = table.get(name, {})
-        if entry is None and str(fallback.get("litellm_provider")).startswith(provider):
-            entry = fallback
+        fallback_entry = table.get(name, {})
+        if entry is None and str(fallback_entry.get("litellm_provider")).startswith(provider):
+            entry = fallback_entry
         if entry is None:
             return None
         input_cost = entry.get("input_cost_per_token")
@@ -311,35 +323,35 @@ class LiteLLM(Backend):
             # else litellm asks the server for unknown models twice before each request
             entry = {"litellm_provider": "ollama", "mode": "chat"}
             library().model_cost.setdefault(self.model, entry)
-        arguments |= {**_FIXED_ARGUMENTS, "model": self.model}
+        arguments |= {**_FIXED_LITELLM_ARGUMENTS, "model": self.model}
         call = library().acompletion  # imported before the timeout begins
         _OPEN_BACKENDS.add(self)
-        exchange = _Exchange()
-        token = _CURRENT_EXCHANGE.set(exchange)
+        http_exchange = _HttpExchange()
+        token = _CURRENT_HTTP_EXCHANGE.set(http_exchange)
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._ask(call, arguments)
-            exchange.require_reply()
-            return _to_reply(request, answer, exchange.reply)
+            http_exchange.require_reply()
+            return _to_reply(request, answer, http_exchange.reply)
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise self.restate(fault) from None
+            raise self.as_fault_of_model(fault) from None
         except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
-            raise self._fault(error, exchange) from None
+            raise self._to_fault(error, http_exchange) from None
         finally:
-            _CURRENT_EXCHANGE.reset(token)
+            _CURRENT_HTTP_EXCHANGE.reset(token)
 
     async def _ask(self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
         """Call litellm with the kind of client that it takes for this provider."""
         if self._takes_handler:
             try:
-                return await call(**arguments, client=_handler())
+                return await call(**arguments, client=_litellm_http_handler())
             except Exception as error:
-                if not _is_about_handler(error):
+                if not _is_litellm_handler_error(error):
                     raise
             self._takes_handler = False
-        _SESSION.replace_session()
+        _HTTPX_CLIENT.replace_session()
         return await call(**arguments)
 
     async def close(self) -> None:
@@ -347,30 +359,34 @@ class LiteLLM(Backend):
         if self in _OPEN_BACKENDS:
             _OPEN_BACKENDS.discard(self)
             if not _OPEN_BACKENDS:
-                _SESSION.restore_session()
+                _HTTPX_CLIENT.restore_session()
                 await _HTTP_CLIENT.close()
 
-    def _fault(self, error: Exception, exchange: _Exchange) -> Fault:
-        if exchange.fault is not None:
-            return self.restate(exchange.fault)
-        headers = None if exchange.response is None else exchange.response.headers
-        return self.fault(_kind(error, exchange), f"{type(error).__name__}: {error}", headers)
+    def _to_fault(self, error: Exception, http_exchange: _HttpExchange) -> Fault:
+        if http_exchange.fault is not None:
+            return self.as_fault_of_model(http_exchange.fault)
+        headers = None if http_exchange.response is None else http_exchange.response.headers
+        return self.fault(
+            _fault_kind(error, http_exchange), f"{type(error).__name__}: {error}", headers
+        )
 
 
-def _is_about_handler(error: Exception) -> bool:
+def _is_litellm_handler_error(error: Exception) -> bool:
     """Return whether litellm took our handler for OpenAI's client, which has other methods."""
-    handler = type(_handler()).__name__
+    handler = type(_litellm_http_handler()).__name__
     causes = [
-        cause for cause in exception_chain(error) if isinstance(cause, AttributeError | TypeError)
+        cause
+        for cause in iterate_exception_chain(error)
+        if isinstance(cause, AttributeError | TypeError)
     ]
     return any(handler in str(cause) for cause in causes)
 
 
-_OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
+_OPEN_BACKENDS: WeakSet[LiteLLMBackend] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
 
 
-def _find_variable(
+def _find_environment_variable(
     model: str, table: Mapping[str, Sequence[str]], suffix: str
 ) -> tuple[str, str | None]:
     """Return the environment variable in which litellm finds a model's address or key, and its value if it is set."""
@@ -385,11 +401,11 @@ def _find_variable(
     return names[0], None
 
 
-def _endpoint(source: str, address: str | None) -> str | None:
+def _address_without_query(source: str, address: str | None) -> str | None:
     """Return the server's address without its query, which may be secret."""
     if address is None:
         return None
-    if _USER_IN_ADDRESS.match(address.strip()):
+    if _USER_IN_ADDRESS_PATTERN.match(address.strip()):
         raise ValueError(
             f"{source}: the URL contains a user or a password; leave it out, and pass the key separately"
         )
@@ -406,14 +422,14 @@ def require_provider(model: str) -> None:
     if provider in _COMMON_PROVIDERS:
         return
     litellm = library()
-    custom = [entry["provider"] for entry in litellm.custom_provider_map]
-    if provider in custom:
+    custom_providers = [entry["provider"] for entry in litellm.custom_provider_map]
+    if provider in custom_providers:
         return
     try:
         litellm.get_llm_provider(model)
     except litellm.exceptions.BadRequestError:
         listed_providers = [getattr(entry, "value", entry) for entry in litellm.provider_list]
-        names = [*sorted(_COMMON_PROVIDERS), *custom, *listed_providers]
+        names = [*sorted(_COMMON_PROVIDERS), *custom_providers, *listed_providers]
         hint = did_you_mean(provider, names) or "write provider/model, such as openai/gpt-5-mini"
         raise ValueError(
             f"{quote(provider)} is not a provider that litellm knows; {hint}"
@@ -422,12 +438,12 @@ def require_provider(model: str) -> None:
 
 def library() -> Any:
     """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
-    os.environ.update(_ENVIRONMENT_SETTINGS)
+    os.environ.update(_ENVIRONMENT_VARIABLES)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
-    for name in _LOGGERS:  # they would print prompts and keys
+    for name in _LITELLM_LOGGER_NAMES:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
     return litellm
 
@@ -437,41 +453,41 @@ def _longest_prefix_entry(table: dict[str, Any], model: str, default: Any) -> An
     return table.get(max(starts, key=len, default=""), default)
 
 
-def _kind(error: Exception, exchange: _Exchange) -> str:
+def _fault_kind(error: Exception, http_exchange: _HttpExchange) -> str:
     for base in type(error).__mro__:
-        if base.__name__ in _FAULT_KINDS:
-            return _FAULT_KINDS[base.__name__]
-    if exchange.response is not None:
-        return exchange.error_kind or "unreadable"
-    if any(type(cause).__name__ == "OpenAIError" for cause in exception_chain(error)):
+        if base.__name__ in _FAULT_KIND_BY_ERROR_NAME:
+            return _FAULT_KIND_BY_ERROR_NAME[base.__name__]
+    if http_exchange.response is not None:
+        return http_exchange.error_kind or "unreadable"
+    if any(type(cause).__name__ == "OpenAIError" for cause in iterate_exception_chain(error)):
         return "unauthorised"  # OpenAI's client cannot be created without a key
     status = getattr(error, "status_code", None)
-    return kind_of_status(status) if isinstance(status, int) else "unreadable"
+    return fault_kind_of_status(status) if isinstance(status, int) else "unreadable"
 
 
-def _to_reply(request: Request, answer: Any, sent_json: Any) -> Reply:
+def _to_reply(request: Request, answer: Any, received_json: Any) -> Reply:
     if not answer.choices:
         raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
-    sent_finish = _sent_finish(sent_json)
-    if sent_finish in ABORTED_FINISHES:  # litellm reports these as "stop"
-        raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
-    provider_fields = choice.message.provider_specific_fields or {}
+    received_finish = _received_finish_reason(received_json)
+    if received_finish in ABORTED_FINISH_REASONS:  # litellm reports these as "stop"
+        raise Fault("server", f"the server broke the reply off (finish_reason {received_finish!r})")
+    provider_specific_fields = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
     if request.model.startswith(_OLLAMA_PREFIXES):
         # litellm reports "stop" for each of its reasons, and for a reply that did not end
-        if not isinstance(sent_json, dict) or sent_json.get("done") is not True:
+        if not isinstance(received_json, dict) or received_json.get("done") is not True:
             raise Fault("unreadable", "the reply does not say that it is done")
-        reason = sent_json.get("done_reason")
+        reason = received_json.get("done_reason")
         finish = (isinstance(reason, str) and reason) or finish
-    text = _restore_text(choice.message.content or "", sent_json)
+    text = _restore_received_text(choice.message.content or "", received_json)
     logprobs = getattr(choice, "logprobs", None)
-    tokens = read_tokens(logprobs.model_dump() if logprobs else None, text)
+    tokens = read_token_logprobs(logprobs.model_dump() if logprobs else None, text)
     # the latter from litellm 1.108 on
-    refusal = provider_fields.get("refusal") or getattr(choice.message, "refusal", None)
+    refusal = provider_specific_fields.get("refusal") or getattr(choice.message, "refusal", None)
     message = choice.message.model_dump()
     tool_calls = read_tool_calls(message, request)
-    other_field = None if text.strip() or tool_calls else find_other_field(message)
+    other_field = None if text.strip() or tool_calls else find_filled_field(message)
     return Reply(
         text=text,
         finish=finish,
@@ -485,17 +501,17 @@ def _to_reply(request: Request, answer: Any, sent_json: Any) -> Reply:
     )
 
 
-def _sent_finish(sent_json: Any) -> Any:
+def _received_finish_reason(received_json: Any) -> Any:
     """Return the finish reason in OpenAI's format, None in others."""
     try:
-        return sent_json["choices"][0]["finish_reason"]
+        return received_json["choices"][0]["finish_reason"]
     except (LookupError, TypeError):
         return None
 
 
-def _restore_text(text: str, sent_json: Any) -> str:
+def _restore_received_text(text: str, received_json: Any) -> str:
     """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
-    containing_strings = (
-        [string for string in iter_strings(sent_json) if text in string] if text.strip() else []
+    strings_with_text = (
+        [string for string in iter_strings(received_json) if text in string] if text.strip() else []
     )
-    return text if text in containing_strings or not containing_strings else containing_strings[0]
+    return text if text in strings_with_text or not strings_with_text else strings_with_text[0]

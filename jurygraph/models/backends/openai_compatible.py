@@ -18,21 +18,21 @@ from pydantic import FailFast, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
-from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.judge_client import read_tokens
+from jurygraph.models.backend import Backend, EndpointCapabilities
+from jurygraph.models.judge_client import read_token_logprobs
 from jurygraph.models.request import (
-    ABORTED_FINISHES,
-    MAX_ERROR_BYTES,
+    ABORTED_FINISH_REASONS,
+    MAX_ERROR_BODY_BYTES,
     Fault,
     Reply,
     Request,
     SchemaMode,
-    ServerError,
-    encode_json,
+    ServerErrorDetails,
+    encode_compact_json,
     error_kind,
-    find_other_field,
-    kind_of_status,
-    parse_error,
+    fault_kind_of_status,
+    find_filled_field,
+    parse_server_error,
     read_tool_calls,
 )
 
@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_REPLY_BYTES = 8 << 20  # most bytes of a reply, compressed or not
+MAX_HTTP_REPLY_BYTES = 8 << 20  # most bytes of a reply, compressed or not
 _MAX_BODY_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
-_CLOSE_SECONDS = 2.0  # for the connections that nobody closed, at the end of a process
-_IDLE_SECONDS = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
+_CLOSE_TIMEOUT_SECONDS = 2.0  # for the connections that nobody closed, at the end of a process
+_MAX_CONNECTION_IDLE_SECONDS = (
+    4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
+)
 
 
 class HttpReply(NamedTuple):
@@ -66,7 +68,7 @@ class HttpClient:
         self._headers = headers
         self._connections = connections
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
-        weakref.finalize(self, _close_forgotten, self._sessions)
+        weakref.finalize(self, _close_forgotten_sessions, self._sessions)
 
     async def send(
         self,
@@ -83,11 +85,11 @@ class HttpClient:
         data = body if len(body) <= _MAX_BODY_AS_BYTES else BytesIO(body)
         content = bytearray()
         try:
-            session = await self._session()
+            session = await self._session_of_running_loop()
             async with session.request(
                 method, address, data=data, headers=headers, proxy=proxy, allow_redirects=False
             ) as response:
-                max_bytes = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
+                max_bytes = MAX_HTTP_REPLY_BYTES if response.status < 300 else MAX_ERROR_BODY_BYTES
                 while not response.content.at_eof() and len(content) <= max_bytes:
                     content += await response.content.readany()
                 if len(content) > max_bytes:
@@ -105,9 +107,9 @@ class HttpClient:
             raise fault from None
         if 300 <= response.status < 400:
             problem = f"{response.status}, a redirect; give the URL that it leads to, if you trust that server"
-            raise Fault(kind_of_status(response.status), problem)
-        if response.status < 300 and len(content) > MAX_REPLY_BYTES:
-            raise Fault("too-large", f"the reply has more than {MAX_REPLY_BYTES >> 20} MiB")
+            raise Fault(fault_kind_of_status(response.status), problem)
+        if response.status < 300 and len(content) > MAX_HTTP_REPLY_BYTES:
+            raise Fault("too-large", f"the reply has more than {MAX_HTTP_REPLY_BYTES >> 20} MiB")
         return HttpReply(response.status, response.headers, content)
 
     async def close(self) -> None:
@@ -116,14 +118,14 @@ class HttpClient:
         for loop in [loop for loop in self._sessions if loop is running or loop.is_closed()]:
             await self._sessions.pop(loop).close()
 
-    async def _session(self) -> aiohttp.ClientSession:
+    async def _session_of_running_loop(self) -> aiohttp.ClientSession:
         """Return the session of the running loop: connections of one loop cannot be used in another."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
             closed_event_loops = [other for other in self._sessions if other.is_closed()]
             ended_sessions = [self._sessions.pop(other) for other in closed_event_loops]
             connector = aiohttp.TCPConnector(
-                limit=self._connections, keepalive_timeout=_IDLE_SECONDS
+                limit=self._connections, keepalive_timeout=_MAX_CONNECTION_IDLE_SECONDS
             )
             self._sessions[loop] = aiohttp.ClientSession(
                 connector=connector,
@@ -136,7 +138,9 @@ class HttpClient:
         return self._sessions[loop]
 
 
-def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.ClientSession]) -> None:
+def _close_forgotten_sessions(
+    sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.ClientSession],
+) -> None:
     """Say that nobody closed these connections, and close them: aiohttp would write several lines about each."""
     if not sessions:
         return
@@ -150,7 +154,9 @@ def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.Client
         close_coroutine = session.close()
         with suppress(TimeoutError, RuntimeError):  # the loop ends meanwhile
             if loop.is_running() and loop is not running:
-                asyncio.run_coroutine_threadsafe(close_coroutine, loop).result(_CLOSE_SECONDS)
+                asyncio.run_coroutine_threadsafe(close_coroutine, loop).result(
+                    _CLOSE_TIMEOUT_SECONDS
+                )
             elif running is None:
                 asyncio.run(close_coroutine)
             else:
@@ -159,11 +165,11 @@ def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.Client
 
 T = TypeVar("T")
 _TOKEN_COUNT_LIMIT = 1 << 31
-_KEY_PATTERN = re.compile(r"[!-~]+")
+_API_KEY_PATTERN = re.compile(r"[!-~]+")
 _NO_ADDRESS_HINT = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
 
-class _Message(TypedDict):
+class _CompletionMessage(TypedDict):
     content: NotRequired[str | list[dict[str, Any]] | None]
     refusal: NotRequired[str | None]
     reasoning_content: NotRequired[Any]
@@ -172,14 +178,14 @@ class _Message(TypedDict):
     function_call: NotRequired[Any]
 
 
-class _Choice(TypedDict):
-    message: _Message
+class _CompletionChoice(TypedDict):
+    message: _CompletionMessage
     finish_reason: NotRequired[str | None]
     logprobs: NotRequired[Any]
 
 
 class _ChatCompletion(TypedDict):
-    choices: Annotated[list[_Choice], Field(min_length=1), FailFast()]
+    choices: Annotated[list[_CompletionChoice], Field(min_length=1), FailFast()]
     model: NotRequired[str | None]
     usage: NotRequired[Any]
 
@@ -187,7 +193,7 @@ class _ChatCompletion(TypedDict):
 _COMPLETION_ADAPTER = TypeAdapter(_ChatCompletion)
 
 
-class OpenAICompatible(Backend):
+class OpenAICompatibleBackend(Backend):
     """One model of a server, by the URL that has `/chat/completions` below it.
 
     A request waits for one of `connections` connections within its own timeout. Raises `ValueError` if the URL is no
@@ -205,7 +211,7 @@ class OpenAICompatible(Backend):
         connections: int = 64,
         key_variable: str | None = None,
     ) -> None:
-        if key is not None and not _KEY_PATTERN.fullmatch(key):
+        if key is not None and not _API_KEY_PATTERN.fullmatch(key):
             raise ValueError(
                 "the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued"
             )
@@ -213,7 +219,7 @@ class OpenAICompatible(Backend):
         self.model = model
         self.key_variable = key_variable
         self.secrets = () if key is None else (key,)
-        self.capabilities = Capabilities(form, logprobs=True, tools=True)
+        self.capabilities = EndpointCapabilities(form, logprobs=True, tools=True)
         headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
@@ -228,8 +234,8 @@ class OpenAICompatible(Backend):
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         body = {**request.parameters, "model": request.model, **request.to_chat()}
         http_reply = await self.post("chat/completions", body, timeout)
-        reply = read_reply(self.parse(http_reply, _COMPLETION_ADAPTER), request)
-        if reply.finish in ABORTED_FINISHES:
+        reply = read_chat_completion(self.parse(http_reply, _COMPLETION_ADAPTER), request)
+        if reply.finish in ABORTED_FINISH_REASONS:
             raise self.fault(
                 "server", f"the server broke the reply off (finish_reason {reply.finish!r})"
             )
@@ -240,7 +246,7 @@ class OpenAICompatible(Backend):
         try:
             async with asyncio.timeout(timeout):
                 http_reply = await self._client.send(
-                    "POST", f"{self.endpoint}/{path}", encode_json(body)
+                    "POST", f"{self.endpoint}/{path}", encode_compact_json(body)
                 )
         except PydanticSerializationError as error:
             fault = Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}")
@@ -249,10 +255,10 @@ class OpenAICompatible(Backend):
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise self.restate(fault) from None
+            raise self.as_fault_of_model(fault) from None
         if http_reply.status >= 300:
-            server_error = parse_error(http_reply.content)
-            raise self._error_fault(http_reply.status, http_reply.headers, server_error)
+            server_error = parse_server_error(http_reply.content)
+            raise self._fault_from_error(http_reply.status, http_reply.headers, server_error)
         return http_reply
 
     def parse(self, http_reply: HttpReply, adapter: TypeAdapter[T]) -> T:
@@ -260,9 +266,9 @@ class OpenAICompatible(Backend):
         try:
             return adapter.validate_json(http_reply.content)
         except ValidationError as invalid:
-            error = parse_error(http_reply.content)
+            error = parse_server_error(http_reply.content)
             if error.status is not None:
-                raise self._error_fault(error.status, http_reply.headers, error) from None
+                raise self._fault_from_error(error.status, http_reply.headers, error) from None
             first = invalid.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
             problem = f"the reply is not in the format: {location}: {first['msg']}"
@@ -271,7 +277,9 @@ class OpenAICompatible(Backend):
     async def close(self) -> None:
         await self._client.close()
 
-    def _error_fault(self, status: int, headers: Mapping[str, str], error: ServerError) -> Fault:
+    def _fault_from_error(
+        self, status: int, headers: Mapping[str, str], error: ServerErrorDetails
+    ) -> Fault:
         kind = error_kind(status, error)
         message = f"{status}: {error.message}"
         if kind == "unknown-model" and not urlsplit(self.endpoint).path:
@@ -287,31 +295,33 @@ def _endpoint(url: str) -> str:
     """Return a URL without its last slash. Errors do not repeat the URL."""
     try:
         parts = urlsplit(url.strip())
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_web_address = (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        )
     except ValueError:
         raise ValueError(_NO_ADDRESS_HINT) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise ValueError(
             "the URL contains a user, a password or a query, which may be secret; pass the key separately"
         )
-    if not is_usable:
+    if not is_web_address:
         raise ValueError(_NO_ADDRESS_HINT)
     return url.strip().rstrip("/")
 
 
-def read_reply(envelope: _ChatCompletion, request: Request | None = None) -> Reply:
+def read_chat_completion(chat_completion: _ChatCompletion, request: Request | None = None) -> Reply:
     """Return the reply in an envelope, from its first choice; with its calls of tools if the request offers some."""
-    choice = envelope["choices"][0]
+    choice = chat_completion["choices"][0]
     message = choice["message"]
-    usage = envelope.get("usage")
+    usage = chat_completion.get("usage")
     content = message.get("content") or ""
     if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")
         content = "".join(text for text in texts if isinstance(text, str))
-    input_tokens = _read_count(usage, "prompt_tokens")
-    output_tokens = _read_count(usage, "completion_tokens")
+    input_tokens = _read_token_count(usage, "prompt_tokens")
+    output_tokens = _read_token_count(usage, "completion_tokens")
     tool_calls = read_tool_calls(message, request)
-    total = _read_count(usage, "total_tokens")
+    total = _read_token_count(usage, "total_tokens")
     if input_tokens is not None and output_tokens is not None and total is not None:
         output_tokens = max(
             output_tokens, total - input_tokens
@@ -320,15 +330,15 @@ def read_reply(envelope: _ChatCompletion, request: Request | None = None) -> Rep
         text=content,
         finish=choice.get("finish_reason"),
         refusal=message.get("refusal") or None,
-        served=envelope.get("model"),
+        served=chat_completion.get("model"),
         tokens_in=input_tokens,
         tokens_out=output_tokens,
-        tokens=read_tokens(choice.get("logprobs"), content),
-        other_field=None if content.strip() or tool_calls else find_other_field(message),
+        tokens=read_token_logprobs(choice.get("logprobs"), content),
+        other_field=None if content.strip() or tool_calls else find_filled_field(message),
         tool_calls=tool_calls,
     )
 
 
-def _read_count(usage: Any, name: str) -> int | None:
+def _read_token_count(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if type(count) is int and 0 <= count < _TOKEN_COUNT_LIMIT else None

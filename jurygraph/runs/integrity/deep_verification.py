@@ -18,24 +18,24 @@ from pydantic_core import to_jsonable_python
 from jurygraph.agents.roles import Configurable, shorten_quotes
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.graphs.lookups import MISSING_WORKSPACE
+from jurygraph.graphs.lookups import MISSING_WORKSPACE_FAILURE_KIND
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, find_other_version
+from jurygraph.jury import DEFAULT_CONCURRENT_GROUPS, Jury, find_changed_version
 from jurygraph.messages import quote
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
-from jurygraph.models.limits import Limiter
+from jurygraph.models.limits import RequestLimiter
 from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
 from jurygraph.runs.export_table import verdicts_about_response
-from jurygraph.runs.run import Run, ScoredResponse, is_erased
+from jurygraph.runs.run import Run, ScoredResponse, has_erased_text
 from jurygraph.runs.store.header import ModelIdentity
-from jurygraph.runs.store.ledger import Record, record_label
+from jurygraph.runs.store.ledger import LedgerRecord, record_label
 from jurygraph.runs.writable_run import CallStore
-from jurygraph.safety.evidence import read_text
+from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
-from jurygraph.schema.frozen_model import compact_json
-from jurygraph.schema.lookup import TOOL_SOURCE
+from jurygraph.schema.frozen_model import to_compact_json
+from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.verdict import (
     NO_VARIANT_GATE,
     RESPONSE_GATES,
@@ -54,7 +54,7 @@ _MAX_QUESTIONS_LISTED = 3
 """Questions that are named whose tool has another result now."""
 
 
-class DeepVerification(NamedTuple):
+class DeepVerificationCounts(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
@@ -69,7 +69,7 @@ class DeepVerification(NamedTuple):
     erased: int = 0
 
 
-def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
+def verify_deep(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
     """Derive material for every stored response, judge it again, and compare the results with the stored ones.
 
     `report` receives the number of newly checked responses. Raises `TraceMismatch` with the first verdict, material or
@@ -79,21 +79,21 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
     return asyncio.run(_verify_groups(run, report))
 
 
-async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
+async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
         backends = _offline_backends(run.source)
-        jury = await stack.enter_async_context(aclosing(_jury_of(run.source, backends)))
-        origins = [stack.enter_context(origin) for origin in _open_origins(run.source)]
-        verifier = _Verifier(run.source, jury, origins, list(backends.values()))
+        jury = await stack.enter_async_context(aclosing(_build_offline_jury(run.source, backends)))
+        origins = [stack.enter_context(origin) for origin in _open_origin_runs(run.source)]
+        verifier = _DeepVerifier(run.source, jury, origins, list(backends.values()))
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
             report(len(scored))
-    return DeepVerification(**total)
+    return DeepVerificationCounts(**total)
 
 
-def _open_origins(run: Run) -> Iterator[Run]:
+def _open_origin_runs(run: Run) -> Iterator[Run]:
     """Open the runs from which a run was branched, the nearest first, up to one that is missing.
 
     Raises `TraceMismatch` where one has other records than those that were reused, or changed texts of calls.
@@ -126,14 +126,14 @@ def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
     return backends
 
 
-def _jury_of(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
+def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
     """Return the jury of a run with these backends."""
     gateways: dict[str | None, Gateway] = {}
     for judge, backend in backends.items():
         calls = run.config.calls_of(judge)
         limits = RequestLimits(max_tokens=calls.max_tokens)
         gateways[judge] = Gateway(
-            backend, Limiter(MAX_CONCURRENT_GROUPS), limits, parameters=calls.parameters
+            backend, RequestLimiter(DEFAULT_CONCURRENT_GROUPS), limits, parameters=calls.parameters
         )
     return Jury(run.config, gateway=Gateways(gateways))
 
@@ -154,7 +154,7 @@ class OfflineBackend(Backend):
         self.endpoint = identity.endpoint
         self.model = identity.model
         top = identity.top_logprobs
-        self.capabilities = Capabilities(
+        self.capabilities = EndpointCapabilities(
             identity.form, logprobs=top is not None, top_logprobs=top or 0, tools=identity.tools
         )
 
@@ -168,20 +168,20 @@ class OfflineBackend(Backend):
         lookup = stored_lookup.lookup
         if problem := find_lookup_forgery(stored_lookup, planned_lookup):
             self.forged[lookup.id] = problem
-        if not lookup.is_rerun:
+        if not lookup.is_repeatable:
             return
         new_lookup = await planned_lookup.make()
         if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
             self.changed[lookup.id] = stored_lookup, new_lookup
 
 
-_PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
+_PLANNED_LOOKUP_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
 def find_lookup_forgery(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
-    for name in _PLANNED_FIELDS:
+    for name in _PLANNED_LOOKUP_FIELDS:
         if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
     stored_arguments, planned_arguments = stored_lookup.arguments, planned_lookup.arguments
@@ -197,8 +197,8 @@ def find_lookup_forgery(stored_lookup: StoredLookup, planned_lookup: PlannedLook
     return None
 
 
-class _Verifier:
-    """Judges the groups of a run again; counts are those of `DeepVerification`, by name."""
+class _DeepVerifier:
+    """Judges the groups of a run again; counts are those of `DeepVerificationCounts`, by name."""
 
     def __init__(
         self, run: Run, jury: Jury, origins: Sequence[Run], backends: Sequence[OfflineBackend]
@@ -212,7 +212,9 @@ class _Verifier:
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
-    async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
+    async def verify_group(
+        self, group: LedgerRecord, scored: list[ScoredResponse]
+    ) -> Mapping[str, int]:
         run = self._run
         stored_traces = [item.trace for item in scored]
         verdicts = _verdicts_about_responses(stored_traces)
@@ -225,7 +227,7 @@ class _Verifier:
         for trace, response in zip(stored_traces, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
-        if problem := find_other_version(plan, self._jury.context):
+        if problem := find_changed_version(plan, self._jury.context):
             hint = "put the code that the run was made with back, or verify without --deep"
             raise InputError(f"{run.folder}: was made with {problem}; {hint}")
         self._require_tools(plan)
@@ -237,13 +239,15 @@ class _Verifier:
             if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
         recorded_answers = {
-            verdict.key: verdict for verdict in verdicts if _is_recalled(verdict, own_model)
+            verdict.key: verdict
+            for verdict in verdicts
+            if _is_taken_from_record(verdict, own_model)
         }
         calls = chain.from_iterable(trace.calls for trace in stored_traces)
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
-        external_material = self._external_material(stored_traces)
+        unverifiable_material = self._unverifiable_material(stored_traces)
         self._calls.hidden = self._unanswered
-        results = ReusedResults(recorded_answers, external_material)
+        results = ReusedResults(recorded_answers, unverifiable_material)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
@@ -259,11 +263,11 @@ class _Verifier:
         reused_verdicts = {
             verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)
         }
-        if reused_verdicts and any(map(_is_unrecorded, recomputed_verdicts.values())):
+        if reused_verdicts and any(map(_has_unrecorded_failure, recomputed_verdicts.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
-            results = ReusedResults({**recorded_answers, **reused_verdicts}, external_material)
-            traces_again = await self._jury.ascore(task, responses, plan, results, self._calls)
-            for verdict in _verdicts_about_responses(traces_again):
+            results = ReusedResults({**recorded_answers, **reused_verdicts}, unverifiable_material)
+            rejudged_traces = await self._jury.ascore(task, responses, plan, results, self._calls)
+            for verdict in _verdicts_about_responses(rejudged_traces):
                 if verdict.key not in reused_verdicts:
                     recomputed_verdicts[verdict.key] = verdict
         counts = Counter(
@@ -274,16 +278,18 @@ class _Verifier:
     def _is_from_origin(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
 
-    def _external_material(self, stored_traces: Sequence[Trace]) -> dict[tuple[str, str], Material]:
+    def _unverifiable_material(
+        self, stored_traces: Sequence[Trace]
+    ) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
-        external_material: dict[tuple[str, str], Material] = {}
+        unverifiable_material: dict[tuple[str, str], Material] = {}
         for trace in stored_traces:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    label = self._label(trace.response_id, "material", material.name)
+                    label = self._trace_label(trace.response_id, "material", material.name)
                     self._require_calls(label, material)
-                    external_material[material.name, trace.response_id] = material
-        return external_material
+                    unverifiable_material[material.name, trace.response_id] = material
+        return unverifiable_material
 
     def _compare_material(
         self, stored_traces: Sequence[Trace], recomputed_traces: Sequence[Trace]
@@ -291,14 +297,14 @@ class _Verifier:
         for stored_trace, new_trace in zip(stored_traces, recomputed_traces, strict=True):
             derived_material = {material.name: material for material in new_trace.material}
             if {material.name for material in stored_trace.material} != derived_material.keys():
-                label = self._label(stored_trace.response_id)
+                label = self._trace_label(stored_trace.response_id)
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
                 new_material = derived_material[material.name]
-                label = self._label(stored_trace.response_id, "material", material.name)
-                _require_workspace(label, material, new_material)
-                if not (_is_excused(material) or _is_excused(new_material)):
-                    _require_same(label, _COMPARED_MATERIAL_FIELDS, material, new_material)
+                label = self._trace_label(stored_trace.response_id, "material", material.name)
+                _require_workspace_files(label, material, new_material)
+                if not (_is_transient_failure(material) or _is_transient_failure(new_material)):
+                    _require_same_fields(label, _COMPARED_MATERIAL_FIELDS, material, new_material)
 
     def _compare_verdict(
         self,
@@ -307,7 +313,7 @@ class _Verifier:
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
-        label = self._label(stored_verdict.about, "verdict", stored_verdict.question)
+        label = self._trace_label(stored_verdict.about, "verdict", stored_verdict.question)
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
         )
@@ -316,7 +322,7 @@ class _Verifier:
         )
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
-        if is_erased(stored_verdict):
+        if has_erased_text(stored_verdict):
             return "erased"
         is_gated = not {stored_verdict.gated_by, new_verdict.gated_by}.isdisjoint(
             (NO_VARIANT_GATE, *RESPONSE_GATES)
@@ -327,7 +333,11 @@ class _Verifier:
             and self._jury.evaluators[new_verdict.evaluator].uses_model
         ):
             return "needing_model"
-        if stored_verdict.calls and _is_unrecorded(new_verdict) and not _is_excused(stored_verdict):
+        if (
+            stored_verdict.calls
+            and _has_unrecorded_failure(new_verdict)
+            and not _is_transient_failure(stored_verdict)
+        ):
             self._require_calls(label, stored_verdict)
             if stored_verdict.lookups and all(
                 self._is_answered(use.id) for use in stored_verdict.calls
@@ -336,11 +346,11 @@ class _Verifier:
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
             return "needing_model"
-        _require_workspace(label, stored_verdict, new_verdict)
-        if _is_excused(stored_verdict) or _is_excused(new_verdict):
+        _require_workspace_files(label, stored_verdict, new_verdict)
+        if _is_transient_failure(stored_verdict) or _is_transient_failure(new_verdict):
             return "transient_failures"
-        _require_same(label, _COMPARED_VERDICT_FIELDS, stored_verdict, new_verdict)
-        return "needing_model" if _is_recalled(stored_verdict, own_model) else "recomputed"
+        _require_same_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, new_verdict)
+        return "needing_model" if _is_taken_from_record(stored_verdict, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
@@ -366,25 +376,25 @@ class _Verifier:
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, item in _items_of_response(trace):
+        for kind, item in _verdicts_and_material(trace):
             for evidence in item.evidence:
-                source = self._source_of(evidence, item, text)
+                source = self._find_quoted_text(evidence, item, text)
                 if not evidence.verified or source is None:
                     continue
                 if source[evidence.start : evidence.end] != evidence.quote:
-                    label = self._label(trace.response_id, kind, _name_of(item))
+                    label = self._trace_label(trace.response_id, kind, _item_name(item))
                     position = f"characters {evidence.start} to {evidence.end}"
                     raise TraceMismatch(f"{label}: its quotation is not at {position}")
                 quotations += 1
         return quotations
 
-    def _source_of(
+    def _find_quoted_text(
         self, evidence: Evidence, item: RecordedVerdict | Material, text: str
     ) -> str | None:
         """Return the text that a quotation is from: the response, or the stored result of a tool; None for others."""
         if evidence.source == "response":
             return text
-        number = evidence.source.removeprefix(TOOL_SOURCE)
+        number = evidence.source.removeprefix(TOOL_SOURCE_PREFIX)
         if number == evidence.source:
             return None
         stored_lookup = self._calls.find_lookup(item.lookups[int(number) - 1])
@@ -393,14 +403,14 @@ class _Verifier:
     def _require_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
-        tool_users: list[tuple[Configurable, Sequence[ToolSpec]]] = []
-        tool_users += [
+        owners_and_tool_specs: list[tuple[Configurable, Sequence[ToolSpec]]] = []
+        owners_and_tool_specs += [
             (jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions
         ]
-        tool_users += [
+        owners_and_tool_specs += [
             (jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations
         ]
-        for owner, specs in tool_users:
+        for owner, specs in owners_and_tool_specs:
             current_specs = () if owner.toolset is None else owner.toolset.specs
             by_name = {spec.name: spec for spec in current_specs}
             for spec in specs:
@@ -428,18 +438,18 @@ class _Verifier:
         affected_responses: set[str] = set()
         affected_questions: dict[str, None] = {}
         for trace in stored_traces:
-            for kind, item in _items_of_response(trace):
-                label = self._label(trace.response_id, kind, _name_of(item))
+            for kind, item in _verdicts_and_material(trace):
+                label = self._trace_label(trace.response_id, kind, _item_name(item))
                 for number, lookup in enumerate(item.lookups, start=1):
-                    source = f"{TOOL_SOURCE}{number}"
+                    source = f"{TOOL_SOURCE_PREFIX}{number}"
                     if lookup in forged_lookups:
                         raise TraceMismatch(
                             f"{label}: {source} was changed: {forged_lookups[lookup]}"
                         )
                     if lookup in changed_lookups:
                         affected_responses.add(trace.response_id)
-                        affected_questions[_name_of(item)] = None
-                        problem, has_loss = _describe_change(
+                        affected_questions[_item_name(item)] = None
+                        problem, has_loss = _describe_lookup_change(
                             label, source, item, *changed_lookups[lookup]
                         )
                         problems.setdefault(has_loss, problem)
@@ -458,17 +468,17 @@ class _Verifier:
         for lookup in stored_trace.lookups:
             record = recorded_lookups.get(lookup.id, lookup)
             if record != lookup.model_copy(update={"duration": record.duration}):
-                label = self._label(stored_trace.response_id)
+                label = self._trace_label(stored_trace.response_id)
                 raise TraceMismatch(
                     f"{label}: a call of {lookup.tool} is not the one in its record"
                 )
 
-    def _label(self, response: str, kind: str = "", name: str = "") -> str:
+    def _trace_label(self, response: str, kind: str = "", name: str = "") -> str:
         item = f", {kind} {name!r}" if kind else ""
         return f"{self._run.ledger.path}, trace {response!r}{item}"
 
 
-def _describe_change(
+def _describe_lookup_change(
     label: str,
     source: str,
     item: RecordedVerdict | Material,
@@ -479,7 +489,7 @@ def _describe_change(
     if new_lookup.lookup.outcome in ("time-limit", "error"):
         problem = f"tool {new_lookup.lookup.tool} cannot be called again: {new_lookup.result}"
         raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
-    text = read_text(new_lookup.result)
+    text = to_searchable_text(new_lookup.result)
     quotes = [found.quote for found in item.evidence if found.source == source]
     lost_quotations = [quote for quote in quotes if text.find_support(quote) is None]
     lines = zip_longest(old_lookup.result.split("\n"), new_lookup.result.split("\n"), fillvalue="")
@@ -504,20 +514,20 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     )
 
 
-def _items_of_response(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
+def _verdicts_and_material(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
     """Yield the verdicts that saw the response, and the material, each with its kind."""
     for verdict in verdicts_about_response(trace, superseded=True):
-        if verdict.about in verdict.responses and not is_erased(verdict):
+        if verdict.about in verdict.responses and not has_erased_text(verdict):
             yield "verdict", verdict
     for material in trace.material:
         yield "material", material
 
 
-def _name_of(item: RecordedVerdict | Material) -> str:
+def _item_name(item: RecordedVerdict | Material) -> str:
     return item.question if isinstance(item, RecordedVerdict) else item.name
 
 
-def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
+def _is_taken_from_record(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
     """Return whether a verdict is not repeated: one of an evaluator with its own model, such as an embedder.
 
     Verdicts by a gate are repeated, because gates are applied again.
@@ -525,24 +535,28 @@ def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
     return verdict.question in own_model and verdict.gated_by is None
 
 
-def _is_unrecorded(verdict: RecordedVerdict) -> bool:
+def _has_unrecorded_failure(verdict: RecordedVerdict) -> bool:
     return verdict.failure is not None and verdict.failure.kind == "unrecorded"
 
 
-def _is_excused(item: RecordedVerdict | Material) -> bool:
+def _is_transient_failure(item: RecordedVerdict | Material) -> bool:
     return item.status == "failed" and has_transient_failure(item)
 
 
-def _require_workspace(
+def _require_workspace_files(
     label: str, stored_item: RecordedVerdict | Material, recomputed_item: RecordedVerdict | Material
 ) -> None:
     """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
     failure = recomputed_item.failure
-    if failure is not None and failure.kind == MISSING_WORKSPACE and stored_item.failure is None:
+    if (
+        failure is not None
+        and failure.kind == MISSING_WORKSPACE_FAILURE_KIND
+        and stored_item.failure is None
+    ):
         raise InputError(f"{label}: {failure.message}")
 
 
-def _require_same(
+def _require_same_fields(
     label: str,
     fields: Sequence[str],
     stored_item: RecordedVerdict | Material,
@@ -554,8 +568,8 @@ def _require_same(
         # concurrent calls have no fixed order
         if old == new or (name == "calls" and set(old) == set(new)):
             continue
-        old_json = compact_json(to_jsonable_python(old)).decode()
-        new_json = compact_json(to_jsonable_python(new)).decode()
+        old_json = to_compact_json(to_jsonable_python(old)).decode()
+        new_json = to_compact_json(to_jsonable_python(new)).decode()
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
         if (
             old_json != new_json

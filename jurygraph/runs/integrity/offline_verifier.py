@@ -49,7 +49,7 @@ def require(condition: bool, problem: str) -> None:
 
 
 @contextmanager
-def name_place(place: str) -> "Iterator[None]":
+def add_place_to_errors(place: str) -> "Iterator[None]":
     """Add the place to a failure raised inside; turn content that cannot be read into a failure."""
     try:
         yield
@@ -69,7 +69,7 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read_object(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
+def parse_object_pairs(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
     """Return an object of JSON; of two values with one key, a reader may show either."""
     content = dict(pairs)
     require(len(content) == len(pairs), "has a key twice")
@@ -77,16 +77,16 @@ def read_object(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
 
 
 def read_lines(path: Path) -> "Iterator[tuple[str, bytes, Any]]":
-    with name_place(path.name), path.open("rb") as file:
+    with add_place_to_errors(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            with name_place(f"line {number}"):
-                content = json.loads(line.decode(), object_pairs_hook=read_object)
+            with add_place_to_errors(f"line {number}"):
+                content = json.loads(line.decode(), object_pairs_hook=parse_object_pairs)
             yield f"{path.name}: line {number}", line, content
 
 
-def read_canonical(path: Path, length: int) -> "Iterator[dict[str, Any]]":
+def read_canonical_lines(path: Path, length: int) -> "Iterator[dict[str, Any]]":
     for place, line, content in read_lines(path):
-        with name_place(place):
+        with add_place_to_errors(place):
             require(
                 canonical_json(content) + b"\n" == line and len(content) == length,
                 "is not as jurygraph writes it",
@@ -94,7 +94,7 @@ def read_canonical(path: Path, length: int) -> "Iterator[dict[str, Any]]":
         yield content
 
 
-class Chain:
+class RecordChain:
     """The records and texts of a run, checked in one pass over both: its chain, its order and its completeness.
 
     jurygraph itself verifies the records of a database with it.
@@ -115,7 +115,7 @@ class Chain:
             0  # the group of the same name before the last group, if that is there again
         )
 
-    def verify_all(
+    def verify_records_and_texts(
         self,
         records: "Iterable[tuple[int, str, str, int, str, bytes]]",
         texts: "Iterable[tuple[int, bytes, bytes]]",
@@ -124,7 +124,7 @@ class Chain:
         stored_texts = iter(texts)
         text = next(stored_texts, None)
         for seq, kind, key, at, body_json, link in records:
-            with name_place(f"record {seq} ({kind} {key!r})"):
+            with add_place_to_errors(f"record {seq} ({kind} {key!r})"):
                 linked_bytes = (
                     self.links[-1]
                     + canonical_json([seq, kind, key, at])
@@ -134,12 +134,12 @@ class Chain:
                 require(
                     seq == len(self.links), "is not the next record: one is missing, or there twice"
                 )
-                is_as_written = hashlib.sha256(linked_bytes).digest() == link
+                is_link_valid = hashlib.sha256(linked_bytes).digest() == link
                 require(
-                    is_as_written, "differs from what was written, or from the record before it"
+                    is_link_valid, "differs from what was written, or from the record before it"
                 )
                 body = json.loads(body_json)
-                self._check_place(seq, kind, key, body)
+                self._check_record_order(seq, kind, key, body)
                 for number, commitment in enumerate(body.get("texts", ()), start=seq << 20):
                     if text is None or text[0] > number:
                         self._missing.add(number)
@@ -166,18 +166,21 @@ class Chain:
     def is_closed(self) -> bool:
         return ("close", "") in self.known
 
-    def _check_place(self, seq: int, kind: str, key: str, body: Any) -> None:
+    def _check_record_order(self, seq: int, kind: str, key: str, body: Any) -> None:
         require(kind in RECORD_KINDS and (kind == "run") == (seq == 1), "has no business there")
-        is_of_group = kind == "trace" and not self._has_base
-        require(is_of_group == (seq in self._group), "is not of the group before it")
+        belongs_to_group = kind == "trace" and not self._has_base
+        require(belongs_to_group == (seq in self._group), "is not of the group before it")
         require(
-            not is_of_group or body["group"] == seq - self._group.start + 1,
+            not belongs_to_group or body["group"] == seq - self._group.start + 1,
             "has another place in its group",
         )
-        is_again = kind not in ("call", "lookup", "group") and (kind, key) in self.known
-        if kind == "trace" and is_again and not self._has_base:
-            is_again = self.known[kind, key] != self._replaced
-        require(kind == "erasure" or not (is_again or self.is_closed), "is after the end, or twice")
+        is_repeated_record = kind not in ("call", "lookup", "group") and (kind, key) in self.known
+        if kind == "trace" and is_repeated_record and not self._has_base:
+            is_repeated_record = self.known[kind, key] != self._replaced
+        require(
+            kind == "erasure" or not (is_repeated_record or self.is_closed),
+            "is after the end, or twice",
+        )
         if kind == "run":
             self._has_base = bool(body["base"])
         elif kind == "group":
@@ -207,7 +210,7 @@ class Chain:
         """Return what to remember of a record."""
 
 
-class Ledger(Chain):
+class Ledger(RecordChain):
     """The records and texts in a folder, and the values that later checks need."""
 
     def __init__(self, folder: Path) -> None:
@@ -221,10 +224,10 @@ class Ledger(Chain):
         self._folder = folder
         self._task = ""
         names = ("seq", "kind", "key", "at", "body")
-        records = read_canonical(folder / "records.jsonl", 6)
-        texts = read_canonical(folder / "texts.jsonl", 3)
-        with name_place("records.jsonl and texts.jsonl"):
-            self.verify_all(
+        records = read_canonical_lines(folder / "records.jsonl", 6)
+        texts = read_canonical_lines(folder / "texts.jsonl", 3)
+        with add_place_to_errors("records.jsonl and texts.jsonl"):
+            self.verify_records_and_texts(
                 (
                     (*map(record.__getitem__, names), bytes.fromhex(record["link"]))
                     for record in records
@@ -241,7 +244,7 @@ class Ledger(Chain):
             self.run = {**body, "key": key}
             origin = body["base"]
             if origin:
-                with name_place("base"):
+                with add_place_to_errors("base"):
                     self.base = Ledger(self._folder / "base")
                     base = (self.base.run["key"], self.base.links[origin["records"]].hex())
                     require(
@@ -284,10 +287,10 @@ def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "li
 
 def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
     for place, _, trace in read_lines(path):
-        with name_place(place):
+        with add_place_to_errors(place):
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
-            shown_fields = [
+            reward_fields = [
                 trace["task_id"],
                 reward["value"],
                 reward["status"],
@@ -295,20 +298,21 @@ def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
                 terms,
             ]
             require(
-                rewards.pop(trace["response_id"], None) == shown_fields, "does not match its record"
+                rewards.pop(trace["response_id"], None) == reward_fields,
+                "does not match its record",
             )
     require(not rewards, f"traces.jsonl: {len(rewards)} traces are missing")
 
 
 def check_run_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     """Check that a seal is of this run, and yield what its signature would prove."""
-    with name_place("seal.txt"):
+    with add_place_to_errors("seal.txt"):
         first, _, text = (folder / "seal.txt").read_bytes().partition(b"\n")
         seal = json.loads(text)
         require(first == b"jurygraph seal" and seal["version"] == 1, "is not in the form of a seal")
         require(seal["run"] == run.run["key"], "is of another run")
-        is_sealed = run.heads().get(seal["records"]) == seal["head"]
-        require(is_sealed, "is of other records: some were changed, added or lost")
+        matches_sealed_head = run.heads().get(seal["records"]) == seal["head"]
+        require(matches_sealed_head, "is of other records: some were changed, added or lost")
     after = len(run.links) - 1 - seal["records"]
     if run.base is not None:
         after += len(run.base.links) - 1 - run.run["base"]["records"]
@@ -317,7 +321,7 @@ def check_run_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     yield f"not checked: its signature; with the signer's key, from elsewhere: {OPENSSL_COMMAND}"
 
 
-def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
+def verify_folder(folder: Path, head: "str | None") -> "Iterator[str]":
     run = Ledger(folder)
     state = "closed" if run.is_closed else "not closed, so more may be missing at the end"
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
@@ -358,22 +362,22 @@ def main(arguments: "list[str] | None" = None) -> None:
             f"--expect-head: {options.expect_head!r} is no head; give its 64 hexadecimal digits"
         )
     try:
-        for proof in iter_proofs_of_bundle(options.bundle, options.expect_head):
-            sys.stdout.write(f"{proof}\n")
+        for proof_line in verify_bundle(options.bundle, options.expect_head):
+            sys.stdout.write(f"{proof_line}\n")
         sys.stdout.flush()
     except VerificationError as difference:
         parser.exit(5, f"differs: {difference}\n")
 
 
-def iter_proofs_of_bundle(bundle: Path, head: "str | None") -> "Iterator[str]":
+def verify_bundle(bundle_path: Path, head: "str | None") -> "Iterator[str]":
     with tempfile.TemporaryDirectory() as unpacked_folder:
-        folder = bundle
-        if bundle.is_file():
+        folder = bundle_path
+        if bundle_path.is_file():
             folder = Path(unpacked_folder)
-            with name_place(bundle.name), zipfile.ZipFile(bundle) as archive:
+            with add_place_to_errors(bundle_path.name), zipfile.ZipFile(bundle_path) as archive:
                 archive.extractall(folder)
-        with name_place(bundle.name):
-            yield from iter_proofs(folder, head)
+        with add_place_to_errors(bundle_path.name):
+            yield from verify_folder(folder, head)
 
 
 if __name__ == "__main__":

@@ -26,22 +26,22 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import decide_groups
-from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
+from jurygraph.decision.table import ABSENT_CODE, VerdictTable, build_table, dropped_questions
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
+from jurygraph.runs.integrity.offline_verifier import RecordChain, VerificationError
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import Ledger, Record, Text, record_label
-from jurygraph.runs.store.packing import Body, pack_reward
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
+from jurygraph.runs.store.packing import RecordBody, pack_reward
 from jurygraph.runs.stored_groups import (
     StoredGroup,
     TraceWithoutTexts,
-    group_verdicts,
+    build_group_verdicts,
     read_stored_groups,
 )
 from jurygraph.schema import Decision, FrozenModel, SurveyWithoutTexts, Trace, canonical_json
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _GROUPS_PER_BATCH = 64
 
 
-def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
+def build_group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
     """Return the table of a task's whole group: one row per response, sorted by id.
 
     Questions that the run's decision dropped for the group are marked as absent.
@@ -62,7 +62,7 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
     table = build_table(run.survey_without_texts_of(task_id).questions, names, verdicts)
-    return table.with_verdict_code(dropped_questions(run.decision_of(task_id), table), ABSENT)
+    return table.with_verdict_code(dropped_questions(run.decision_of(task_id), table), ABSENT_CODE)
 
 
 def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> dict[str, Any]:
@@ -78,18 +78,18 @@ def recompute_rewards(
     groups: Iterable[StoredGroup],
     decision_of: Callable[[StoredGroup], Decision],
     combiners: Combiners,
-) -> Iterator[tuple[TraceWithoutTexts, Body]]:
+) -> Iterator[tuple[TraceWithoutTexts, RecordBody]]:
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
     remaining_groups = iter(groups)
     while batch := list(islice(remaining_groups, _GROUPS_PER_BATCH)):
-        stored_verdicts = [group_verdicts(run, group, decision_of(group)) for group in batch]
+        stored_verdicts = [build_group_verdicts(run, group, decision_of(group)) for group in batch]
         for group, rows in zip(batch, decide_groups(stored_verdicts, combiners), strict=True):
             if isinstance(rows, Exception):
                 raise rows
             yield from zip(group.traces, map(pack_reward, rows), strict=True)
 
 
-_REPORT_STEP = 100
+_RECORDS_PER_REPORT = 100
 
 
 class VerificationResult(NamedTuple):
@@ -122,7 +122,7 @@ def verify(
     may follow the record with that link; with `signer`, the run must be sealed by that key, and nothing may
     follow the sealed records. Records that another process appends meanwhile are not checked.
     """
-    run.require_single()
+    run.require_single_run()
     head = None if expect_head is None else expect_head.strip().lower()
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
         hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
@@ -148,20 +148,22 @@ def _verify_snapshot(
     run: Run, report: ProgressCallback, expected: str | None, signer: Path | str | None
 ) -> VerificationResult:
     ledger = run.ledger
-    for fault in ledger.find_faults():
+    for fault in ledger.find_file_faults():
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
-    chain = Chain()
+    record_chain = RecordChain()
     try:
-        chain.verify_all(_report_records(ledger.records(), report), ledger.all_texts())
+        record_chain.verify_records_and_texts(
+            _report_progress(ledger.records(), report), ledger.all_texts()
+        )
     except VerificationError as difference:
-        owner = _describe_owner(ledger, len(chain.links))
+        owner = _describe_call_owner(ledger, len(record_chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
     path = run.folder / run_folder.CONFIG_FILE
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
-    if expected is not None and expected not in chain.heads().values():
+    if expected is not None and expected not in record_chain.heads().values():
         problem = (
             "no record has it, as in another run, or more than a close record and erasures follow"
         )
@@ -170,15 +172,15 @@ def _verify_snapshot(
         )
     run_seal = read_seal(run.folder, signer)
     if run_seal is not None:
-        _check_seal(run, chain, run_seal, signer)
+        _check_seal(run, record_chain, run_seal, signer)
     base = None if run.base is None else _verify_base(run, run.base, report, signer)
     _check_rewards(run)
     return VerificationResult(
         records=ledger.count,
-        traces=chain.traces,
-        texts=chain.texts,
-        erased=len(chain.erased),
-        closed=chain.is_closed,
+        traces=record_chain.traces,
+        texts=record_chain.texts,
+        erased=len(record_chain.erased),
+        closed=record_chain.is_closed,
         head=ledger.head.hex(),
         sealed=None if run_seal is None else run_seal.public_key,
         base=base,
@@ -186,7 +188,7 @@ def _verify_snapshot(
     )
 
 
-def _describe_owner(ledger: Ledger, number: int) -> str:
+def _describe_call_owner(ledger: Ledger, number: int) -> str:
     """Return for which response or task a call was made, if this record is one: its key is only a digest."""
     for call in ledger.records("call", number - 1, number):
         for kind, noun in (("trace", "response"), ("task", "task")):
@@ -196,11 +198,13 @@ def _describe_owner(ledger: Ledger, number: int) -> str:
     return ""
 
 
-def _report_records(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
+def _report_progress(
+    records: Iterator[LedgerRecord], report: ProgressCallback
+) -> Iterator[LedgerRecord]:
     for record in records:
         yield record
-        if record.seq % _REPORT_STEP == 0:
-            report(_REPORT_STEP)
+        if record.seq % _RECORDS_PER_REPORT == 0:
+            report(_RECORDS_PER_REPORT)
 
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
@@ -209,8 +213,8 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
     assert origin is not None
     has_later_records = base.ledger.count > origin.records
     verify(base, report, signer=signer if has_later_records else None)
-    is_shorter = base.ledger.count < origin.records
-    if is_shorter or base.ledger.record_at(origin.records).link.hex() != origin.head:
+    is_base_shorter = base.ledger.count < origin.records
+    if is_base_shorter or base.ledger.record_at(origin.records).link.hex() != origin.head:
         label = f"{base.ledger.path}, record {origin.records}"
         raise TraceMismatch(f"{label}: is not the one that {run.folder} refers to")
     return str(base.folder)
@@ -245,8 +249,11 @@ def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[Store
         yield group
 
 
-_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
-_Key = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+_SIGNING_KEY_HINT = (
+    "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen "
+    "-t ed25519 -N '' -f key`"
+)
+_HexDigits = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
 class Seal(FrozenModel):
@@ -259,9 +266,9 @@ class Seal(FrozenModel):
     version: Literal[1] = 1
     run: str
     records: Annotated[int, Field(strict=True, ge=1)]
-    head: _Key
+    head: _HexDigits
     signed_at: str
-    public_key: _Key
+    public_key: _HexDigits
     signature: Annotated[str, StringConstraints(pattern="^[0-9a-f]{128}$")] = "0" * 128
 
     @property
@@ -282,7 +289,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     it holds another key, where the run is not closed, or where another key sealed it, and `TraceMismatch` where the run
     or an existing seal was changed, because a changed run must not be signed.
     """
-    run.require_single()
+    run.require_single_run()
     key = load_private_key(key_file)
     if not run.is_closed:
         hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
@@ -350,14 +357,16 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     return seal
 
 
-def _check_seal(run: Run, chain: Chain, run_seal: Seal, signer: Path | str | None) -> None:
+def _check_seal(
+    run: Run, record_chain: RecordChain, run_seal: Seal, signer: Path | str | None
+) -> None:
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
     path = run.folder / run_folder.SEAL_FILE
     if run_seal.run != run.id:
         raise TraceMismatch(
             f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
         )
-    if chain.heads().get(run_seal.records) != run_seal.head:
+    if record_chain.heads().get(run_seal.records) != run_seal.head:
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
     erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
@@ -372,7 +381,7 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
     key = _load_key(path)
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(
-            f"{path}: contains no private Ed25519 key, or an encrypted one; {_KEY_HINT}"
+            f"{path}: contains no private Ed25519 key, or an encrypted one; {_SIGNING_KEY_HINT}"
         )
     return key
 
@@ -420,9 +429,9 @@ def _load_key(path: Path) -> object:
     return None
 
 
-Member = tuple[str, Iterable[bytes]]
+BundleMember = tuple[str, Iterable[bytes]]
 
-README_TEXT = b"""\
+BUNDLE_README_TEXT = b"""\
 How to check this bundle: python3 -I verify.py in the unpacked folder, or python3 -I verify.py bundle.zip (Python 3.8).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
@@ -439,12 +448,12 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `TraceMismatch` where a
     text is not UTF-8.
     """
-    run.require_single()
+    run.require_single_run()
     with output.open("wb") as file:
         # without its method `tell`, the zip file is streamed: the sizes of a member follow it
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
         with ZipFile(stream, "w") as archive:
-            for name, content in _members(run, traces):
+            for name, content in _bundle_members(run, traces):
                 # without information about the time and machine of its creation
                 entry = ZipInfo(name)
                 entry.compress_type = ZIP_DEFLATED
@@ -454,29 +463,29 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
                     member.writelines(content)
 
 
-def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
-    yield "README.txt", [README_TEXT]
+def _bundle_members(run: Run, traces: Iterable[bytes]) -> Iterator[BundleMember]:
+    yield "README.txt", [BUNDLE_README_TEXT]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
     yield run_folder.CONFIG_FILE, [(run.folder / run_folder.CONFIG_FILE).read_bytes()]
     seal = read_seal(run.folder)
     if seal is not None:
         yield "seal.txt", [seal.signed_bytes]
         yield "seal.sig", [bytes.fromhex(seal.signature)]
-    yield from _ledger_members(run.ledger, run.ledger.count)
-    if run.base is not None and run.last_base_record is not None:
+    yield from _ledger_bundle_members(run.ledger, run.ledger.count)
+    if run.base is not None and run.last_base_record_number is not None:
         ledger = run.base.ledger
         # to the last erasure, if it comes later, because it explains missing texts
         erasure_numbers = (
-            record.seq for record in ledger.records("erasure", after=run.last_base_record)
+            record.seq for record in ledger.records("erasure", after=run.last_base_record_number)
         )
-        for name, content in _ledger_members(
-            ledger, max(erasure_numbers, default=run.last_base_record)
+        for name, content in _ledger_bundle_members(
+            ledger, max(erasure_numbers, default=run.last_base_record_number)
         ):
             yield f"base/{name}", content
     yield "traces.jsonl", traces
 
 
-def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
+def _ledger_bundle_members(ledger: Ledger, last: int) -> Iterator[BundleMember]:
     records = (
         {**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last)
     )

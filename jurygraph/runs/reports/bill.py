@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from jurygraph.models.gateway import UNBILLED_FAULTS
+from jurygraph.models.gateway import UNBILLED_FAULT_KINDS
 from jurygraph.schema import Call
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ class CallCosts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
-        has_cost = self.unpriced < self.number or not self.number
-        cost = self.cost if has_cost else None
+        has_known_cost = self.unpriced < self.number or not self.number
+        cost = self.cost if has_known_cost else None
         return {"number": self.number, "cost": cost, "unpriced": self.unpriced}
 
 
 @dataclass
-class Bill:
+class CallBill:
     """The calls behind a run's verdicts, each counted once, by the source of their replies.
 
     `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
@@ -61,18 +61,18 @@ class Bill:
     tallies: dict[ReplySource, CallCosts] = field(
         default_factory=lambda: {source: CallCosts() for source in REPLY_SOURCES}
     )
-    models: "dict[str, Bill]" = field(default_factory=dict)
-    _counted: set[int] = field(default_factory=set, repr=False, compare=False)
+    models: "dict[str, CallBill]" = field(default_factory=dict)
+    _counted_digests: set[int] = field(default_factory=set, repr=False, compare=False)
 
     def add(self, call: Call, source: ReplySource, model: str | None = None) -> None:
         """Count a call, unless it was counted already; in the bill of its model, too, if that is named."""
         if model is not None:
-            self.models.setdefault(model, Bill()).add(call, source)
+            self.models.setdefault(model, CallBill()).add(call, source)
         digest = hash((call.id, source == "unanswered"))  # another verdict may have the reply
-        if digest not in self._counted:
-            self._counted.add(digest)
+        if digest not in self._counted_digests:
+            self._counted_digests.add(digest)
             # earlier attempts may have failed in another way
-            is_free = call.fault in UNBILLED_FAULTS and call.attempts == 1
+            is_free = call.fault in UNBILLED_FAULT_KINDS and call.attempts == 1
             self.tallies[source].add(0.0 if is_free else call.cost)
 
     def to_json(self) -> dict[str, Any]:

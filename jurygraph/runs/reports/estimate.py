@@ -1,11 +1,11 @@
 """Estimate what a run would cost: its remaining questions and verdicts, and the requests, tokens and dollars for them.
 
 The estimate's assumptions are a low, an expected and a worst case. A token is 5, 4 or 1 bytes of input; the chat
-template adds no, no or `TEMPLATE_TOKENS` tokens per message; a reply has 40, 150 or the maximum number of tokens. The
-low case leaves out the schema of the answer, which some endpoints do not show to their model. In the worst case every
-reply is repaired once, for which the model reads it again. A judge with tools looks up nothing, twice, or as often as
-it may. Not included are failed attempts that are sent again,
-discounts (batches, a provider's cache), and requests that depend on a reply which is not known yet, except repairs.
+template adds no, no or `MAX_TEMPLATE_TOKENS_PER_MESSAGE` tokens per message; a reply has 40, 150 or the maximum number
+of tokens. The low case leaves out the schema of the answer, which some endpoints do not show to their model. In the
+worst case every reply is repaired once, for which the model reads it again. A judge with tools looks up nothing, twice,
+or as often as it may. Not included are failed attempts that are sent again, discounts (batches, a provider's cache),
+and requests that depend on a reply which is not known yet, except repairs.
 """
 
 from collections import Counter
@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.models.gateway import Gateways, request_size, size_of_messages
-from jurygraph.models.limits import TEMPLATE_TOKENS, cost, reply_limit
+from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
+from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
 from jurygraph.schema import Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import require_type
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from jurygraph.graphs.groups import Group, GroupLike
     from jurygraph.jury import Jury
 
-ASSUMPTIONS = (
+ESTIMATE_ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
     "worst: every reply is repaired once, and each judge looks things up as often as it may; not included: retries of "
     "failed requests, and requests that depend on a reply not known yet"
 )
 
-_LOOKUPS_PER_INVESTIGATION = 2
-_USUAL_RESULT_TOKENS = 300  # tokens
+_ASSUMED_LOOKUPS_PER_INVESTIGATION = 2
+_ASSUMED_RESULT_TOKENS = 300  # tokens
 
 
 @dataclass(frozen=True)
-class CallLoad:
+class ModelUsage:
     """Numbers of model calls and of input and output tokens, and their cost in US dollars (None if unknown)."""
 
     calls: int = 0
@@ -52,26 +52,26 @@ class CallEstimate:
     has the three cases of each of several models, by its name in `models`; that of the config's `model` is None.
     """
 
-    low: CallLoad = CallLoad()
-    expected: CallLoad = CallLoad()
-    worst: CallLoad = CallLoad()
+    low: ModelUsage = ModelUsage()
+    expected: ModelUsage = ModelUsage()
+    worst: ModelUsage = ModelUsage()
     from_cache: int = 0
     from_run: int = 0
-    by_model: Mapping[str | None, tuple[CallLoad, ...]] = field(default_factory=dict)
+    by_model: Mapping[str | None, tuple[ModelUsage, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the estimate as a JSON object; the cases of each of several models are under its name."""
         content = asdict(self)
         by_model = content.pop("by_model")
         cases = ("low", "expected", "worst")
-        loads_by_model = {
+        usage_by_model = {
             name or "model": dict(zip(cases, loads, strict=True))
             for name, loads in by_model.items()
         }
-        return {**content, "models": loads_by_model} if loads_by_model else content
+        return {**content, "models": usage_by_model} if usage_by_model else content
 
 
-class Estimator:
+class CallCostEstimator:
     """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache.
 
     Models in `conditional_names` answer only after others: the low case has none of their requests, the others all.
@@ -98,13 +98,13 @@ class Estimator:
             if hash(request.digest) in self._added:
                 continue
             self._added.add(hash(request.digest))
-            name = self._gateways.name_of(request)
+            name = self._gateways.model_name_of(request)
             gateway = self._gateways[name]
-            source = gateway.reply_source(request, self._sink)
+            source = gateway.find_reply_source(request, self._sink)
             if source is not None:
                 self._with_reply[source] += 1
                 continue
-            loads = _estimate_loads(request, gateway.limits.max_tokens)
+            loads = _estimate_usage_cases(request, gateway.limits.max_tokens)
             if name in self._conditional_names:
                 loads = ((0, 0, 0), *loads[1:])
             for sums, load in zip(self._sums[name], loads, strict=True):
@@ -112,24 +112,24 @@ class Estimator:
                     sums[index] += number
 
     def estimate(self) -> CallEstimate:
-        by_model = {name: self._cases_of(name) for name in self._gateways}
+        by_model = {name: self._usage_cases_of(name) for name in self._gateways}
         low, expected, worst_load = (
-            _sum_loads(case) for case in zip(*by_model.values(), strict=True)
+            _sum_usage(case) for case in zip(*by_model.values(), strict=True)
         )
         from_cache = self._with_reply["cache"]
         from_run = self._with_reply["sink"]
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
         return CallEstimate(low, expected, worst_load, from_cache, from_run, cases)
 
-    def _cases_of(self, name: str | None) -> tuple[CallLoad, ...]:
+    def _usage_cases_of(self, name: str | None) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price
         return tuple(
-            CallLoad(calls, read, sent_count, cost(price, read, sent_count))
+            ModelUsage(calls, read, sent_count, cost(price, read, sent_count))
             for calls, read, sent_count in self._sums[name]
         )
 
 
-def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
+def _sum_usage(loads: Sequence[ModelUsage]) -> ModelUsage:
     """Return the sum of loads; its cost is known if that of each with calls is."""
     costs = [load.cost for load in loads if load.calls]
     total = None if None in costs else sum(cost or 0.0 for cost in costs)
@@ -138,39 +138,45 @@ def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
     calls = sum(load.calls for load in loads)
     tokens_in = sum(load.tokens_in for load in loads)
     tokens_out = sum(load.tokens_out for load in loads)
-    return CallLoad(calls, tokens_in, tokens_out, total)
+    return ModelUsage(calls, tokens_in, tokens_out, total)
 
 
-def _estimate_loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
+def _estimate_usage_cases(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
     """Return the calls, input and output tokens of a request in the low, expected and worst case."""
-    input_tokens = request_size(request)
-    max_reply = reply_limit(request.parameters, max_tokens)
-    max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
+    input_tokens = request_byte_count(request)
+    max_reply_tokens = max_reply_tokens_of(request.parameters, max_tokens)
+    max_input_tokens = input_tokens + MAX_TEMPLATE_TOKENS_PER_MESSAGE * len(request.messages)
     # at most 1024 to describe the errors in the reply
-    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024
-    low_input = -(-size_of_messages(request) // 5)  # rounded up
-    expected_input = -(-input_tokens // 4)
-    low = 1, low_input, min(40, max_reply)
-    expected = 1, expected_input, min(150, max_reply)
-    worst = 2, max_input + repair, 2 * max_reply
+    repair = max_input_tokens + max_reply_tokens + MAX_TEMPLATE_TOKENS_PER_MESSAGE * 2 + 1024
+    low_input_tokens = -(-message_byte_count(request) // 5)  # rounded up
+    expected_input_tokens = -(-input_tokens // 4)
+    low = 1, low_input_tokens, min(40, max_reply_tokens)
+    expected = 1, expected_input_tokens, min(150, max_reply_tokens)
+    worst = 2, max_input_tokens + repair, 2 * max_reply_tokens
     if request.investigation is None:
         return low, expected, worst
     steps = request.investigation.steps_left
-    usual_steps = min(_LOOKUPS_PER_INVESTIGATION, steps)
+    assumed_lookup_count = min(_ASSUMED_LOOKUPS_PER_INVESTIGATION, steps)
     # each step reads again all questions and results before it
-    found = request.investigation.tokens_left * 4 + steps * (max_reply + 2 * TEMPLATE_TOKENS)
-    usual_found = usual_steps * _USUAL_RESULT_TOKENS
-    expected = (
-        1 + usual_steps,
-        (1 + usual_steps) * (expected_input + usual_found),
-        (1 + usual_steps) * min(150, max_reply),
+    found = request.investigation.tokens_left * 4 + steps * (
+        max_reply_tokens + 2 * MAX_TEMPLATE_TOKENS_PER_MESSAGE
     )
-    worst = 2 + steps, (1 + steps) * (max_input + found) + repair + found, (2 + steps) * max_reply
+    assumed_result_tokens = assumed_lookup_count * _ASSUMED_RESULT_TOKENS
+    expected = (
+        1 + assumed_lookup_count,
+        (1 + assumed_lookup_count) * (expected_input_tokens + assumed_result_tokens),
+        (1 + assumed_lookup_count) * min(150, max_reply_tokens),
+    )
+    worst = (
+        2 + steps,
+        (1 + steps) * (max_input_tokens + found) + repair + found,
+        (2 + steps) * max_reply_tokens,
+    )
     return low, expected, worst
 
 
 @dataclass
-class Forecast:
+class RemainingWork:
     """The remaining work. `model_verdicts` is the part of `verdicts` that a model would give.
 
     `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
@@ -242,7 +248,9 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = Estimator(jury.gateways, conditional_names=jury.config.escalated_only_models)
+    estimator = CallCostEstimator(
+        jury.gateways, conditional_names=jury.config.escalated_only_models
+    )
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan
@@ -260,12 +268,12 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
     """Return the plan without the conditions (`when`) that depend on a model's verdict."""
     questions = plan.survey.questions
-    model_judged = {
+    model_judged_ids = {
         question.id for question in questions if evaluators[question.evaluator].uses_model
     }
     unconditional_questions: list[Question] = []
     for question in questions:
-        if question.when and question.when.question in model_judged:
+        if question.when and question.when.question in model_judged_ids:
             unconditional_questions.append(question.model_copy(update={"when": None}))
         else:
             unconditional_questions.append(question)

@@ -17,10 +17,10 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _NUMBER_PATTERN = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII)
+_THRESHOLD_PATTERN = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII)
 
 
-class Threshold(NamedTuple):
+class CiThreshold(NamedTuple):
     """One condition: a figure's name, one of > >= < <= ==, and a finite number."""
 
     name: str
@@ -35,9 +35,9 @@ class Threshold(NamedTuple):
         return figure is not None and _OPERATORS[self.sign](figure, self.bound)
 
 
-def parse_gate(
+def parse_ci_thresholds(
     gate: Sequence[str] | None, names: Sequence[str], example: str, margins: Sequence[str] = ()
-) -> list[Threshold]:
+) -> list[CiThreshold]:
     """Parse conditions NAME OP NUMBER on the figures with these names, joined by `,` or `and`; none without a gate.
 
     `margins` are names of tests with a margin above 0, NAME=NUMBER. `example` is a gate for messages. Raises
@@ -48,39 +48,39 @@ def parse_gate(
     label = f"gate {shorten(text)!r}"
     thresholds = []
     for clause in clauses:
-        threshold, number = _parse_clause(clause)
-        is_margin = threshold is not None and threshold.name in margins
-        if threshold is None or (threshold.sign == "=") != is_margin:
+        threshold, number = _parse_threshold(clause)
+        is_margin_threshold = threshold is not None and threshold.name in margins
+        if threshold is None or (threshold.sign == "=") != is_margin_threshold:
             words = clause.strip()
             problem = (
                 f"{shorten(words)!r} is not a condition" if words else "a condition is missing"
             )
             raise InputError(f"{label}: {problem}; write it as in {example}")
         name = threshold.name
-        if is_margin and threshold.bound <= 0.0:
+        if is_margin_threshold and threshold.bound <= 0.0:
             raise InputError(f"{label}: the margin of {name} must be above 0, got {number}")
-        if not is_margin and name not in names:
+        if not is_margin_threshold and name not in names:
             hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
             raise InputError(f"{label}: unknown statistic {shorten(name)!r}; {hint}")
         thresholds.append(threshold)
     return thresholds
 
 
-def _parse_clause(clause: str) -> tuple[Threshold | None, str]:
+def _parse_threshold(clause: str) -> tuple[CiThreshold | None, str]:
     """Return the condition in a clause, None if it is none, and its number as it is written."""
-    match = _CONDITION.fullmatch(clause)
+    match = _THRESHOLD_PATTERN.fullmatch(clause)
     if match is None:
         return None, ""
     name, sign, number = match.groups()
     bound = float(number)
     if not math.isfinite(bound):  # such as 1e999
         return None, number
-    return Threshold(name, sign, bound), number
+    return CiThreshold(name, sign, bound), number
 
 
 def failed_thresholds(
-    thresholds: Iterable[Threshold], figures: Mapping[str, Any]
-) -> list[tuple[Threshold, float | None]]:
+    thresholds: Iterable[CiThreshold], figures: Mapping[str, Any]
+) -> list[tuple[CiThreshold, float | None]]:
     """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
     values = ((threshold, figures[threshold.name]) for threshold in thresholds)
     return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]

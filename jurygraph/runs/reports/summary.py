@@ -8,16 +8,16 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from jurygraph.messages import shorten
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     count_discarded,
     judge_differences,
-    unpack_message,
-    unpack_reason,
+    unpack_failure_message,
+    unpack_verdict_reason,
 )
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.schema import Cause, Failure, Question, Trace
+from jurygraph.schema import Failure, FailureCause, Question, Trace
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 
@@ -68,7 +68,7 @@ class AgentRow:
 
 
 StoredBody = Mapping[str, Any]
-ReadTexts = Callable[[], Mapping[int, bytes]]
+TextsReader = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
 
 
@@ -79,7 +79,7 @@ class FailureRow:
     `judges` counts those of judges that are named.
     """
 
-    cause: Cause
+    cause: FailureCause
     kind: str
     message: str
     response: str
@@ -155,7 +155,15 @@ def count_findings_of(traces: Iterable[Trace]) -> FindingCounts:
     return FindingCounts(len(verdicts), unsupported_count)
 
 
-GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")
+THRESHOLD_FIGURE_NAMES = (
+    "responses",
+    "failed",
+    "degraded",
+    "mean",
+    "coverage",
+    "error_rate",
+    "unsupported",
+)
 """The figures of a run that a threshold (`score --gate`) can name."""
 
 
@@ -180,7 +188,7 @@ class FailedRewards(NamedTuple):
     mean_others: float | None = None
 
 
-class ValuesByOutcome:
+class ComponentValuesByOutcome:
     """The values of each component as it was judged, of failed rewards and of the others."""
 
     def __init__(self) -> None:
@@ -200,13 +208,15 @@ class ValuesByOutcome:
     @property
     def failed(self) -> FailedRewards:
         """Return whether the failed rewards differ from the others, by the first component in which they do."""
-        from jurygraph.inference.clusters import means_differ  # lazily: it loads NumPy
+        from jurygraph.inference.clusters import (
+            is_mean_difference_significant,  # lazily: it loads NumPy
+        )
 
         shared_names = [name for name in self._failed if name in self._others]
         for name in shared_names:
             failed_values = self._failed[name]
             other_values = self._others[name]
-            if means_differ(failed_values, other_values, tests=len(shared_names)):
+            if is_mean_difference_significant(failed_values, other_values, tests=len(shared_names)):
                 means = (
                     fsum(failed_values) / len(failed_values),
                     fsum(other_values) / len(other_values),
@@ -215,7 +225,7 @@ class ValuesByOutcome:
         return FailedRewards(self._number_failed, False)
 
 
-_MAX_UNSEEN_NAMED = 3
+_MAX_UNSEEN_RESPONSES_LISTED = 3
 """Ids of responses that are named for which a judge looked nothing up."""
 
 
@@ -251,18 +261,22 @@ class Summary:
     unseen: int = 0
     unseen_responses: list[str] = field(default_factory=list)
     infrastructure_failures: int = 0
-    bill: Bill = field(default_factory=Bill)
-    _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
-    _discarded: Counter[str] = field(default_factory=Counter, repr=False)
-    _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
-    _parts: ValuesByOutcome = field(default_factory=ValuesByOutcome, compare=False, repr=False)
-    _last_task: str | None = field(default=None, compare=False, repr=False)
-    _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    bill: CallBill = field(default_factory=CallBill)
+    _rows_by_agent: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
+    _discarded_counts: Counter[str] = field(default_factory=Counter, repr=False)
+    _failure_rows: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
+    _parts: ComponentValuesByOutcome = field(
+        default_factory=ComponentValuesByOutcome, compare=False, repr=False
+    )
+    _last_task_id: str | None = field(default=None, compare=False, repr=False)
+    _unanswered_counts: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     # on the last task
-    _has_only_abstained: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    _only_abstained_by_evaluator: dict[str, bool] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     # by evaluator: the first response on which it abstained, and why
-    _abstentions: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
-    _lowest: tuple[float, str] | None = field(default=None, repr=False)
+    _first_abstentions: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+    _lowest_reward_and_response: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
         self,
@@ -271,7 +285,7 @@ class Summary:
         questions: Sequence[Question],
         body: StoredBody,
         reward: StoredBody,
-        read_texts: ReadTexts,
+        read_texts: TextsReader,
         components: Sequence[str],
     ) -> None:
         """Count one trace as it is stored.
@@ -282,20 +296,24 @@ class Summary:
         agent = body.get("agent")
         value = reward["value"]
         status = reward.get("status", "ok")
-        self._agents.setdefault(agent, AgentRow(agent)).add(
+        self._rows_by_agent.setdefault(agent, AgentRow(agent)).add(
             value, status, reward.get("coverage", 1.0)
         )
-        if task_id != self._last_task:
+        if task_id != self._last_task_id:
             self.tasks += 1
-            self._last_task = task_id
-            self._unanswered = self.unanswered_tasks
-            self._has_only_abstained = {}
+            self._last_task_id = task_id
+            self._unanswered_counts = self.unanswered_tasks
+            self._only_abstained_by_evaluator = {}
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
         candidate = (float("-inf") if value is None else value), response_id
-        self._lowest = candidate if self._lowest is None else min(self._lowest, candidate)
-        self._discarded.update(count_discarded(reward))
+        self._lowest_reward_and_response = (
+            candidate
+            if self._lowest_reward_and_response is None
+            else min(self._lowest_reward_and_response, candidate)
+        )
+        self._discarded_counts.update(count_discarded(reward))
         differences = judge_differences(body["verdicts"])
         self.judged_by_several += len(differences)
         self.judged_differently += len(differences) - differences.count(0.0)
@@ -308,13 +326,13 @@ class Summary:
         if not all(verdict.get("lookups") for verdict in with_tools):
             self.unseen += 1
             self.unseen_responses = sorted([*self.unseen_responses, response_id])[
-                :_MAX_UNSEEN_NAMED
+                :_MAX_UNSEEN_RESPONSES_LISTED
             ]
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
     def _count_verdict(
-        self, verdict: StoredBody, question: Question, response: str, read_texts: ReadTexts
+        self, verdict: StoredBody, question: Question, response: str, read_texts: TextsReader
     ) -> None:
         if verdict.get("superseded"):
             self.superseded += 1
@@ -330,19 +348,23 @@ class Summary:
         self.not_applicable += status == "not_applicable"
         if question.layer in CODE_LAYERS:
             has_abstained = status == "abstained" and "failure" not in verdict
-            has_only_abstained = self._has_only_abstained.get(question.evaluator, True)
-            self._has_only_abstained[question.evaluator] = has_abstained and has_only_abstained
-            first = self._abstentions.get(question.evaluator)
+            has_only_abstained = self._only_abstained_by_evaluator.get(question.evaluator, True)
+            self._only_abstained_by_evaluator[question.evaluator] = (
+                has_abstained and has_only_abstained
+            )
+            first = self._first_abstentions.get(question.evaluator)
             if has_abstained and (first is None or response < first[0]):
-                reason = unpack_reason(verdict, read_texts())
-                self._abstentions[question.evaluator] = response, reason
+                reason = unpack_verdict_reason(verdict, read_texts())
+                self._first_abstentions[question.evaluator] = response, reason
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
-            row = self._failures.setdefault((cause, kind), FailureRow(cause, kind, "", response))
+            row = self._failure_rows.setdefault(
+                (cause, kind), FailureRow(cause, kind, "", response)
+            )
             # the same response, in whatever order groups end
             if not row.verdicts or response < row.response:
-                row.message = unpack_message(verdict, read_texts())
+                row.message = unpack_failure_message(verdict, read_texts())
                 row.response = response
             row.verdicts += 1
             row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
@@ -363,8 +385,8 @@ class Summary:
 
     @property
     def unanswered_tasks(self) -> Counter[str]:
-        return self._unanswered + Counter(
-            name for name, is_true in self._has_only_abstained.items() if is_true
+        return self._unanswered_counts + Counter(
+            name for name, is_true in self._only_abstained_by_evaluator.items() if is_true
         )
 
     @property
@@ -372,20 +394,24 @@ class Summary:
         """Return a sentence on each evaluator that lacks what it needs of some tasks, by its first abstention."""
         sentences = []
         for name, number in sorted(self.unanswered_tasks.items()):
-            response, reason = self._abstentions[name]
+            response, reason = self._first_abstentions[name]
             detail = f"first {response}: {shorten(reason, 200)}" if reason else ""
             sentences.append(describe_lacking_tasks(name, number, self.tasks, detail))
         return sentences
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:
-        names = sorted(self._agents, key=lambda name: (name is None, name or ""))
-        return {name: self._agents[name] for name in names}
+        names = sorted(self._rows_by_agent, key=lambda name: (name is None, name or ""))
+        return {name: self._rows_by_agent[name] for name in names}
 
     @property
     def lowest(self) -> str | None:
         """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
-        return None if self._lowest is None else self._lowest[1]
+        return (
+            None
+            if self._lowest_reward_and_response is None
+            else self._lowest_reward_and_response[1]
+        )
 
     @property
     def left_out(self) -> FailedRewards:
@@ -393,14 +419,14 @@ class Summary:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Return the figures that thresholds refer to, by `GATE_NAMES`; the mean leaves out failed rewards.
+        """Return the figures that thresholds refer to, by `THRESHOLD_FIGURE_NAMES`; the mean leaves out failed rewards.
 
         None where nothing shows a figure: that no finding is unsupported says little where there was none.
         """
         coverages: list[float] = []
         values: list[float] = []
         degraded_count = 0
-        for row in self._agents.values():
+        for row in self._rows_by_agent.values():
             coverages += row.coverages
             values += row.values
             degraded_count += row.degraded
@@ -418,11 +444,13 @@ class Summary:
 
     @property
     def discarded(self) -> dict[str, int]:
-        return _sort_by_name(self._discarded)
+        return _sort_by_name(self._discarded_counts)
 
     @property
     def failures(self) -> list[FailureRow]:
-        return sorted(self._failures.values(), key=lambda row: (-row.verdicts, row.cause, row.kind))
+        return sorted(
+            self._failure_rows.values(), key=lambda row: (-row.verdicts, row.cause, row.kind)
+        )
 
     @property
     def verdicts(self) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from jurygraph.runs.run import Run
 
-TASK_UNITS = "tasks"
-GROUP_UNITS = "groups of tasks"
-SINGULAR_UNITS = {TASK_UNITS: "task", GROUP_UNITS: "group of tasks"}
-_GROUP_PREFIX = "group "
+TASK_UNITS_LABEL = "tasks"
+GROUP_UNITS_LABEL = "groups of tasks"
+SINGULAR_UNIT_LABELS = {TASK_UNITS_LABEL: "task", GROUP_UNITS_LABEL: "group of tasks"}
+_GROUP_UNIT_PREFIX = "group "
 
 
 def group_of(run: Run, task_id: str) -> str | None:
@@ -20,15 +20,19 @@ def group_of(run: Run, task_id: str) -> str | None:
     return None if content is None else content["task"].get("group")
 
 
-def unit_of(run: Run, task_id: str) -> str:
+def unit_name_of_task(run: Run, task_id: str) -> str:
     """Return the name of a task's unit: of its `group`, or of the task itself."""
-    return name_unit(task_id, group_of(run, task_id))
+    return unit_name(task_id, group_of(run, task_id))
 
 
-def name_unit(task_id: str, group: str | None) -> str:
-    return f"task {task_id}" if group is None else f"{_GROUP_PREFIX}{group}"
+def unit_name(task_id: str, group: str | None) -> str:
+    return f"task {task_id}" if group is None else f"{_GROUP_UNIT_PREFIX}{group}"
 
 
-def describe_units(units: Iterable[str]) -> str:
+def units_label(units: Iterable[str]) -> str:
     """Return what reports call the units: tasks, or groups of tasks if any is one."""
-    return GROUP_UNITS if any(unit.startswith(_GROUP_PREFIX) for unit in units) else TASK_UNITS
+    return (
+        GROUP_UNITS_LABEL
+        if any(unit.startswith(_GROUP_UNIT_PREFIX) for unit in units)
+        else TASK_UNITS_LABEL
+    )

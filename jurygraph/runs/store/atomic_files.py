@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
 
-REPLACEMENT_NAMES = ".jurygraph-*.draft"
+REPLACEMENT_FILE_PATTERN = ".jurygraph-*.draft"
 """Names of replacement files; a killed writer leaves its own behind."""
 
 
@@ -16,25 +16,25 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool
 
     A `private` file can be read by its owner only; any other has the mode of the file it replaces, or the default.
     """
-    with open_replacement(path, private) as replacement, replacement.open("r+b") as file:
+    with open_replacement_file(path, private) as replacement, replacement.open("r+b") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
 
 
 @contextmanager
-def open_replacement(path: Path, private: bool = True) -> Iterator[Path]:
+def open_replacement_file(path: Path, private: bool = True) -> Iterator[Path]:
     """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
-    prefix, _, suffix = REPLACEMENT_NAMES.partition("*")
+    prefix, _, suffix = REPLACEMENT_FILE_PATTERN.partition("*")
     replacement = None
     try:
-        descriptor, name = mkstemp(suffix, prefix, path.parent)
+        file_descriptor, name = mkstemp(suffix, prefix, path.parent)
         replacement = Path(name)
         try:
             yield replacement
-            os.fsync(descriptor)
+            os.fsync(file_descriptor)
         finally:
-            os.close(descriptor)
+            os.close(file_descriptor)
         if not private:
-            replacement.chmod(_mode_of(path))
+            replacement.chmod(_file_mode(path))
         replacement.replace(path)
     except OSError as error:
         # the error names the replacement file, or no file if the disk is full
@@ -46,7 +46,7 @@ def open_replacement(path: Path, private: bool = True) -> Iterator[Path]:
             replacement.unlink(missing_ok=True)
 
 
-def _mode_of(path: Path) -> int:
+def _file_mode(path: Path) -> int:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:

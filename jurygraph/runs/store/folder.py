@@ -12,7 +12,7 @@ from zipfile import is_zipfile
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
-from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
+from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_PATTERN
 from jurygraph.schema import Config
 
 LEDGER_FILE = "run.sqlite"
@@ -25,13 +25,13 @@ PLANNING_FILE = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-_PLANNING_FILES = frozenset(PLANNING_FILE + suffix for suffix in _SQLITE_SUFFIXES)
-_INDEX_FILES = frozenset(INDEX_FILE + suffix for suffix in _SQLITE_SUFFIXES)
-RUN_FILES = frozenset(
+_PLANNING_DATABASE_FILES = frozenset(PLANNING_FILE + suffix for suffix in _SQLITE_SUFFIXES)
+_INDEX_DATABASE_FILES = frozenset(INDEX_FILE + suffix for suffix in _SQLITE_SUFFIXES)
+RUN_FILE_NAMES = frozenset(
     {
         *(LEDGER_FILE + suffix for suffix in _SQLITE_SUFFIXES),
-        *_PLANNING_FILES,
-        *_INDEX_FILES,
+        *_PLANNING_DATABASE_FILES,
+        *_INDEX_DATABASE_FILES,
         CONFIG_FILE,
         LOCK_FILE,
         SEAL_FILE,
@@ -54,8 +54,8 @@ def require_run(folder: Path) -> None:
     if (folder / LEDGER_FILE).is_file():
         return
     if (folder / PLANNING_FILE).is_file():
-        raise no_run_yet(folder)
-    if member_folders(folder):
+        raise missing_run_error(folder)
+    if list_run_folders(folder):
         raise InputError(f"{folder}: is a folder of runs; name one of them")
     if is_zipfile(folder) and folder.suffix.lower() != ".xlsx":  # which a table is, and no bundle
         hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
@@ -68,7 +68,7 @@ def require_run(folder: Path) -> None:
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
-def no_run_yet(folder: Path) -> InputError:
+def missing_run_error(folder: Path) -> InputError:
     problem = (
         "contains no run yet: planning was interrupted (run `jurygraph score` again), "
         "or no group is recorded so far"
@@ -76,7 +76,7 @@ def no_run_yet(folder: Path) -> InputError:
     return InputError(f"{folder}: {problem}")
 
 
-def member_folders(folder: Path) -> list[Path]:
+def list_run_folders(folder: Path) -> list[Path]:
     """Return the folders of the runs of a set, such as one for each rank, in their order; none for a single run."""
     if (folder / LEDGER_FILE).exists() or not folder.is_dir():
         return []
@@ -86,7 +86,7 @@ def member_folders(folder: Path) -> list[Path]:
 
 def refuse_links(folder: Path) -> None:
     """Raise `InputError` if one of the run's own files in a folder is a link or not a regular file."""
-    for name in sorted(RUN_FILES):
+    for name in sorted(RUN_FILE_NAMES):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             kind = "a symbolic link" if path.is_symlink() else "not a regular file"
@@ -94,7 +94,7 @@ def refuse_links(folder: Path) -> None:
             raise InputError(f"{path}: {problem}; put the file there")
 
 
-def refuse_foreign(folder: Path) -> None:
+def refuse_foreign_files(folder: Path) -> None:
     """Raise `InputError` if a run cannot be created in a folder: it contains other files, or is a file itself."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder with --out")
@@ -102,13 +102,15 @@ def refuse_foreign(folder: Path) -> None:
         return
     refuse_links(folder)
     config = folder / CONFIG_FILE
-    is_foreign = config.exists() and not config.read_bytes().startswith(_CONFIG_COMMENT.encode())
+    is_foreign_config = config.exists() and not config.read_bytes().startswith(
+        _CONFIG_COMMENT.encode()
+    )
     others = [
         path
         for path in folder.iterdir()
-        if path.name not in RUN_FILES and not path.match(REPLACEMENT_NAMES)
+        if path.name not in RUN_FILE_NAMES and not path.match(REPLACEMENT_FILE_PATTERN)
     ]
-    if is_foreign or others:
+    if is_foreign_config or others:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER_FILE}-wal"
     if log.exists() and log.stat().st_size:
@@ -132,9 +134,9 @@ def create_folder(folder: Path) -> list[Path]:
     return missing
 
 
-def remove_folder(folder: Path, made: Iterable[Path]) -> None:
+def remove_discarded_run(folder: Path, made: Iterable[Path]) -> None:
     """Remove the files and folders of a new run that was discarded, except the model calls of its planning."""
-    others = sorted(RUN_FILES - _PLANNING_FILES - {SEAL_FILE, LEDGER_FILE, LOCK_FILE})
+    others = sorted(RUN_FILE_NAMES - _PLANNING_DATABASE_FILES - {SEAL_FILE, LEDGER_FILE, LOCK_FILE})
     # this order leaves a recognisable folder if it is interrupted
     for name in (*others, LEDGER_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
@@ -143,23 +145,23 @@ def remove_folder(folder: Path, made: Iterable[Path]) -> None:
             path.rmdir()
 
 
-def discard_planning(folder: Path) -> None:
+def remove_planning_calls(folder: Path) -> None:
     """Remove the model calls of planning, once they are in the run or must not be kept."""
-    for name in _PLANNING_FILES:
+    for name in _PLANNING_DATABASE_FILES:
         (folder / name).unlink(missing_ok=True)
 
 
 def discard_index(folder: Path) -> None:
     """Remove the index of a run, which is made again when somebody looks at the run."""
-    for name in _INDEX_FILES:
+    for name in _INDEX_DATABASE_FILES:
         (folder / name).unlink(missing_ok=True)
 
 
-def config_text(config: Config) -> bytes:
+def encode_config(config: Config) -> bytes:
     return (_CONFIG_COMMENT + to_yaml(config.model_dump(mode="json"))).encode()
 
 
-_MAX_HOLDER_LENGTH = 1_000  # characters
+_MAX_LOCK_HOLDER_LENGTH = 1_000  # characters
 
 
 def acquire_lock(path: Path) -> IO[str]:
@@ -185,7 +187,7 @@ def acquire_lock(path: Path) -> IO[str]:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        description = _describe_holder(file)
+        description = _describe_lock_holder(file)
         file.close()
         raise InputError(
             f"{path.parent}: is being written by {description}; wait until it ends, or end it "
@@ -200,7 +202,7 @@ def acquire_lock(path: Path) -> IO[str]:
     if not _is_file_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
-    if os.fstat(number).st_size and _read_holder(file) is None:
+    if os.fstat(number).st_size and _read_lock_holder(file) is None:
         file.close()
         problem = "has other content than a lock, so it is not jurygraph's and stays as it is"
         raise InputError(f"{path}: {problem}; move it out of that folder")
@@ -233,9 +235,9 @@ def release_lock(file: IO[str]) -> None:
     file.close()
 
 
-def _describe_holder(file: IO[str]) -> str:
+def _describe_lock_holder(file: IO[str]) -> str:
     """Return the process that holds the lock, which is unnamed until it has written into the lock."""
-    holder = _read_holder(file)
+    holder = _read_lock_holder(file)
     return (
         "another process"
         if holder is None
@@ -243,12 +245,12 @@ def _describe_holder(file: IO[str]) -> str:
     )
 
 
-def _read_holder(file: IO[str]) -> dict[str, Any] | None:
+def _read_lock_holder(file: IO[str]) -> dict[str, Any] | None:
     """Return what a holder has written into its lock; None if that is not all of its content."""
     file.seek(0)
     try:
         # versions before this one wrote behind what a killed holder had left, and filled the gap with zeros
-        holder = json.loads(file.read(_MAX_HOLDER_LENGTH).lstrip("\0"))
+        holder = json.loads(file.read(_MAX_LOCK_HOLDER_LENGTH).lstrip("\0"))
     except ValueError:  # also what is no UTF-8
         return None
     return (

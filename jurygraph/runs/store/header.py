@@ -12,7 +12,7 @@ from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.request import SchemaMode
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.conversation import is_empty
 from jurygraph.schema.frozen_model import Count, Flag
@@ -24,7 +24,7 @@ class RunExtent(FrozenModel):
     responses: int = 0
 
 
-class Origin(FrozenModel):
+class RunOrigin(FrozenModel):
     """Another run at a point of time: its id, its folder relative to the run that refers to it, and its head."""
 
     run: str
@@ -60,7 +60,7 @@ class ModelIdentity(FrozenModel):
         )
 
 
-class Header(FrozenModel):
+class RunHeader(FrozenModel):
     """The first record of a run; its key is the run's id.
 
     `tasks` is the file of tasks; a run without one is open-ended: it takes groups from Python until it is closed.
@@ -90,21 +90,21 @@ class Header(FrozenModel):
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = None
     extent: RunExtent = RunExtent()
-    base: Origin | None = None
-    branch: Origin | None = None
+    base: RunOrigin | None = None
+    branch: RunOrigin | None = None
     shard: Shard | None = None
     file_extent: RunExtent | None = None
-    merged: tuple[Origin, ...] = ()
+    merged: tuple[RunOrigin, ...] = ()
 
     @property
     def is_open_ended(self) -> bool:
         return self.tasks is None
 
     @property
-    def identities(self) -> list[ModelIdentity]:
+    def model_identities(self) -> list[ModelIdentity]:
         return [*(() if self.model is None else (self.model,)), *self.models.values()]
 
-    def without_shard(self) -> "Header":
+    def header_of_all_shards(self) -> "RunHeader":
         """Return the header of a run of all shards, of which this is one."""
         extent = self.extent if self.file_extent is None else self.file_extent
         return self.model_copy(update={"shard": None, "file_extent": None, "extent": extent})
@@ -123,7 +123,7 @@ _FILE_LABELS = {
 """Input files in a header, and their names in messages."""
 
 
-def differences(run: Header, current: Header) -> Iterator[str]:
+def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
     yield from _file_differences(run, current)
     if run.shard != current.shard:
@@ -131,73 +131,73 @@ def differences(run: Header, current: Header) -> Iterator[str]:
     settings_in_run = _judging_settings(run.config)
     settings = _judging_settings(current.config)
     for change in changes(settings_in_run, settings):
-        key, in_run, value = _first_difference(*change)
-        yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
+        key, value_in_run, value = _first_difference(*change)
+        yield f"config {key} is {format_value(value_in_run)} in the run and {format_value(value)} here"
     for judge in (None, *current.config.models):
         yield from _identity_differences(run, current, judge)
     for role in ("evaluator", "deriver", "tool", "combiner"):
         yield from _version_differences(run, current, role)
     if run.domain != current.domain:
         yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
-    inputs_in_run = _versions(run, "evaluator", "depends_on")
-    inputs = _versions(current, "evaluator", "depends_on")
+    inputs_in_run = _versions_by_name(run, "evaluator", "depends_on")
+    inputs = _versions_by_name(current, "evaluator", "depends_on")
     for name, _, _ in changes(inputs_in_run, inputs):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
-        branched = f"the run was branched {_describe_branch(run)}"
-        yield f"{branched}, and this one would be branched {_describe_branch(current)}"
+        branch_sentence = f"the run was branched {_describe_branch(run)}"
+        yield f"{branch_sentence}, and this one would be branched {_describe_branch(current)}"
 
 
-def _describe_shard(header: Header) -> str:
+def _describe_shard(header: RunHeader) -> str:
     return "no --shard is set" if header.shard is None else f"--shard is {header.shard}"
 
 
-def _describe_branch(header: Header) -> str:
+def _describe_branch(header: RunHeader) -> str:
     return f"from {header.branch.folder}" if header.branch else "from no other"
 
 
-def _version_differences(run: Header, current: Header, role: str) -> Iterator[str]:
-    run_versions = _versions(run, role)
-    current_versions = _versions(current, role)
+def _version_differences(run: RunHeader, current: RunHeader, role: str) -> Iterator[str]:
+    run_versions = _versions_by_name(run, role)
+    current_versions = _versions_by_name(current, role)
     if role == "combiner":  # the config determines which of them are used
         shared = run_versions.keys() & current_versions.keys()
         run_versions = {name: run_versions[name] for name in run_versions if name in shared}
         current_versions = {name: current_versions[name] for name in run_versions}
-    for name, in_run, value in changes(run_versions, current_versions):
-        yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
+    for name, value_in_run, value in changes(run_versions, current_versions):
+        yield f"{role} {name} has version {format_value(value_in_run)} in the run and {format_value(value)} here"
 
 
-def _identity_differences(run: Header, current: Header, judge: str | None) -> Iterator[str]:
+def _identity_differences(run: RunHeader, current: RunHeader, judge: str | None) -> Iterator[str]:
     """Yield the differences between what answers under one name, where the settings are equal."""
     if model_settings(run.config, judge) != model_settings(current.config, judge):
         return
     model = current.config.model if judge is None else current.config.models[judge].model
     identity_in_run = run.identity_of(judge)
-    for key, in_run, value in _model_changes(identity_in_run, current.identity_of(judge)):
-        values = f"{format_value(in_run)} in the run and {format_value(value)} here"
+    for key, value_in_run, value in _model_changes(identity_in_run, current.identity_of(judge)):
+        values = f"{format_value(value_in_run)} in the run and {format_value(value)} here"
         yield f"the model behind {model} has the {key} {values}"
 
 
-def _file_differences(run: Header, current: Header) -> Iterator[str]:
+def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     for field, label in _FILE_LABELS.items():
         file_in_run: FileDigest | None = getattr(run, field)
         file: FileDigest | None = getattr(current, field)
         expected = None if file is None else file.sha256
-        stored = None if file_in_run is None else file_in_run.sha256
-        if stored not in (expected, ERASED_TEXT):
+        stored_checksum = None if file_in_run is None else file_in_run.sha256
+        if stored_checksum not in (expected, ERASED_PLACEHOLDER):
             names = f"{_describe_file(file_in_run)} in the run and {_describe_file(file)} here"
             yield f"the {label} is {names}"
     columns_in_run = run.columns.model_dump() if run.columns else {}
     columns = current.columns.model_dump() if current.columns else {}
-    for role, in_run, value in changes(columns_in_run, columns):
-        yield f"the {role} column is {format_value(in_run)} in the run and {format_value(value)} here"
+    for role, value_in_run, value in changes(columns_in_run, columns):
+        yield f"the {role} column is {format_value(value_in_run)} in the run and {format_value(value)} here"
 
 
 def _describe_file(file: FileDigest | None) -> str:
     return "none" if file is None else f"{file.name} ({file.sha256[:12]})"
 
 
-def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:
+def _versions_by_name(header: RunHeader, role: str, field: str = "version") -> dict[str, str]:
     """Return a field of each evaluator, or of others the version, without empty ones."""
     entries: dict[str, Any] = getattr(header, f"{role}s")
     values = {name: getattr(entry, field, entry) for name, entry in entries.items()}
@@ -240,7 +240,7 @@ def model_settings(config: Config, judge: str | None = None) -> dict[str, Any] |
 
 
 def has_same_requests(
-    run: Header, config: Config, model: ModelIdentity | None, judge: str | None = None
+    run: RunHeader, config: Config, model: ModelIdentity | None, judge: str | None = None
 ) -> bool:
     """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it.
 
@@ -255,12 +255,12 @@ def has_same_requests(
 
 
 def _model_changes(
-    in_run: ModelIdentity | None, current: ModelIdentity | None
+    identity_in_run: ModelIdentity | None, current: ModelIdentity | None
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
-    if in_run is not None and current is not None:
+    if identity_in_run is not None and current is not None:
         yield from changes(
-            in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True)
+            identity_in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True)
         )
 
 
@@ -293,7 +293,7 @@ def format_value(value: Any) -> str:
     return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 
-def header_draft(header: Header, run_id: str) -> RecordDraft:
+def draft_header_record(header: RunHeader, run_id: str) -> RecordDraft:
     """Return a header as the first record.
 
     The SHA-256 sums of the input files are stored as a text, because they could reveal an erased one. A run that has a
@@ -305,8 +305,8 @@ def header_draft(header: Header, run_id: str) -> RecordDraft:
     return RecordDraft("run", run_id, body, texts)
 
 
-def read_header(ledger: Ledger) -> Header:
-    """Return the header of a run, with `ERASED_TEXT` for the sums if something was erased.
+def read_run_header(ledger: Ledger) -> RunHeader:
+    """Return the header of a run, with `ERASED_PLACEHOLDER` for the sums if something was erased.
 
     Raises `TraceMismatch` if the first record is not a header.
     """
@@ -317,5 +317,5 @@ def read_header(ledger: Ledger) -> Header:
         sums = {} if text is None else json.loads(text)
         for name in _FILE_LABELS:
             if body.get(name) is not None:
-                body[name]["sha256"] = sums.get(name, ERASED_TEXT)
-        return Header.model_validate(body)
+                body[name]["sha256"] = sums.get(name, ERASED_PLACEHOLDER)
+        return RunHeader.model_validate(body)

@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Ledger, Record, Text
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Ledger, LedgerRecord, Text
 
-_SHARED_KINDS = ("run", "survey", "decision", "task")
+_SHARED_RECORD_KINDS = ("run", "survey", "decision", "task")
 """Kinds of records that several ledgers may have under one key; each counts once."""
 
 
@@ -48,14 +48,14 @@ class JoinedLedger(Ledger):
             if first < final:
                 yield start, ledger, first, final
 
-    def _find_part(self, seq: int) -> tuple[int, Ledger]:
+    def _find_member_ledger(self, seq: int) -> tuple[int, Ledger]:
         for start, ledger, _, _ in self._parts(seq - 1, seq):
             return start, ledger
         raise TraceMismatch(f"{self.path}: record {seq} is missing")
 
     def records(
         self, kind: str | None = None, after: int = 0, up_to: int | None = None
-    ) -> Iterator[Record]:
+    ) -> Iterator[LedgerRecord]:
         for start, ledger, first, final in self._parts(after, up_to):
             for record in ledger.records(kind, first, final):
                 yield _renumber_record(record, start)
@@ -65,42 +65,42 @@ class JoinedLedger(Ledger):
             for number, task in ledger.ordered_groups(final):
                 yield number + start, None if task is None else task + start
 
-    def verified_records(self, first: int, last: int) -> Iterator[Record]:
+    def verified_records(self, first: int, last: int) -> Iterator[LedgerRecord]:
         for start, ledger, before, final in self._parts(first - 1, last):
             for record in ledger.verified_records(before + 1, final):
                 yield _renumber_record(record, start)
 
-    def find(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
+    def find(self, kind: str, key: str, up_to: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key; a close record only if every ledger has one."""
         if kind == "close" and any(ledger.find(kind, key) is None for ledger in self._ledgers):
             return None
-        found: Record | None = None
+        found: LedgerRecord | None = None
         for start, ledger, _, final in self._parts(0, up_to):
             record = ledger.find(kind, key, final)
             found = found if record is None else _renumber_record(record, start)
         return found
 
-    def find_all(self, kind: str, key: str) -> list[Record]:
-        found: list[Record] = []
+    def find_all(self, kind: str, key: str) -> list[LedgerRecord]:
+        found: list[LedgerRecord] = []
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
             found += [_renumber_record(record, start) for record in ledger.find_all(kind, key)]
         return found
 
-    def record_at(self, seq: int) -> Record:
-        start, ledger = self._find_part(seq)
+    def record_at(self, seq: int) -> LedgerRecord:
+        start, ledger = self._find_member_ledger(seq)
         return _renumber_record(ledger.record_at(seq - start), start)
 
     def keys(self, kind: str) -> Iterator[str]:
         keys = chain.from_iterable(ledger.keys(kind) for ledger in self._ledgers)
-        return iter(dict.fromkeys(keys)) if kind in _SHARED_KINDS else keys
+        return iter(dict.fromkeys(keys)) if kind in _SHARED_RECORD_KINDS else keys
 
     def count_records(self, kind: str) -> int:
-        if kind in _SHARED_KINDS:
+        if kind in _SHARED_RECORD_KINDS:
             return len(set(self.keys(kind)))
         return sum(ledger.count_records(kind) for ledger in self._ledgers)
 
     def _is_erased(self, seq: int, index: int) -> bool:
-        start, ledger = self._find_part(seq)
+        start, ledger = self._find_member_ledger(seq)
         return ledger._is_erased(seq - start, index)
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
@@ -109,5 +109,5 @@ class JoinedLedger(Ledger):
                 yield text._replace(id=text.id + start * MAX_TEXTS_PER_RECORD)
 
 
-def _renumber_record(record: Record, start: int) -> Record:
+def _renumber_record(record: LedgerRecord, start: int) -> LedgerRecord:
     return record._replace(seq=record.seq + start)

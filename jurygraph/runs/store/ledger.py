@@ -20,11 +20,11 @@ from queue import Queue
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.schema.frozen_model import ascii_json
+from jurygraph.schema.frozen_model import to_ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
-FIRST_LINK = bytes(32)
-_SALT_BYTES = 16
+FIRST_CHAIN_LINK = bytes(32)
+_SALT_BYTE_COUNT = 16
 MAX_TEXTS_PER_RECORD = 1 << 20
 """Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS_PER_RECORD."""
 
@@ -38,7 +38,7 @@ class RecordDraft(NamedTuple):
     texts: Sequence[bytes] = ()
 
 
-class Record(NamedTuple):
+class LedgerRecord(NamedTuple):
     """A stored record; `at` is in milliseconds since 1970, UTC."""
 
     seq: int
@@ -62,23 +62,23 @@ class Text(NamedTuple):
 
 _T = TypeVar("_T")
 _Row = tuple[Any, ...]
-"""A row of a table. SQLite takes it in two thirds of the time that it needs for a `Record` or a `Text`."""
+"""A row of a table. SQLite takes it in two thirds of the time that it needs for a `LedgerRecord` or a `Text`."""
 
 
 class RecordCopy(NamedTuple):
     """A record to be copied to another ledger, and the rows of its texts: id, salt and content."""
 
-    record: Record
+    record: LedgerRecord
     texts: Sequence[_Row]
 
     @property
-    def is_committed(self) -> bool:
+    def matches_commitments(self) -> bool:
         """True if the record was made with these texts, one or more; `make_record` ends a body with the commitments."""
         commitments = '","'.join(commitment(salt, content) for _, salt, content in self.texts)
         return self.record.body.endswith(f'"texts":["{commitments}"]}}')
 
 
-def record_label(record: Record) -> str:
+def record_label(record: LedgerRecord) -> str:
     return f"record {record.seq} ({record.kind}{f' {record.key!r}' if record.key else ''})"
 
 
@@ -93,7 +93,9 @@ def reading(label: str) -> Iterator[None]:
         raise TraceMismatch(f"{label}: {problem}") from error
 
 
-def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
+def compute_record_link(
+    previous: bytes, seq: int, kind: str, key: str, at: int, body: str
+) -> bytes:
     """Return the link of a record that follows the link `previous`."""
     # the same as `canonical_json([seq, kind, key, at])`, in a third of the time
     prefix = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
@@ -105,15 +107,18 @@ def commitment(salt: bytes, content: bytes) -> str:
     return hashlib.sha256(salt + content).hexdigest()
 
 
-def draw_salts(number: int) -> Iterator[bytes]:
+def generate_salts(number: int) -> Iterator[bytes]:
     """Return fresh salts. They are drawn at once, since each call of the system lets go of Python's lock."""
-    drawn = os.urandom(_SALT_BYTES * number)
-    return (drawn[start : start + _SALT_BYTES] for start in range(0, len(drawn), _SALT_BYTES))
+    random_bytes = os.urandom(_SALT_BYTE_COUNT * number)
+    return (
+        random_bytes[start : start + _SALT_BYTE_COUNT]
+        for start in range(0, len(random_bytes), _SALT_BYTE_COUNT)
+    )
 
 
 def make_record(
     previous: bytes, seq: int, at: int, draft: RecordDraft, salts: Iterator[bytes]
-) -> tuple[Record, list[Text]]:
+) -> tuple[LedgerRecord, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with the next of the salts."""
     first_id = seq * MAX_TEXTS_PER_RECORD
     # not strict: the salts of the next records are left
@@ -124,21 +129,21 @@ def make_record(
     ]
     commitments = [commitment(text.salt, text.content) for text in texts]
     content = {**draft.body, "texts": commitments} if texts else draft.body
-    body = ascii_json(content).decode()
-    link = link_of(previous, seq, draft.kind, draft.key, at, body)
-    return Record(seq, draft.kind, draft.key, at, body, link), texts
+    body = to_ascii_json(content).decode()
+    link = compute_record_link(previous, seq, draft.kind, draft.key, at, body)
+    return LedgerRecord(seq, draft.kind, draft.key, at, body, link), texts
 
 
 SCHEMA_VERSION = 3
 
-CREATE_STATEMENTS = {
+CREATE_TABLE_STATEMENTS = {
     "records": """CREATE TABLE records (
         seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL,
         link BLOB NOT NULL) STRICT""",
     "records_by_key": "CREATE INDEX records_by_key ON records (kind, key)",
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
-_DURABLE_SETTINGS = (
+_DURABILITY_PRAGMAS = (
     *(
         "journal_mode = WAL",
         "synchronous = FULL",
@@ -147,19 +152,19 @@ _DURABLE_SETTINGS = (
     ),
     f"user_version = {SCHEMA_VERSION}",  # the same, but a write: the log of a writer that is killed is never empty
 )
-_SELECT_LAST = (
+_SELECT_LAST_RECORD_SQL = (
     "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 )
-_SELECT_TEXTS = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
-_SELECT_GROUPS = """
+_SELECT_TEXTS_SQL = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
+_SELECT_GROUPS_SQL = """
     SELECT seq, (SELECT max(task.seq) FROM records AS task
                  WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
     FROM records WHERE kind = 'group' AND seq <= ? ORDER BY place, seq"""
-_MIN_FREE_BYTES = 1 << 20
+_MIN_FREE_DISK_BYTES = 1 << 20
 _ROWS_PER_PAGE = 500
 _ROWS_PER_STATEMENT = 500
 """Six values a row make less than SQLite takes, 32,766."""
-BUSY_TIMEOUT = 5.0
+LOCK_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for another program that locks the file."""
 
 
@@ -178,13 +183,13 @@ class Ledger:
         self._committed = (self.count, self.head)
 
     def _read_head(self) -> None:
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             last = self._connection.execute(
                 "SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1"
             ).fetchone()
         self.count: int
         self.head: bytes
-        self.count, self.head = last or (0, FIRST_LINK)
+        self.count, self.head = last or (0, FIRST_CHAIN_LINK)
 
     def __del__(self) -> None:
         self._connection.close()
@@ -192,14 +197,14 @@ class Ledger:
     @classmethod
     def create(cls, path: Path) -> "Ledger":
         """Create a ledger and open it for writing; an existing one is opened."""
-        with _translate_errors(path):
+        with _translate_sqlite_errors(path):
             create_private_file(path)  # SQLite gives its log the same mode
             connection = _connect(path, "rw")
-        with close_on_error(connection.close), _translate_errors(path):
+        with close_on_error(connection.close), _translate_sqlite_errors(path):
             connection.execute("BEGIN IMMEDIATE")  # a killed process leaves all tables or none
             if not _has_tables(connection):
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                for statement in CREATE_STATEMENTS.values():
+                for statement in CREATE_TABLE_STATEMENTS.values():
                     connection.execute(statement)
             connection.execute("COMMIT")
             return cls(path, connection)
@@ -210,13 +215,13 @@ class Ledger:
 
         Raises `InputError` if a newer jurygraph wrote it.
         """
-        with _translate_errors(path):
+        with _translate_sqlite_errors(path):
             _warn_of_missing_log(path)
-            journal = path.with_name(f"{path.name}-journal")
-            if not write and journal.exists() and os.access(path, os.W_OK):
+            journal_path = path.with_name(f"{path.name}-journal")
+            if not write and journal_path.exists() and os.access(path, os.W_OK):
                 # SQLite rolls back the transaction of a killed process, which a read-only connection cannot do
-                with closing(_connect(path, "rw")) as writable:
-                    _has_tables(writable)
+                with closing(_connect(path, "rw")) as writable_connection:
+                    _has_tables(writable_connection)
             connection = _connect(path, "rw" if write else "ro")
         with close_on_error(connection.close):
             if _has_records(path, connection):
@@ -227,10 +232,10 @@ class Ledger:
     def append(self, *drafts: RecordDraft) -> int:
         """Append records and their texts; return the number of the last. They are not durable before `commit`."""
         at = time.time_ns() // 1_000_000
-        records: list[Record] = []
+        records: list[LedgerRecord] = []
         texts: list[Text] = []
         head = self.head
-        salts = draw_salts(sum(len(draft.texts) for draft in drafts))
+        salts = generate_salts(sum(len(draft.texts) for draft in drafts))
         for seq, draft in enumerate(drafts, start=self.count + 1):
             record, new_texts = make_record(head, seq, at, draft, salts)
             head = record.link
@@ -249,7 +254,7 @@ class Ledger:
         head = self.head
         for seq, (record, salted_texts) in enumerate(copies, start=self.count + 1):
             old_seq, kind, key, at, body, _ = record
-            head = link_of(head, seq, kind, key, at, body)
+            head = compute_record_link(head, seq, kind, key, at, body)
             records.append((seq, kind, key, at, body, head))
             shift = (seq - old_seq) * MAX_TEXTS_PER_RECORD
             texts += [(number + shift, salt, content) for number, salt, content in salted_texts]
@@ -257,7 +262,7 @@ class Ledger:
 
     def _insert(self, records: Sequence[_Row], texts: Sequence[_Row]) -> int:
         """Write records that follow the head, and their texts; return the number of the last."""
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             if not self._connection.in_transaction:
                 self.prepare_for_writing()  # only now, so that reading leaves the file unchanged
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -282,8 +287,8 @@ class Ledger:
         """Prepare the file for writing. SQLite refuses that while this ledger is being read."""
         if self._is_prepared:
             return
-        with _translate_errors(self.path):
-            for setting in _DURABLE_SETTINGS:
+        with _translate_sqlite_errors(self.path):
+            for setting in _DURABILITY_PRAGMAS:
                 self._connection.execute(f"PRAGMA {setting}")
         self._is_prepared = True
 
@@ -292,13 +297,13 @@ class Ledger:
 
         Each page is then written once: with a log, all of it would be written twice, and take twice the space.
         """
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             self._connection.execute("PRAGMA synchronous = FULL")
         self._is_prepared = True
 
     def commit(self) -> None:
         """Make the appended records durable: from now on they survive a power failure."""
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             self._connection.execute("COMMIT") if self._connection.in_transaction else None
         self._committed = (self.count, self.head)
 
@@ -310,7 +315,7 @@ class Ledger:
 
     def erase(self, ids: Sequence[int]) -> None:
         """Delete texts, within the transaction of the record that documents it."""
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             self._connection.executemany(
                 "DELETE FROM texts WHERE id = ?", [(text_id,) for text_id in ids]
             )
@@ -320,14 +325,14 @@ class Ledger:
 
         Raises `InputError` if another program is reading the file and so keeps the old one alive.
         """
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             for step in (
                 "PRAGMA wal_checkpoint(TRUNCATE)",
                 "VACUUM",
                 "PRAGMA wal_checkpoint(TRUNCATE)",
             ):
-                busy_row = self._connection.execute(step).fetchone()
-                if busy_row is not None and busy_row[0]:
+                checkpoint_row = self._connection.execute(step).fetchone()
+                if checkpoint_row is not None and checkpoint_row[0]:
                     problem = (
                         "another program reads the run, so the erased texts are still in its file"
                     )
@@ -335,7 +340,7 @@ class Ledger:
                         f"{self.path}: {problem}; end that program, and give the same command again"
                     )
 
-    def require_alone(self) -> None:
+    def refuse_other_readers(self) -> None:
         """Raise `InputError` if another program is reading the file."""
         try:
             # needs exclusive access to the file
@@ -354,7 +359,7 @@ class Ledger:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             self._connection.execute("BEGIN")
         self._read_head()
         try:
@@ -364,14 +369,14 @@ class Ledger:
 
     def records(
         self, kind: str | None = None, after: int = 0, up_to: int | None = None
-    ) -> Iterator[Record]:
+    ) -> Iterator[LedgerRecord]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
         last = self.count if up_to is None else up_to
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
         query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
             rows = self._rows(query, after, last, *kinds)
-            yield from map(Record._make, rows)
+            yield from map(LedgerRecord._make, rows)
             if len(rows) < _ROWS_PER_PAGE:
                 return
             after = rows[-1][0]
@@ -380,21 +385,21 @@ class Ledger:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
         last = self.count if up_to is None else up_to
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             yield from (number for (number,) in self._connection.execute(query, (kind, last)))
 
     def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
         last = self.count if up_to is None else up_to
-        with _translate_errors(self.path):
-            yield from self._connection.execute(_SELECT_GROUPS, (last,))
+        with _translate_sqlite_errors(self.path):
+            yield from self._connection.execute(_SELECT_GROUPS_SQL, (last,))
 
-    def verified_records(self, first: int, last: int) -> Iterator[Record]:
+    def verified_records(self, first: int, last: int) -> Iterator[LedgerRecord]:
         """Yield the records from the first to the last.
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous = self._link_before(first)
+        previous = self._link_of_previous_record(first)
         expected = first
         for record in self.records(after=first - 1, up_to=last):
             if record.seq != expected:
@@ -412,8 +417,8 @@ class Ledger:
         Both tables are read side by side: to select the texts of each group takes half as long as to write them.
         """
         bounds = first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
-        with _translate_errors(self.path):
-            texts = self._connection.execute(_SELECT_TEXTS, bounds)
+        with _translate_sqlite_errors(self.path):
+            texts = self._connection.execute(_SELECT_TEXTS_SQL, bounds)
             texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
             seq, rows = next(texts_by_record, (0, ()))
             for record in self.verified_records(first, last):
@@ -423,18 +428,18 @@ class Ledger:
                     seq, rows = next(texts_by_record, (0, ()))
                 yield RecordCopy(record, salted_texts)
 
-    def _link_before(self, seq: int) -> bytes:
-        return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link
+    def _link_of_previous_record(self, seq: int) -> bytes:
+        return FIRST_CHAIN_LINK if seq == 1 else self.record_at(seq - 1).link
 
-    def _check_link(self, record: Record, previous: bytes) -> None:
-        if record.link != link_of(previous, *record[:5]):
+    def _check_link(self, record: LedgerRecord, previous: bytes) -> None:
+        if record.link != compute_record_link(previous, *record[:5]):
             problem = "differs from what was written, or does not follow the one before it"
             raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
-    def find(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
+    def find(self, kind: str, key: str, up_to: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key, up to the one numbered `up_to`; None if there is none."""
-        rows = self._find_rows(_SELECT_LAST, kind, key, up_to)
-        return Record._make(rows[0]) if rows else None
+        rows = self._find_rows(_SELECT_LAST_RECORD_SQL, kind, key, up_to)
+        return LedgerRecord._make(rows[0]) if rows else None
 
     def _find_rows(self, query: str, kind: str, key: str, up_to: int | None = None) -> list[Any]:
         try:
@@ -443,37 +448,39 @@ class Ledger:
             return []  # a lone surrogate, which no key contains
         return self._rows(query, kind, key, self.count if up_to is None else up_to)
 
-    def find_all(self, kind: str, key: str) -> list[Record]:
+    def find_all(self, kind: str, key: str) -> list[LedgerRecord]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
-        return list(map(Record._make, self._find_rows(query, kind, key)))
+        return list(map(LedgerRecord._make, self._find_rows(query, kind, key)))
 
-    def require(self, kind: str, key: str) -> Record:
+    def require(self, kind: str, key: str) -> LedgerRecord:
         """Return the last record of a kind with this key.
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        record = self.find_verified(kind, key)
+        record = self.find_verified_record(kind, key)
         if record is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
         return record
 
-    def find_verified(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
+    def find_verified_record(
+        self, kind: str, key: str, up_to: int | None = None
+    ) -> LedgerRecord | None:
         """Return the same as `find`. Raises `TraceMismatch` if the record does not follow the previous one."""
         record = self.find(kind, key, up_to)
         if record is not None:
             (record,) = self.verified_records(record.seq, record.seq)
         return record
 
-    def record_at(self, seq: int) -> Record:
+    def record_at(self, seq: int) -> LedgerRecord:
         """Return the record with this number. Raises `TraceMismatch` if it is missing."""
         rows = self._rows("SELECT * FROM records WHERE seq = ?", seq)
         if not rows:
             raise TraceMismatch(f"{self.path}: record {seq} is missing")
-        return Record._make(rows[0])
+        return LedgerRecord._make(rows[0])
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             yield from (
                 key
                 for (key,) in self._connection.execute(
@@ -517,7 +524,7 @@ class Ledger:
         query = "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
         return any(number in json.loads(body)["ids"] for (body,) in self._rows(query))
 
-    def texts_of(self, record: Record) -> dict[int, bytes]:
+    def texts_of(self, record: LedgerRecord) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""
         return self.texts({record.seq: record.content["texts"]})[record.seq]
 
@@ -528,7 +535,7 @@ class Ledger:
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
         return self._select_texts(
-            _SELECT_TEXTS, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
+            _SELECT_TEXTS_SQL, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
         )
 
     def first_texts(self, kind: str) -> Iterator[Text]:
@@ -537,12 +544,12 @@ class Ledger:
         return self._select_texts(query, MAX_TEXTS_PER_RECORD, kind)
 
     def _select_texts(self, query: str, *values: Any) -> Iterator[Text]:
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             yield from map(Text._make, self._connection.execute(query, values))
 
-    def find_faults(self) -> Iterator[str]:
+    def find_file_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             yield from (
                 f"{row[0]}"
                 for row in self._connection.execute("PRAGMA integrity_check")
@@ -554,20 +561,20 @@ class Ledger:
             )
             yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
             settings = ("page_count", "page_size")
-            pages, size = (
+            page_count, size = (
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings
             )
         with self.path.open("rb") as file:
             # the header may record fewer or more than the log
-            recorded = int.from_bytes(file.read(32)[28:], "big")
-            extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
+            recorded_page_count = int.from_bytes(file.read(32)[28:], "big")
+            extra = file.seek(0, os.SEEK_END) - max(page_count, recorded_page_count) * size
         if extra > 0:  # SQLite ignores them
             yield f"{extra} bytes follow the end of the database"
-        expected = sorted(CREATE_STATEMENTS.items())
+        expected = sorted(CREATE_TABLE_STATEMENTS.items())
         if schema != expected:
-            wrong = [name for name, sql in schema if (name, sql) not in expected]
-            wrong += sorted(CREATE_STATEMENTS.keys() - dict(schema).keys())
-            name = wrong[0] if wrong else "of a name that is taken"
+            wrong_tables = [name for name, sql in schema if (name, sql) not in expected]
+            wrong_tables += sorted(CREATE_TABLE_STATEMENTS.keys() - dict(schema).keys())
+            name = wrong_tables[0] if wrong_tables else "of a name that is taken"
             yield f"table or index {name!r} is not as jurygraph made it"
 
     def close(self) -> None:
@@ -583,24 +590,25 @@ class Ledger:
         self._connection.close()
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        with _translate_errors(self.path):
+        with _translate_sqlite_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
 
 @contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
+def _translate_sqlite_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
-        is_full = (
-            code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
+        is_disk_full = (
+            code == sqlite3.SQLITE_IOERR
+            and shutil.disk_usage(path.parent).free < _MIN_FREE_DISK_BYTES
         )
-        if code == sqlite3.SQLITE_FULL or is_full:
+        if code == sqlite3.SQLITE_FULL or is_disk_full:
             hint = "free some space and run the same command again"
             raise InputError(f"{path.parent}: the disk is full; {hint}") from None
-        if code in _SQLITE_PROBLEMS:
-            raise InputError(f"{path}: {_SQLITE_PROBLEMS[code].format(error)}") from None
+        if code in _SQLITE_ERROR_MESSAGES:
+            raise InputError(f"{path}: {_SQLITE_ERROR_MESSAGES[code].format(error)}") from None
         raise TraceMismatch(
             f"{path}: is not as jurygraph made it ({error}); it has been changed"
         ) from None
@@ -611,7 +619,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
 
 
-_SQLITE_PROBLEMS = {
+_SQLITE_ERROR_MESSAGES = {
     sqlite3.SQLITE_IOERR: "cannot be read or written ({}); look after the disk, then go on",
     **dict.fromkeys(
         (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
@@ -627,7 +635,7 @@ _SQLITE_PROBLEMS = {
 
 def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     """Return whether a file has a record. Raises `InputError` or `TraceMismatch` for another schema version."""
-    with _translate_errors(path):
+    with _translate_sqlite_errors(path):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0 and not _has_tables(connection):
             return False
@@ -651,43 +659,47 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(
-        address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False
+        address,
+        uri=True,
+        isolation_level=None,
+        timeout=LOCK_TIMEOUT_SECONDS,
+        check_same_thread=False,
     )
 
 
 def _warn_of_missing_log(path: Path) -> None:
     """Log a warning if a ledger was copied without the log that it needs: its last records may be missing."""
     log = path.with_name(f"{path.name}-wal")
-    if _size(log) or not _size(path) or path.with_name(f"{path.name}-journal").exists():
+    if _file_size(log) or not _file_size(path) or path.with_name(f"{path.name}-journal").exists():
         return
     with closing(_connect(path, "ro")) as ledger:
         (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
-    if mode == "wal" and not _size(log):  # a reader leaves an empty one
+    if mode == "wal" and not _file_size(log):  # a reader leaves an empty one
         _warn_once(path, log.name)
 
 
 @cache
 def _warn_once(path: Path, log: str) -> None:
     """Warn once in a process, however often a command opens the ledger."""
-    logging.getLogger(__name__).warning(_MISSING_LOG, path, log)
+    logging.getLogger(__name__).warning(_MISSING_LOG_WARNING, path, log)
 
 
-_MISSING_LOG = (
+_MISSING_LOG_WARNING = (
     "%s: was being written, and its log %s is missing; if it was copied without the log, its last records are missing: "
     "copy both, or wait until the run is closed"
 )
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-_MAX_WAIT_SECONDS = 0.005
+_MAX_COMMIT_WAIT_SECONDS = 0.005
 """Seconds that a record waits for others: a commit for few takes as much CPU as for many, and a model far longer."""
-_MAX_WAITING = 1024
+_MAX_WAITING_RECORDS = 1024
 """Number of batches of records that wait for a commit before whoever appends another waits for it, too."""
 
 
@@ -697,12 +709,12 @@ CommitFuture = asyncio.Future[None]
 
 def _settle(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
     """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[CommitFuture]] = defaultdict(list)
+    futures_by_loop: dict[asyncio.AbstractEventLoop, list[CommitFuture]] = defaultdict(list)
     for future in futures:
-        by_loop[future.get_loop()].append(future)
-    for loop, own_futures in by_loop.items():
+        futures_by_loop[future.get_loop()].append(future)
+    for loop, loop_futures in futures_by_loop.items():
         with suppress(RuntimeError):  # a closed loop has no one who waits
-            loop.call_soon_threadsafe(_settle_futures, own_futures, error)
+            loop.call_soon_threadsafe(_settle_futures, loop_futures, error)
 
 
 def _settle_futures(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
@@ -727,7 +739,7 @@ class Writer:
         ledger.prepare_for_writing()
         self._ledger = ledger
         self._batches: Queue[tuple[Sequence[RecordDraft], CommitFuture | None] | None] = Queue(
-            _MAX_WAITING
+            _MAX_WAITING_RECORDS
         )
         """Records, each with what their commit settles; None after the last ones."""
         self._error: BaseException | None = None
@@ -740,18 +752,20 @@ class Writer:
 
     async def append_durably(self, drafts: Sequence[RecordDraft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
-        committed = asyncio.get_running_loop().create_future()
-        self.append(drafts, committed)
-        await committed
+        commit_future = asyncio.get_running_loop().create_future()
+        self.append(drafts, commit_future)
+        await commit_future
 
-    def append(self, drafts: Sequence[RecordDraft], committed: CommitFuture | None = None) -> None:
+    def append(
+        self, drafts: Sequence[RecordDraft], commit_future: CommitFuture | None = None
+    ) -> None:
         """Append a batch with the next commit, which settles the future. Raises the error that stopped the writing."""
         with self._guard:
             if self._error is not None:
                 raise self._error
             if self._is_closed.is_set():
                 raise InputError(f"{self._ledger.path.parent}: this run was released meanwhile")
-            self._batches.put((drafts, committed))
+            self._batches.put((drafts, commit_future))
 
     def close(self) -> None:
         """Write what is left and stop the thread. Raises the error that stopped the writing."""
@@ -767,7 +781,7 @@ class Writer:
         is_open = True
         while is_open:
             batches = [self._batches.get()]
-            self._is_closed.wait(_MAX_WAIT_SECONDS)  # no append wakes this thread meanwhile
+            self._is_closed.wait(_MAX_COMMIT_WAIT_SECONDS)  # no append wakes this thread meanwhile
             while not self._batches.empty():
                 batches.append(self._batches.get())
             is_open = None not in batches

@@ -27,49 +27,49 @@ from jurygraph.schema import (
     TaskView,
     Trace,
 )
-from jurygraph.schema.frozen_model import compact_json
+from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.task import Profiles
 
 if TYPE_CHECKING:
     from jurygraph.decision.decide import RewardRow
 
-ERASED_TEXT = "erased"
+ERASED_PLACEHOLDER = "erased"
 """Value in place of an erased text or its digest."""
 
 _COMMON_TASK_FIELDS = (
     *("id", "query", "reference", "facts", "metadata"),
     *("reference_messages", "reference_actions", "tools", "context"),
 )
-Body = dict[str, Any]
+RecordBody = dict[str, Any]
 
 
 def pack_task(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
-    content: Body = {
+    content: RecordBody = {
         "task": task.model_dump(mode="json"),
-        "views": [_view_fields(view, task) for view in plan.survey.views.values()],
+        "views": [_changed_view_fields(view, task) for view in plan.survey.views.values()],
         "plan": plan.digest,
     }
-    for name in _PLANNING_RESULTS:
+    for name in _PLANNING_RESULT_MODELS:
         result = getattr(plan, name)
         if result is not None:
             content[name] = result.model_dump(mode="json")
     if plan.files:
         content["files"] = plan.files
-    return compact_json(content)
+    return to_compact_json(content)
 
 
-def _view_fields(view: TaskView, task: Task) -> Body:
+def _changed_view_fields(view: TaskView, task: Task) -> RecordBody:
     """Return the fields of a view that its task has not, or has with another value."""
-    fields: Body = {}
+    fields: RecordBody = {}
     for name, value in view.json_object.items():
         if name not in _COMMON_TASK_FIELDS or getattr(view, name) != getattr(task, name):
             fields[name] = value
     return fields
 
 
-def skipped_questions(body: Mapping[str, Any]) -> frozenset[int]:
+def inapplicable_question_indices(body: Mapping[str, Any]) -> frozenset[int]:
     """Return the questions that did not apply to the response of a trace, by their places in the survey."""
     verdicts = body["verdicts"]
     return frozenset(
@@ -77,12 +77,14 @@ def skipped_questions(body: Mapping[str, Any]) -> frozenset[int]:
     )
 
 
-def is_text_of(task: Task, text: bytes) -> bool:
+def is_stored_text_of_task(task: Task, text: bytes) -> bool:
     """Return whether a text made by `pack_task` is that of this task, to the last digit of its numbers."""
-    return text.startswith(b'{"task":' + compact_json(task.model_dump(mode="json")) + b',"views":')
+    return text.startswith(
+        b'{"task":' + to_compact_json(task.model_dump(mode="json")) + b',"views":'
+    )
 
 
-_PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
+_PLANNING_RESULT_MODELS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
 """Fields of a plan that belong neither to its survey nor to its decision; its files are the last."""
 
 
@@ -90,7 +92,7 @@ def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
     return {
         name: model.model_validate(content[name])
-        for name, model in _PLANNING_RESULTS.items()
+        for name, model in _PLANNING_RESULT_MODELS.items()
         if name in content
     }
 
@@ -103,12 +105,12 @@ def read_views(content: Mapping[str, Any]) -> list[TaskView]:
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 
-def pack_reward(row: "RewardRow") -> Body:
+def pack_reward(row: "RewardRow") -> RecordBody:
     """Return the body of a reward; a contribution is the decision's weight times the value."""
     value = row.value
     terms = row.terms
     counts = row.counts
-    body: Body = {
+    body: RecordBody = {
         "value": value,
         "counts": (counts.judged, counts.abstained, counts.failed, counts.not_applicable),
         "terms": terms,
@@ -124,7 +126,7 @@ def pack_reward(row: "RewardRow") -> Body:
         body["range"] = row.range
     if not _are_identical(row.components, terms):
         body["components"] = row.components
-    for name in _EMPTY_TRACE_FIELDS:
+    for name in _DEFAULT_TRACE_FIELDS:
         content = getattr(row, name)
         if content:
             body[name] = content
@@ -143,8 +145,8 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         "range": (value, value),
         "components": terms,
     }
-    counts = dict(zip(_COUNTS, body["counts"], strict=True))
-    fields = {**_EMPTY_TRACE_FIELDS, **defaults, **body, "counts": Counts(**counts)}
+    counts = dict(zip(_COUNT_NAMES, body["counts"], strict=True))
+    fields = {**_DEFAULT_TRACE_FIELDS, **defaults, **body, "counts": Counts(**counts)}
     return RewardRow(**fields).to_reward(decision)
 
 
@@ -158,9 +160,9 @@ def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
     return discarded
 
 
-_COUNTS = ("judged", "abstained", "failed", "not_applicable")
+_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")
 """The order in which a reward stores its counts of verdicts."""
-_EMPTY_TRACE_FIELDS: Mapping[str, Any] = {
+_DEFAULT_TRACE_FIELDS: Mapping[str, Any] = {
     "parts": {},
     "diagnostics": {},
     "adjustments": (),
@@ -203,13 +205,13 @@ def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
 
 def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
-    return _SHARED_LISTS.validate_python(group.get("shown", []))
+    return _SHARED_LISTS_ADAPTER.validate_python(group.get("shown", []))
 
 
-_SHARED_LISTS = TypeAdapter(list[ResponseIds])
+_SHARED_LISTS_ADAPTER = TypeAdapter(list[ResponseIds])
 
 
-def responses_shown(
+def shown_response_ids(
     verdict: Mapping[str, Any], shared_lists: Sequence[ResponseIds]
 ) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
@@ -221,27 +223,27 @@ def pack_trace(
     trace: Trace,
     response: Response,
     survey: SurveyWithoutTexts,
-    reward: Body,
+    reward: RecordBody,
     distance: int,
     shared_lists: Mapping[ResponseIds, int],
-) -> tuple[Body, Texts]:
+) -> tuple[RecordBody, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
     `distance` is that from the record of its group, which stores the `shared_lists`.
     """
     texts = Texts([_content_text(response)])
-    body: Body = {"group": distance, "reward": reward, "response": 0}
+    body: RecordBody = {"group": distance, "reward": reward, "response": 0}
     if response.messages is not None:
         body["rendering"] = response.rendering
     if trace.agent is not None:
         body["agent"] = trace.agent
     if trace.labels or response.metadata or response.data is not None or response.workspace:
-        about: Body = {"labels": trace.labels, "data": response.data}
+        about: RecordBody = {"labels": trace.labels, "data": response.data}
         if response.metadata:
             about["metadata"] = response.metadata
         if response.workspace:
             about["workspace"] = response.workspace
-        body["about"] = texts.place(compact_json(about))
+        body["about"] = texts.place(to_compact_json(about))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [
         _pack_verdict(verdict, trace.response_id, survey, texts, shared_lists)
@@ -256,7 +258,7 @@ def pack_trace(
     return body, texts
 
 
-def _pack_material(material: Material, texts: Texts) -> Body:
+def _pack_material(material: Material, texts: Texts) -> RecordBody:
     index = texts.place(material.model_dump_json().encode())
     return {"name": material.name, "status": material.status, "text": index}
 
@@ -265,7 +267,7 @@ def _content_text(response: Response) -> bytes:
     """Return the text of a response, or its messages as JSON."""
     if response.messages is None:
         return response.text.encode()
-    return compact_json([message.model_dump(mode="json") for message in response.messages])
+    return to_compact_json([message.model_dump(mode="json") for message in response.messages])
 
 
 def unpack_response(
@@ -275,16 +277,20 @@ def unpack_response(
     content = texts.get(body["response"])
     if content is None:
         return None
-    fields: Body = {"id": response_id, "agent": body.get("agent"), **unpack_about(body, texts)}
+    fields: RecordBody = {
+        "id": response_id,
+        "agent": body.get("agent"),
+        **unpack_response_metadata(body, texts),
+    }
     if "rendering" in body:
         return Response(messages=json.loads(content), **fields)
     return Response(text=content.decode(), **fields)
 
 
-_LIST_FIELDS = ("examples", "calls", "steps")
-_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_LIST_FIELDS})
+_VERDICT_LIST_FIELDS = ("examples", "calls", "steps")
+_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_VERDICT_LIST_FIELDS})
 """Fields of a verdict that are stored in another form."""
-_USUAL_FIELDS: Mapping[str, Any] = {
+_VERDICT_FIELD_DEFAULTS: Mapping[str, Any] = {
     name: default
     for name, default in vars(RecordedVerdict.model_construct()).items()
     if name not in _PACKED_FIELDS
@@ -298,15 +304,20 @@ def _pack_verdict(
     survey: SurveyWithoutTexts,
     texts: Texts,
     shared_lists: Mapping[ResponseIds, int],
-) -> Body:
+) -> RecordBody:
     index, identity = survey.verdict_identities[verdict.question]
-    usual = {**_USUAL_FIELDS, **identity, "about": response_id, "responses": (response_id,)}
+    usual = {
+        **_VERDICT_FIELD_DEFAULTS,
+        **identity,
+        "about": response_id,
+        "responses": (response_id,),
+    }
     fields = vars(verdict)
-    body: Body = {"question": index}
+    body: RecordBody = {"question": index}
     body |= {name: fields[name] for name, value in usual.items() if fields[name] != value}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
-    for name in _LIST_FIELDS:
+    for name in _VERDICT_LIST_FIELDS:
         if fields[name]:
             body[name] = [item.model_dump() for item in fields[name]]
     if verdict.swap is not None:
@@ -315,11 +326,11 @@ def _pack_verdict(
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
         body["evidence"] = [_pack_evidence(evidence) for evidence in verdict.evidence]
-    text = _written_text(verdict)
+    text = _pack_verdict_text(verdict)
     if "native" in text:
         del body["native"]
     if text:
-        body["text"] = texts.place(compact_json(text))
+        body["text"] = texts.place(to_compact_json(text))
     return body
 
 
@@ -334,8 +345,8 @@ def _pack_evidence(evidence: Evidence) -> list[Any]:
 _EVIDENCE_FIELDS = ("quote", "start", "end", "source", "verified", "of", "message")
 
 
-def _written_text(verdict: RecordedVerdict) -> Body:
-    text: Body = {"reason": verdict.reason} if verdict.reason else {}
+def _pack_verdict_text(verdict: RecordedVerdict) -> RecordBody:
+    text: RecordBody = {"reason": verdict.reason} if verdict.reason else {}
     if verdict.failure is not None and verdict.failure.message:
         text["message"] = verdict.failure.message
     if verdict.evidence:
@@ -352,7 +363,7 @@ def unpack_verdict(
     texts: Mapping[int, bytes],
     shared_lists: Sequence[ResponseIds],
 ) -> RecordedVerdict:
-    """Return a verdict from its body; erased text is empty or replaced by `ERASED_TEXT`.
+    """Return a verdict from its body; erased text is empty or replaced by `ERASED_PLACEHOLDER`.
 
     `shared_lists` are the lists of responses of its group.
     """
@@ -360,13 +371,13 @@ def unpack_verdict(
     # validation adds the other defaults
     fields = {**identity, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
-    text = _read_text(body, texts)
+    text = _read_verdict_text(body, texts)
     fields |= {name: text[name] for name in ("reason", "native") if name in text}
     if "failure" in body:
         cause, kind = body["failure"]
         fields["failure"] = {"cause": cause, "kind": kind, "message": text.get("message", "")}
     if "evidence" in body:
-        quotes = text.get("quotes", [ERASED_TEXT] * len(body["evidence"]))
+        quotes = text.get("quotes", [ERASED_PLACEHOLDER] * len(body["evidence"]))
         fields["evidence"] = [
             # not strict: most have no `of` and no `message`
             dict(zip(_EVIDENCE_FIELDS, (quote, *packed), strict=False))
@@ -380,7 +391,7 @@ def unpack_verdict(
     return verdict.model_copy(update={"responses": responses})
 
 
-def judge_differences(verdicts: Iterable[Body]) -> list[float]:
+def judge_differences(verdicts: Iterable[RecordBody]) -> list[float]:
     """Return the difference between the highest and the lowest judge on each question that several judges scored.
 
     The score of a judge is the mean of its samples. Verdicts that another judge's superseded are compared, too.
@@ -392,32 +403,32 @@ def judge_differences(verdicts: Iterable[Body]) -> list[float]:
             judged = tuple(str(verdict.get(name)) for name in names)
             scores.setdefault(judged, {}).setdefault(verdict["judge"], []).append(verdict["score"])
     differences = []
-    for by_judge in scores.values():
-        if len(by_judge) > 1:
-            means = [fsum(samples) / len(samples) for samples in by_judge.values()]
+    for scores_by_judge in scores.values():
+        if len(scores_by_judge) > 1:
+            means = [fsum(samples) / len(samples) for samples in scores_by_judge.values()]
             differences.append(max(means) - min(means))
     return differences
 
 
-def unpack_reason(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+def unpack_verdict_reason(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
     """Return the reason of a stored verdict, as `unpack_verdict` does."""
-    reason: str = _read_text(body, texts).get("reason", "")
+    reason: str = _read_verdict_text(body, texts).get("reason", "")
     return reason
 
 
-def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+def unpack_failure_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
     """Return the message of a stored verdict's failure, as `unpack_verdict` does."""
-    message: str = _read_text(body, texts).get("message", "")
+    message: str = _read_verdict_text(body, texts).get("message", "")
     return message
 
 
-def _read_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
-    """Return the text of a stored verdict, as packed by `_written_text`; `ERASED_TEXT` if it was erased."""
+def _read_verdict_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> RecordBody:
+    """Return the text of a stored verdict, as packed by `_pack_verdict_text`; `ERASED_PLACEHOLDER` if it was erased."""
     if "text" not in body:
         return {}
     if body["text"] not in texts:
-        return {"reason": ERASED_TEXT, "message": ERASED_TEXT}
-    content: Body = json.loads(texts[body["text"]])
+        return {"reason": ERASED_PLACEHOLDER, "message": ERASED_PLACEHOLDER}
+    content: RecordBody = json.loads(texts[body["text"]])
     return content
 
 
@@ -427,14 +438,14 @@ def unpack_material(
     """Return material from its body; erased material has only its name and a failure."""
     if body["text"] in texts:
         return Material.model_validate_json(texts[body["text"]])
-    failure = {"cause": "infrastructure", "kind": ERASED_TEXT, "message": "it was erased"}
+    failure = {"cause": "infrastructure", "kind": ERASED_PLACEHOLDER, "message": "it was erased"}
     return Material.model_validate(
         {"name": body["name"], "response": response_id, "status": "failed", "failure": failure}
     )
 
 
-def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
+def unpack_response_metadata(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> RecordBody:
     """Return the labels, data and metadata of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
-    about: Body = {"labels": {}, "data": None, "metadata": {}}
+    about: RecordBody = {"labels": {}, "data": None, "metadata": {}}
     return about if text is None else {**about, **json.loads(text)}

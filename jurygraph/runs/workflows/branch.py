@@ -6,10 +6,10 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material_names
 from jurygraph.jury import Jury
-from jurygraph.runs.recorder import models_of, reusable_results
-from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_changes
+from jurygraph.runs.recorder import model_identities_by_name, reusable_results
+from jurygraph.runs.run import Run, ScoredResponse, changes_by_response, is_verdict_reusable
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
@@ -69,7 +69,7 @@ class ReusedRun:
         ]
         """Those of the runs whose models' answers on responses can be reused."""
 
-    def _is_requested_again(self, owner: str | None, judge: str | None = None) -> bool:
+    def _asks_changed_model(self, owner: str | None, judge: str | None = None) -> bool:
         """Return whether an evaluator or deriver asks a model that is not the one of the old run."""
         return owner in self._asking_model and judge in self._changed_models
 
@@ -78,21 +78,21 @@ class ReusedRun:
     ) -> ReusedResults:
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS
-        old_digests = input_digests(self.run.plan_of(task.id).survey)
-        new_digests = input_digests(plan.survey)
+        old_digests = digest_survey_inputs(self.run.plan_of(task.id).survey)
+        new_digests = digest_survey_inputs(plan.survey)
         scored = list(chain.from_iterable(self.run.groups_of(task.id)))
-        changed_ids = response_changes(scored, responses).keys()
+        changed_response_ids = changes_by_response(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         evaluators_to_read_again = self._evaluators_to_read_again(scored)
         lookups = chain.from_iterable(item.trace.lookups for item in scored)
-        rerun_lookups = {lookup.id for lookup in lookups if lookup.is_rerun}
+        rerun_lookup_ids = {lookup.id for lookup in lookups if lookup.is_repeatable}
 
         def keeps_verdict(verdict: RecordedVerdict) -> bool:
             question = verdict.question
             return (
-                changed_ids.isdisjoint((verdict.about, *verdict.responses))
-                and rerun_lookups.isdisjoint(verdict.lookups)
-                and not self._is_requested_again(verdict.evaluator, verdict.judge)
+                changed_response_ids.isdisjoint((verdict.about, *verdict.responses))
+                and rerun_lookup_ids.isdisjoint(verdict.lookups)
+                and not self._asks_changed_model(verdict.evaluator, verdict.judge)
                 and verdict.evaluator not in evaluators_to_read_again
                 and old_digests.questions[question] == new_digests.questions.get(question)
             )
@@ -100,9 +100,9 @@ class ReusedRun:
         def keeps_material(item: Material) -> bool:
             name = item.name
             return (
-                item.response not in changed_ids
-                and rerun_lookups.isdisjoint(item.lookups)
-                and not self._is_requested_again(derivers.get(name))
+                item.response not in changed_response_ids
+                and rerun_lookup_ids.isdisjoint(item.lookups)
+                and not self._asks_changed_model(derivers.get(name))
                 and old_digests.material[name] == new_digests.material.get(name)
             )
 
@@ -124,7 +124,9 @@ class ReusedRun:
         for trace in traces:
             for verdict in trace.verdicts:
                 has_failed = verdict.status == "failed" and bool(verdict.responses)
-                if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
+                if verdict.about == trace.response_id and (
+                    has_failed or is_verdict_reusable(verdict)
+                ):
                     is_reused = verdict.key in offered or self._is_read_again(verdict)
                     self.reused += is_reused
                     self.requested += not is_reused
@@ -139,7 +141,7 @@ class ReusedRun:
 
 def _changed_models(run: Run, jury: Jury) -> set[str | None]:
     """Return the judges that are not asked as in a run; None is the config's `model`."""
-    models = models_of(jury)
+    models = model_identities_by_name(jury)
     return {
         judge
         for judge in (None, *jury.config.models)
@@ -154,7 +156,7 @@ class InputDigests(NamedTuple):
     material: Mapping[str, str]
 
 
-def input_digests(survey: Survey) -> InputDigests:
+def digest_survey_inputs(survey: Survey) -> InputDigests:
     """Return the digest of every question and of all material, each with all that it depends on.
 
     With the same digest, two plans can share a verdict or material, for responses with equal ids and content digests.
@@ -164,7 +166,9 @@ def input_digests(survey: Survey) -> InputDigests:
     for wave in survey.waves:
         for name in wave.materials:
             material[name] = _digest_inputs(derivations[name], derivations[name].needs, material)
-    questions = {q.id: _digest_inputs(q, required_material(q), material) for q in survey.questions}
+    questions = {
+        q.id: _digest_inputs(q, required_material_names(q), material) for q in survey.questions
+    }
     return InputDigests(questions, material)
 
 

@@ -16,24 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import TableRewards, can_be_decided_together, reward_values
+from jurygraph.decision.decide import TableRewards, can_be_decided_together, compute_reward_values
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.rescoring import (
-    SurveyedTask,
+    TaskWithSurvey,
     digest_deciding_inputs,
+    refuse_changed_questions,
     refuse_new_names,
-    refuse_other_questions,
-    require_content,
+    require_task_content,
 )
 from jurygraph.schema import Config, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED_RESPONSE
+from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
 
-_MAX_PLANNED_TASKS = 512
-_TABLE_ROWS = 8192
+_MAX_TASKS_IN_MEMORY = 512
+_ROWS_PER_DECISION_BATCH = 8192
 """Rows from which a table is complete: a larger one is decided no faster, and takes more memory meanwhile."""
 
 
@@ -49,12 +49,12 @@ class DecisionKey(NamedTuple):
     group: int | None
 
 
-_CELL_TYPE = np.dtype(
+_CELL_DTYPE = np.dtype(
     list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True))
 )
 
 
-class PackedGroup(NamedTuple):
+class PackedGroupVerdicts(NamedTuple):
     """The verdicts of a group as bytes, ready to be decided with others; `task_group` is the `group` of its task.
 
     Its responses are in the sorted order of ids. The `cells` of its table are row by row, those of a question next to
@@ -73,7 +73,7 @@ class PackedGroup(NamedTuple):
 
 def read_packed_groups(
     run: Run, report: ProgressCallback = lambda count: None
-) -> Iterator[PackedGroup]:
+) -> Iterator[PackedGroupVerdicts]:
     """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
 
     Raises `TraceMismatch` where the run was changed.
@@ -84,22 +84,24 @@ def read_packed_groups(
         report(1)
 
 
-def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]) -> PackedGroup:
+def pack_group(
+    run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
+) -> PackedGroupVerdicts:
     task = group.record.key
     survey = run.source.survey_without_texts(group.survey)
     content = run.task_content(task)
     inputs = None if content is None else digest_deciding_inputs(content, survey)
     is_per_response = all(
-        question.scope == "response" and question.material == SUBMITTED_RESPONSE
+        question.scope == "response" and question.material == SUBMITTED_RESPONSE_MATERIAL
         for question in survey.questions
     )
     # Without its texts, a task cannot be told from others.
-    is_alone = inputs is None or not is_per_response
-    number = group.record.seq if is_alone else None
+    is_decided_alone = inputs is None or not is_per_response
+    number = group.record.seq if is_decided_alone else None
     traces = sorted(group.traces, key=lambda trace: trace.response_id)
     names = [trace.response_id for trace in traces]
     widths, cells = _pack_table(build_table(survey.questions, names, verdicts))
-    return PackedGroup(
+    return PackedGroupVerdicts(
         plan=DecisionKey(inputs, group.survey, group.decision, number),
         task=task,
         task_group=None if content is None else content["task"].get("group"),
@@ -124,13 +126,15 @@ class _Batch:
     ) -> TableRewards:
         table = self.table if judge is None else self.table.without_other_judges(judge)
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
-            return reward_values(decision, table, combiners)
+            return compute_reward_values(decision, table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
         tables = [table.select(slice(*ends)) for ends in pairwise(edges)]
-        return _join_values(reward_values(decision, table, combiners) for table in tables)
+        return _concatenate_rewards(
+            compute_reward_values(decision, table, combiners) for table in tables
+        )
 
 
-def _join_values(parts: Iterable[TableRewards]) -> TableRewards:
+def _concatenate_rewards(parts: Iterable[TableRewards]) -> TableRewards:
     return TableRewards._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -152,7 +156,7 @@ class VerdictTables:
         tasks: the task of each row, with the `group` of the task.
     """
 
-    def __init__(self, run: Run, groups: Iterable[PackedGroup] | None = None) -> None:
+    def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.responses: list[str] = []
         self.agents: list[str] = []
@@ -160,20 +164,20 @@ class VerdictTables:
         self._batches: list[_Batch] = []
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
-        self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
-        groups_by_plan: dict[Any, list[PackedGroup]] = defaultdict(list)
+        self._surveyed_task = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_surveyed_task)
+        groups_by_plan: dict[Any, list[PackedGroupVerdicts]] = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in read_packed_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.widths)
             groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
-            if rows[key] >= _TABLE_ROWS:
+            if rows[key] >= _ROWS_PER_DECISION_BATCH:
                 self._join(groups_by_plan.pop(key))
                 del rows[key]
         for groups_of_plan in groups_by_plan.values():
             self._join(groups_of_plan)
 
-    def _join(self, groups: Sequence[PackedGroup]) -> None:
+    def _join(self, groups: Sequence[PackedGroupVerdicts]) -> None:
         """Add the table of groups of one plan."""
         first = groups[0]
         questions = self.run.source.survey_without_texts(first.plan.survey).questions
@@ -197,24 +201,26 @@ class VerdictTables:
 
         Raises as it does.
         """
-        refuse_other_questions(self.run, config)
+        refuse_changed_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
-        decisions = [self._decision(batch.task, config, combiners) for batch in self._batches]
+        decisions = [
+            self._decision_under_config(batch.task, config, combiners) for batch in self._batches
+        ]
         refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
-        no_rewards = TableRewards(*np.zeros((3, 0)))
+        empty_rewards = TableRewards(*np.zeros((3, 0)))
         values = [batch.decide(decision, combiners, judge) for batch, decision in pairs]
-        return DecidedRewards(_join_values([no_rewards, *values]), decisions)
+        return DecidedRewards(_concatenate_rewards([empty_rewards, *values]), decisions)
 
-    def _decision(self, task: str, config: Config, combiners: Combiners) -> Decision:
+    def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:
             return self.run.decision_of(task)
         return self._surveyed_task(task).decide(self.run, config, combiners)
 
-    def _read_surveyed_task(self, task: str) -> SurveyedTask:
-        return SurveyedTask.read(
-            require_content(self.run, task), self.run.survey_without_texts_of(task)
+    def _read_surveyed_task(self, task: str) -> TaskWithSurvey:
+        return TaskWithSurvey.read(
+            require_task_content(self.run, task), self.run.survey_without_texts_of(task)
         )
 
     def _load_combiners(self, config: Config) -> Combiners:
@@ -230,9 +236,9 @@ class VerdictTables:
 
 
 def _pack_table(table: VerdictTable) -> tuple[list[int], bytes]:
-    """Return the widths and the cells of a table, as `PackedGroup` has them."""
+    """Return the widths and the cells of a table, as `PackedGroupVerdicts` has them."""
     widths = [arrays.value.shape[1] for arrays in table.columns.values()]
-    cell_rows = np.empty((table.rows, sum(widths)), _CELL_TYPE)
+    cell_rows = np.empty((table.rows, sum(widths)), _CELL_DTYPE)
     for columns, arrays in zip(
         _split_cells(cell_rows, widths), table.columns.values(), strict=True
     ):
@@ -245,7 +251,7 @@ def _unpack_table(
     questions: Sequence[Question], rows: int, widths: Sequence[int], cells: bytes
 ) -> VerdictTable:
     """Return the table of so many rows from its cells."""
-    cell_rows = np.frombuffer(cells, _CELL_TYPE).reshape(rows, sum(widths))
+    cell_rows = np.frombuffer(cells, _CELL_DTYPE).reshape(rows, sum(widths))
     columns = {}
     for question, part in zip(questions, _split_cells(cell_rows, widths), strict=True):
         arrays = [np.ascontiguousarray(part[name]) for name in ScoreArrays._fields]

@@ -11,20 +11,20 @@ from typing import Literal, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.models.cache import default_folder, erase_replies
+from jurygraph.models.cache import default_cache_folder, erase_replies
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES, write_atomically
-from jurygraph.runs.store.folder import discard_index, discard_planning
-from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Record, RecordDraft, Text
-from jurygraph.runs.store.packing import read_shared_lists, responses_shown
+from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_PATTERN, write_atomically
+from jurygraph.runs.store.folder import discard_index, remove_planning_calls
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, LedgerRecord, RecordDraft, Text
+from jurygraph.runs.store.packing import read_shared_lists, shown_response_ids
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
 
-_CALL_KINDS = ("call", "lookup")
+_CALL_RECORD_KINDS = ("call", "lookup")
 """Kinds of records whose texts, of a call of a model or of a tool, may quote what is erased."""
-MIN_SEARCHED_LENGTH = 20
+MIN_SEARCHED_TEXT_LENGTH = 20
 """Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
 
 
@@ -54,17 +54,17 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     """
     with WritableRun.open_existing(folder) as run:
         erasure = _Erasure(run, what, name)
-        run.ledger.require_alone()
+        run.ledger.refuse_other_readers()
         return erasure.erase(reason)
 
 
-def preview(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
+def preview_erasure(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
     """Return what `erase` would do in the run; cache and recordings are not searched, and nothing is written.
 
     Raises `InputError` as `erase` does, but for a run in use.
     """
     with Run.open(folder) as run:
-        run.require_single()
+        run.require_single_run()
         return _Erasure(run, what, name).erase(None)
 
 
@@ -77,8 +77,8 @@ class _Erasure:
         self._ledger = run.ledger
         self._what: ErasureTarget = what
         self._name = name
-        self._own = {text.id: text.content for text in self._texts_of_run()}
-        self._encodings_of_secret = self._searched_forms()
+        self._own = {text.id: text.content for text in self._read_named_texts()}
+        self._encodings_of_secret = self._encoded_search_texts()
 
     def erase(self, reason: str | None) -> ErasureResult:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
@@ -89,20 +89,20 @@ class _Erasure:
         unreached_files: list[str] = []
         if reason is not None:
             # before the ledger: once its texts are erased, the forms to search for cannot be made again
-            replies, calls, unreached_files = self._erase_outside(erased_text_ids)
-            self._erase_inside(erased_text_ids, reason)
+            replies, calls, unreached_files = self._erase_in_cache_and_recordings(erased_text_ids)
+            self._erase_in_ledger(erased_text_ids, reason)
         return ErasureResult(
             len(self._own), len(copies), others, tasks, replies, calls, unreached_files
         )
 
-    def _erase_inside(self, erased_text_ids: Sequence[int], reason: str) -> None:
+    def _erase_in_ledger(self, erased_text_ids: Sequence[int], reason: str) -> None:
         ledger = self._ledger
         # it holds texts too; tasks that are still to be planned repeat their calls
-        discard_planning(self._run.folder)
+        remove_planning_calls(self._run.folder)
         # it has the words of the texts
         discard_index(self._run.folder)
-        for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
-            leftover.unlink()
+        for leftover_file in self._run.folder.glob(REPLACEMENT_FILE_PATTERN):
+            leftover_file.unlink()
         ledger.append(
             RecordDraft(
                 "erasure",
@@ -130,7 +130,7 @@ class _Erasure:
         records = [self._ledger.record_at(number // MAX_TEXTS_PER_RECORD) for number in texts]
         return {record.key: None for record in records if record.kind == "trace"}
 
-    def _texts_of_run(self) -> Iterator[Text]:
+    def _read_named_texts(self) -> Iterator[Text]:
         ledger = self._ledger
         kind = "trace" if self._what == "response" else "task"
         records = ledger.find_all(kind, self._name)  # a group that was scored again has two
@@ -146,20 +146,20 @@ class _Erasure:
                 yield from self._response_texts(record)
             return
         for record in records:
-            yield from self._texts_with_calls(record)  # those of a task read its profiles
+            yield from self._texts_of_record_and_calls(record)  # those of a task read its profiles
         for group in ledger.find_all("group", self._name):
             yield from ledger.stored_texts(group.seq, group.seq)
             for trace in ledger.records(
                 "trace", after=group.seq, up_to=group.seq + group.content["size"]
             ):
-                yield from self._texts_with_calls(trace)
+                yield from self._texts_of_record_and_calls(trace)
 
-    def _response_texts(self, record: Record) -> Iterator[Text]:
+    def _response_texts(self, record: LedgerRecord) -> Iterator[Text]:
         """Yield a response's own texts, its group's digest, and the texts of verdicts on others that showed it."""
         ledger = self._ledger
         group = ledger.record_at(record.seq - record.content["group"])
         yield from ledger.stored_texts(group.seq, group.seq)
-        yield from self._texts_with_calls(record)
+        yield from self._texts_of_record_and_calls(record)
         shared_lists = read_shared_lists(group.content)
         for trace in ledger.records(
             "trace", after=group.seq, up_to=group.seq + group.content["size"]
@@ -167,32 +167,32 @@ class _Erasure:
             text_indices = {
                 verdict.get("text")
                 for verdict in trace.content["verdicts"]
-                if record.key in responses_shown(verdict, shared_lists)
+                if record.key in shown_response_ids(verdict, shared_lists)
             }
             for text in ledger.stored_texts(trace.seq, trace.seq):
                 if text.id % MAX_TEXTS_PER_RECORD in text_indices:
                     yield text
 
-    def _texts_with_calls(self, record: Record) -> Iterator[Text]:
+    def _texts_of_record_and_calls(self, record: LedgerRecord) -> Iterator[Text]:
         yield from self._ledger.stored_texts(record.seq, record.seq)
         for kind, name in _named_calls(record):
             for call in self._ledger.find_all(kind, name):
                 yield from self._ledger.stored_texts(call.seq, call.seq)
 
-    def _searched_forms(self) -> set[bytes]:
+    def _encoded_search_texts(self) -> set[bytes]:
         """Return the encoded forms of the erased responses and of the strings of an erased task, if long enough.
 
         Strings that another task or response contains as well, such as those of a shared rubric, are left out.
         """
         responses: set[str] = set()
-        strings: set[str] = set()
+        erased_task_strings: set[str] = set()
         for number, content in self._own.items():
             kind = self._ledger.record_at(number // MAX_TEXTS_PER_RECORD).kind
             if kind == "task":
-                strings.update(iter_strings(json.loads(content)))
+                erased_task_strings.update(iter_strings(json.loads(content)))
             elif kind == "trace" and number % MAX_TEXTS_PER_RECORD == 0:
                 responses.add(content.decode())
-        long_strings = filter(_is_searched, strings)
+        long_strings = filter(_is_long_enough_to_search, erased_task_strings)
         forms_by_string = {text: encoded_forms(text) for text in long_strings}
         for kind in ("task", "trace"):
             for other in self._ledger.first_texts(kind):
@@ -202,10 +202,10 @@ class _Erasure:
                         for text, forms in forms_by_string.items()
                         if not _contains_any(forms, other.content)
                     }
-        forms_of_responses = map(encoded_forms, filter(_is_searched, responses))
+        forms_of_responses = map(encoded_forms, filter(_is_long_enough_to_search, responses))
         return set(chain(*forms_by_string.values(), *forms_of_responses))
 
-    def _contains_erased(self, content: bytes) -> bool:
+    def _contains_erased_text(self, content: bytes) -> bool:
         return _contains_any(self._encodings_of_secret, content)
 
     def _find_copies(self) -> tuple[set[int], list[str]]:
@@ -217,7 +217,7 @@ class _Erasure:
         copies: set[int] = set()
         tasks: list[str] = []
         for text in ledger.stored_texts(1, ledger.count) if self._encodings_of_secret else ():
-            if text.id in self._own or not self._contains_erased(text.content):
+            if text.id in self._own or not self._contains_erased_text(text.content):
                 continue
             record = ledger.record_at(text.id // MAX_TEXTS_PER_RECORD)
             if record.kind == "task":
@@ -226,11 +226,13 @@ class _Erasure:
             copies.add(text.id)
             if record.kind == "trace" and text.id % MAX_TEXTS_PER_RECORD == 0:
                 copies |= {other.id for other in self._response_texts(record)}
-            elif record.kind in _CALL_KINDS:
+            elif record.kind in _CALL_RECORD_KINDS:
                 copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
         return copies - self._own.keys(), tasks
 
-    def _erase_outside(self, erased_text_ids: Collection[int]) -> tuple[int, int, list[str]]:
+    def _erase_in_cache_and_recordings(
+        self, erased_text_ids: Collection[int]
+    ) -> tuple[int, int, list[str]]:
         """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
         config = self._run.config
         keys = self._call_keys(erased_text_ids)
@@ -243,7 +245,7 @@ class _Erasure:
                 except InputError as error:
                     unreached_files.append(f"calls.record: {error}")
         try:
-            replies = erase_replies(default_folder(), keys, self._contains_erased)
+            replies = erase_replies(default_cache_folder(), keys, self._contains_erased_text)
         except InputError as error:
             unreached_files.append(str(error))
         return replies, calls, unreached_files
@@ -260,7 +262,7 @@ class _Erasure:
         keys = set()
         for number in sorted(numbers):
             record = self._ledger.record_at(number // MAX_TEXTS_PER_RECORD)
-            if record.kind in _CALL_KINDS:
+            if record.kind in _CALL_RECORD_KINDS:
                 keys.add(record.key)
             elif number % MAX_TEXTS_PER_RECORD == 0:
                 keys |= {name for _, name in _named_calls(record)}
@@ -270,7 +272,7 @@ class _Erasure:
         """Rewrite a recording without the calls that have one of the keys or contain an erased text; count them."""
 
         def is_erased(line: bytes) -> bool:
-            return _key_of(line) in keys or self._contains_erased(line)
+            return _read_call_key(line) in keys or self._contains_erased_text(line)
 
         try:
             target = path.resolve(strict=True)
@@ -289,16 +291,16 @@ class _Erasure:
         return erased_count
 
 
-def _named_calls(record: Record) -> Iterator[tuple[str, str]]:
+def _named_calls(record: LedgerRecord) -> Iterator[tuple[str, str]]:
     """Yield the kind and the id of each call, of a model or of a tool, that a record names."""
     content = record.content
-    for kind in _CALL_KINDS:
+    for kind in _CALL_RECORD_KINDS:
         for call in content.get(f"{kind}s", ()):
             yield kind, call["id"]
 
 
-def _is_searched(text: str) -> bool:
-    return len(text) >= MIN_SEARCHED_LENGTH
+def _is_long_enough_to_search(text: str) -> bool:
+    return len(text) >= MIN_SEARCHED_TEXT_LENGTH
 
 
 def _contains_any(forms: Iterable[bytes], content: bytes) -> bool:
@@ -318,7 +320,7 @@ def encoded_forms(text: str) -> set[bytes]:
     return {form.encode(errors="surrogatepass") for form in forms}
 
 
-def _key_of(line: bytes) -> str | None:
+def _read_call_key(line: bytes) -> str | None:
     """Return the key of the call in a line; None if the line was torn, or is of another kind."""
     try:
         key = json.loads(line)["key"]

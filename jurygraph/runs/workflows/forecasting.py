@@ -5,32 +5,36 @@ from contextlib import ExitStack, closing
 
 from jurygraph.display import ProgressCallback
 from jurygraph.planner import Planner
-from jurygraph.runs.reports.estimate import Estimator, Forecast, without_model_conditions
+from jurygraph.runs.reports.estimate import (
+    CallCostEstimator,
+    RemainingWork,
+    without_model_conditions,
+)
 from jurygraph.runs.store.folder import PLANNING_FILE
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.planning import PlanNotes
-from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.schema import Response, Task
 
 
-class Forecaster:
+class RemainingWorkEstimator:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
     `plan_notes` are those of the plans so far. `lacking` has the number of tasks without what an evaluator needs, by
     its name and the fields of which one would do.
     """
 
-    def __init__(self, job: TaskFileJob, stored_work: StoredWork) -> None:
+    def __init__(self, job: TaskFileJob, stored_work: StoredJobProgress) -> None:
         self._job = job
         self._stored_work = stored_work
         self._planner = Planner(job.jury)
-        self._forecast = Forecast()
+        self._forecast = RemainingWork()
         self.plan_notes = PlanNotes()
         self.lacking: Counter[tuple[str, str]] = Counter()
 
-    async def forecast(self, report: ProgressCallback) -> Forecast:
+    async def forecast(self, report: ProgressCallback) -> RemainingWork:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
 
         Raises as planning does.
@@ -41,7 +45,9 @@ class Forecaster:
         try:
             with ExitStack() as stack:
                 calls = self._open_stored_calls(stack)
-                estimator = Estimator(jury.gateways, calls, jury.config.escalated_only_models)
+                estimator = CallCostEstimator(
+                    jury.gateways, calls, jury.config.escalated_only_models
+                )
                 for task, responses in self._stored_work.remaining_pairs():
                     await self._add_task(task, responses, estimator, calls)
                     report(len(responses))
@@ -66,7 +72,7 @@ class Forecaster:
         self,
         task: Task,
         responses: tuple[Response, ...],
-        estimator: Estimator,
+        estimator: CallCostEstimator,
         calls: CallStore,
     ) -> None:
         jury = self._job.jury

@@ -20,31 +20,31 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
-from jurygraph.runs.run import Run, relocate
+from jurygraph.runs.run import Run, relocated_header_fields
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.header import Header, differences
-from jurygraph.runs.store.ledger import Record, RecordCopy, record_label
-from jurygraph.runs.store.packing import Body
+from jurygraph.runs.store.header import RunHeader, differences
+from jurygraph.runs.store.ledger import LedgerRecord, RecordCopy, record_label
+from jurygraph.runs.store.packing import RecordBody
 from jurygraph.runs.writable_run import (
-    ClosedRun,
+    ClosedRunState,
     WritableRun,
     append_close_record,
-    refuse_existing,
+    refuse_existing_run,
 )
 from jurygraph.sources import Shard
 
-StartProgress = Callable[[int], AbstractContextManager[ProgressCallback]]
-_CALL_KINDS = ("call", "lookup")
-_REPLY_INDEX = 1
+ProgressStarter = Callable[[int], AbstractContextManager[ProgressCallback]]
+_CALL_RECORD_KINDS = ("call", "lookup")
+_REPLY_TEXT_INDEX = 1
 """The index of the reply, or of the result, among the texts of a call of a model or of a tool."""
-_COPIES_PER_BATCH = 500
+_RECORDS_PER_BATCH = 500
 
 
 def merge_shards(
     folders: Sequence[Path],
     out: Path,
-    progress: StartProgress = lambda total: nullcontext(lambda count: None),
-) -> ClosedRun:
+    progress: ProgressStarter = lambda total: nullcontext(lambda count: None),
+) -> ClosedRunState:
     """Merge all shards of a run into a new run in the folder `out`.
 
     A folder may be that of a shard, or one with the folders of several. They may come in any order. `progress` receives
@@ -55,23 +55,23 @@ def merge_shards(
     with ExitStack() as stack:
         shards: list[Run] = []
         for folder in folders:
-            for member in run_folder.member_folders(folder) or [folder]:
+            for member in run_folder.list_run_folders(folder) or [folder]:
                 run = stack.enter_context(Run.open(member))
                 _refuse_unmergeable(run)
                 shards.append(run)
         shards.sort(key=lambda run: _shard_of(run).index)
         _refuse_other_shards(shards)
-        refuse_existing(out)
+        refuse_existing_run(out)
         for run in shards:
             stack.enter_context(run.ledger.snapshot())
             _verify_config(run)
         header = _merged_header(shards, out)
         report = stack.enter_context(progress(header.extent.responses))
         with WritableRun.create(out, header, uuid.uuid4().hex, at_once=True) as merged_run:
-            _Merger(shards, merged_run, report).merge()
+            _ShardMerger(shards, merged_run, report).merge()
             append_close_record(merged_run)
             traces = merged_run.ledger.count_records("trace")
-            return ClosedRun(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
+            return ClosedRunState(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
 
 
 def _shard_of(run: Run) -> Shard:
@@ -99,13 +99,13 @@ def _refuse_unmergeable(run: Run) -> None:
 def _refuse_other_shards(shards: Sequence[Run]) -> None:
     """Raise `InputError` unless these, in order, are all shards of one run, each once."""
     first = shards[0]
-    header = first.header.without_shard()
+    header = first.header.header_of_all_shards()
     count = _shard_of(first).of
     for run in shards:
         shard = _shard_of(run)
         if shard.of != count:
             raise InputError(f"{run.folder}: is shard {shard}, and {first.folder} is 1 of {count}")
-        found = next(differences(header, run.header.without_shard()), None)
+        found = next(differences(header, run.header.header_of_all_shards()), None)
         if found is None and _branch_head(run.header) != _branch_head(header):
             found = "the run was branched from other records of the same run"
         if found is not None:
@@ -119,7 +119,7 @@ def _refuse_other_shards(shards: Sequence[Run]) -> None:
         raise InputError(f"shard {min(missing)}/{count}{more_text} missing; name its folder, too")
 
 
-def _branch_head(header: Header) -> str | None:
+def _branch_head(header: RunHeader) -> str | None:
     return None if header.branch is None else header.branch.head
 
 
@@ -129,23 +129,23 @@ def _verify_config(run: Run) -> None:
         raise TraceMismatch(f"{config}: is not the config that was written; it has been changed")
 
 
-def _merged_header(shards: Sequence[Run], out: Path) -> Header:
+def _merged_header(shards: Sequence[Run], out: Path) -> RunHeader:
     first = shards[0]
-    fields = relocate(first.header, first.folder, out)
+    fields = relocated_header_fields(first.header, first.folder, out)
     fields["merged"] = tuple(run.origin(out) for run in shards)
-    return first.header.without_shard().model_copy(update=fields)
+    return first.header.header_of_all_shards().model_copy(update=fields)
 
 
 class _ShardTask(NamedTuple):
     """The record of a task with its number in the tasks file, and the run of its shard."""
 
     number: int
-    body: Body
+    body: RecordBody
     copy: RecordCopy
     run: Run
 
 
-class _Merger:
+class _ShardMerger:
     """Copies the records of shards, and verifies their chains meanwhile."""
 
     def __init__(
@@ -162,20 +162,20 @@ class _Merger:
 
     def merge(self) -> None:
         """Copy all tasks, then all groups, as scoring writes them, and what calls are left."""
-        shard_of_task = array("L", map(self._copy_task, self._tasks()))
+        shard_indices = array("L", map(self._copy_task, self._sorted_shard_tasks()))
         groups = [_read_groups(run) for run in self._shards]
         # A group takes the place of its task, or in a shard whose groups ended in another order that of another task.
-        for owner in shard_of_task:
+        for owner in shard_indices:
             run = self._shards[owner]
             group = next(groups[owner], [])
             self._copy_calls(run, group)
-            self._add(run, group)
+            self._add_records(run, group)
             self._report(len(group) - 1)
         for _ in chain.from_iterable(groups):
             pass  # what follows the last group is verified; another group is missed below
-        for kind, run in product(_CALL_KINDS, self._shards):
+        for kind, run in product(_CALL_RECORD_KINDS, self._shards):
             for record in run.ledger.records(kind):
-                if self._find_merged(kind, record.key) is None:
+                if self._find_merged_record(kind, record.key) is None:
                     self._copy_call(run, kind, record.key)
         self._write()
         self._refuse_lost_records()
@@ -184,11 +184,11 @@ class _Merger:
         self._merged.append_copies(self._copies)
         self._copies.clear()
 
-    def _find_merged(self, kind: str, key: str) -> Record | None:
+    def _find_merged_record(self, kind: str, key: str) -> LedgerRecord | None:
         self._write()
         return self._merged.find(kind, key)
 
-    def _tasks(self) -> Iterator[_ShardTask]:
+    def _sorted_shard_tasks(self) -> Iterator[_ShardTask]:
         """Yield the tasks in the order of their file. Raises `TraceMismatch` where one is missing, or there twice."""
         sorted_tasks = merge_sorted(*map(_read_tasks, self._shards), key=attrgetter("number"))
         for expected, task in enumerate(sorted_tasks):
@@ -206,7 +206,7 @@ class _Merger:
             if digest not in self._parts:
                 self._parts.add(digest)
                 self._copies.append(RecordCopy(task.run.ledger.require(kind, digest), ()))
-        self._add(task.run, [task.copy])
+        self._add_records(task.run, [task.copy])
         return _shard_of(task.run).index - 1
 
     def _copy_calls(self, run: Run, copies: Sequence[RecordCopy]) -> None:
@@ -215,35 +215,35 @@ class _Merger:
         Two shards may have sent one request, and got different replies. So each reply stands before the verdicts that
         were made from it, where a reader finds it as the last one.
         """
-        for (record, _), kind in product(copies, _CALL_KINDS):
+        for (record, _), kind in product(copies, _CALL_RECORD_KINDS):
             field = f"{kind}s"
             if f'"{field}":' not in record.body:  # to parse all bodies takes a sixth of a merge
                 continue
             for call in record.content.get(field, ()):
-                merged_record = self._find_merged(kind, call["id"])
+                merged_record = self._find_merged_record(kind, call["id"])
                 if merged_record is None or not self._has_same_reply(run, merged_record):
                     self._copy_call(run, kind, call["id"])
 
-    def _has_same_reply(self, run: Run, merged_record: Record) -> bool:
+    def _has_same_reply(self, run: Run, merged_record: LedgerRecord) -> bool:
         record = run.ledger.find(merged_record.kind, merged_record.key)
         if record is None:
             return True  # of the run from which the shard was branched
-        reply = run.ledger.texts_of(record).get(_REPLY_INDEX)
-        return reply == self._merged.texts_of(merged_record).get(_REPLY_INDEX)
+        reply = run.ledger.texts_of(record).get(_REPLY_TEXT_INDEX)
+        return reply == self._merged.texts_of(merged_record).get(_REPLY_TEXT_INDEX)
 
     def _copy_call(self, run: Run, kind: str, name: str) -> None:
         for record in run.ledger.find_all(kind, name):
             texts = list(run.ledger.stored_texts(record.seq, record.seq))
-            self._add(run, [RecordCopy(record, texts)])
+            self._add_records(run, [RecordCopy(record, texts)])
 
-    def _add(self, run: Run, copies: Iterable[RecordCopy]) -> None:
+    def _add_records(self, run: Run, copies: Iterable[RecordCopy]) -> None:
         """Add records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
         for copy in copies:
-            if not copy.is_committed:
+            if not copy.matches_commitments:
                 problem = "its texts are not those that were written"
                 raise TraceMismatch(f"{run.ledger.path}, {record_label(copy.record)}: {problem}")
             self._copies.append(copy)
-        if len(self._copies) > _COPIES_PER_BATCH:
+        if len(self._copies) > _RECORDS_PER_BATCH:
             self._write()
 
     def _refuse_lost_records(self) -> None:
@@ -272,10 +272,12 @@ def _read_tasks(run: Run) -> Iterator[_ShardTask]:
 
 def _read_groups(run: Run) -> Iterator[list[RecordCopy]]:
     """Yield each group with its traces, which are stored after it; verify what `_read_tasks` has not."""
-    last_task = max(run.ledger.record_numbers("task"), default=1)
-    first_group = next(run.ledger.record_numbers("group"), run.ledger.count)
+    last_task_number = max(run.ledger.record_numbers("task"), default=1)
+    first_group_number = next(run.ledger.record_numbers("group"), run.ledger.count)
     group: list[RecordCopy] = []
-    for copy in run.ledger.verified_copies(min(first_group, last_task + 1), run.ledger.count):
+    for copy in run.ledger.verified_copies(
+        min(first_group_number, last_task_number + 1), run.ledger.count
+    ):
         if copy.record.kind != "trace":
             if group:
                 yield group

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.models.request import CallSink
-from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
-from jurygraph.runs.writable_run import PlanningCalls, WritableRun
+from jurygraph.runs.writable_run import PlanningCallStore, WritableRun
 from jurygraph.schema import Plan, Task
 from jurygraph.schema.task import ProfilesLine
 
@@ -63,7 +63,7 @@ class PlannedTasks:
         if task.rubric is not None and (record := task.rubric.annotation) is not None:
             self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
 
-    def take_plan(self, task: Task) -> Plan:
+    def pop_plan(self, task: Task) -> Plan:
         """Return the plan of a task, which is kept no longer."""
         return self._kept.pop(task.id, None) or self.run.plan_of(task.id, known=task)
 
@@ -76,7 +76,7 @@ class JobPlanner:
     """
 
     job: TaskFileJob
-    stored_work: StoredWork
+    stored_work: StoredJobProgress
     totals: RunTotals
     switch: StopSwitch
     stored_calls: int = field(default=0, init=False)
@@ -91,7 +91,7 @@ class JobPlanner:
         self.job.refuse_missing_workspaces()
         run = self.stored_work.create_run_if_missing()
         gateways = self.job.jury.gateways
-        calls = self._open_calls(run)
+        calls = self._open_planning_calls(run)
         try:
             planned_tasks = await self._plan_tasks(run, calls, report)
         except BaseException as error:
@@ -107,13 +107,13 @@ class JobPlanner:
             calls.discard()
         return planned_tasks
 
-    def _open_calls(self, run: WritableRun) -> PlanningCalls | None:
+    def _open_planning_calls(self, run: WritableRun) -> PlanningCallStore | None:
         gateway = self.job.jury.gateway
         if gateway is None:
             return None
         branch = self.job.branch
         others = () if branch is None else branch.ledgers
-        return PlanningCalls(run, *others, is_durable=gateway.cache is None)
+        return PlanningCallStore(run, *others, is_durable=gateway.cache is None)
 
     async def _plan_tasks(
         self, run: WritableRun, sink: CallSink | None, report: ProgressCallback
@@ -123,7 +123,7 @@ class JobPlanner:
         with self.job.locate_errors(started):
             async for plan in self.job.jury.aprepare_many(self._tasks_to_plan(run, started), sink):
                 task = started.popleft()
-                run.ledger.append(*run.plan_drafts(task, plan, self._number_in_file(task)))
+                run.ledger.append(*run.plan_drafts(task, plan, self._task_number_in_file(task)))
                 planned_tasks.add(task, plan)
                 self.totals.add_calls(run, plan.calls)
                 report(1)
@@ -131,16 +131,16 @@ class JobPlanner:
         run.ledger.commit()
         return planned_tasks
 
-    def _number_in_file(self, task: Task) -> int | None:
+    def _task_number_in_file(self, task: Task) -> int | None:
         """Return the number by which `merge` orders the tasks of shards; a run of the whole file needs none."""
         source = self.job.source
-        return None if source.shard is None else source.number_of(task.id)
+        return None if source.shard is None else source.task_number(task.id)
 
     def _tasks_to_plan(
         self, run: WritableRun, started: deque[Task]
     ) -> Iterator[tuple[Task, ProfilesLine | None]]:
         """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
-        unplanned_tasks = self.job.source.pairs(run.tasks_planned, self.job.limit)
-        for task, _ in self.switch.until_stopped(unplanned_tasks):
+        unplanned_tasks = self.job.source.pairs(run.planned_task_count, self.job.limit)
+        for task, _ in self.switch.items_until_stopped(unplanned_tasks):
             started.append(task)
             yield task, self.job.profile_line(task)

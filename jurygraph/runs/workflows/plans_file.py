@@ -15,9 +15,9 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.jury import Jury
 from jurygraph.messages import Problem
-from jurygraph.runs.recorder import build_header
-from jurygraph.runs.store.atomic_files import open_replacement
-from jurygraph.runs.store.header import Header, differences
+from jurygraph.runs.recorder import build_run_header
+from jurygraph.runs.store.atomic_files import open_replacement_file
+from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.schema import Plan, Task
 from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.schema.task import ProfilesLine
@@ -30,18 +30,18 @@ from jurygraph.sources.files import (
     reread_line,
     validate_line,
 )
-from jurygraph.sources.tasks import TaskLines
+from jurygraph.sources.tasks import TaskLinesFile
 
 MAX_PLANS_IN_MEMORY = 4096
 """Plans that are kept in memory, those that were used last."""
-_FILE_BEGINNING = '{"plans":'
+_PLANS_FILE_PREFIX = '{"plans":'
 
 
-class PlansHeader(FrozenModel):
+class PlansFileHeader(FrozenModel):
     """The first line of a file of plans: the version of its form, and the settings of the jury."""
 
     plans: Literal[1] = 1
-    made_with: Header
+    made_with: RunHeader
 
 
 class PlannedTask(FrozenModel):
@@ -52,13 +52,13 @@ class PlannedTask(FrozenModel):
 
 
 async def write_plans(
-    jury: Jury, tasks: TaskLines, name: str, path: Path, report: ProgressCallback
+    jury: Jury, tasks: TaskLinesFile, name: str, path: Path, report: ProgressCallback
 ) -> int:
     """Plan the tasks of the file `name` in their order, write all plans or none, and return their number.
 
     `report` receives 1 for each. Raises errors of planning with file and line.
     """
-    header = PlansHeader(made_with=build_header(jury, path.resolve().parent))
+    header = PlansFileHeader(made_with=build_run_header(jury, path.resolve().parent))
     started: deque[tuple[int, Task]] = deque()
 
     def tasks_to_plan() -> Iterator[tuple[Task, ProfilesLine | None]]:
@@ -67,7 +67,7 @@ async def write_plans(
             yield task, None
 
     count = 0
-    with open_replacement(path, private=False) as replacement, replacement.open("wb") as file:
+    with open_replacement_file(path, private=False) as replacement, replacement.open("wb") as file:
         file.write(header.model_dump_json().encode() + b"\n")
         try:
             async for plan in jury.aprepare_many(tasks_to_plan()):
@@ -90,7 +90,7 @@ def is_plans_file(path: str | Path) -> bool:
         first = next(file.lines(), None)
     finally:
         file.close()
-    return first is not None and first.text.startswith(_FILE_BEGINNING)
+    return first is not None and first.text.startswith(_PLANS_FILE_PREFIX)
 
 
 class PlansFile:
@@ -107,7 +107,7 @@ class PlansFile:
             first = next(lines)
             # a config is validated as YAML is, and not strictly
             header = validate_line(
-                self._file.name, first.number, PlansHeader, json.loads(first.text)
+                self._file.name, first.number, PlansFileHeader, json.loads(first.text)
             )
             self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
@@ -116,8 +116,8 @@ class PlansFile:
                     raise_line_error(self._file.name, line.number, planned_task)
                 self._places[planned_task.task.id] = line.place
 
-    def _refuse_other_settings(self, made_with: Header, jury: Jury, path: Path) -> None:
-        found = list(differences(made_with, build_header(jury, path.resolve().parent)))
+    def _refuse_other_settings(self, made_with: RunHeader, jury: Jury, path: Path) -> None:
+        found = list(differences(made_with, build_run_header(jury, path.resolve().parent)))
         if found:
             sentences = "; ".join(found).replace(" in the run", " in the plans")
             problem = f"{self._file.name}: was made with other settings: {sentences}"

@@ -19,8 +19,8 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.recipe import (
-    RUBRIC_COMPONENT,
-    STAKEHOLDERS_COMPONENT,
+    RUBRIC_COMPONENT_NAME,
+    STAKEHOLDERS_COMPONENT_NAME,
     build_decision,
     check_recipe,
     refuse_unknown_criteria,
@@ -29,12 +29,12 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.inference.sign_flips import ROUNDING_ERROR
+from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE
 from jurygraph.judges.panel import (
     ConsensusOfJudges,
     judge_name,
-    level_values,
-    nearest_level,
+    nearest_level_index,
+    read_level_values,
     to_confusions,
 )
 from jurygraph.messages import shell_quote
@@ -42,11 +42,11 @@ from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
-from jurygraph.runs.store.header import Header, RunExtent, changes
+from jurygraph.runs.store.header import RunExtent, RunHeader, changes
 from jurygraph.runs.store.ledger import RecordDraft
-from jurygraph.runs.store.packing import Body, read_planning_results, read_views
+from jurygraph.runs.store.packing import RecordBody, read_planning_results, read_views
 from jurygraph.runs.stored_groups import StoredGroup, TraceWithoutTexts, read_stored_groups
-from jurygraph.runs.writable_run import WritableRun, append_close_record, refuse_existing
+from jurygraph.runs.writable_run import WritableRun, append_close_record, refuse_existing_run
 from jurygraph.schema import (
     ComponentSpec,
     Config,
@@ -56,12 +56,12 @@ from jurygraph.schema import (
     Task,
     digest_of,
 )
-from jurygraph.schema.plan import with_planning_results
+from jurygraph.schema.plan import apply_planning_results
 from jurygraph.schema.rating import Confusions
 
-_DRAFTS_PER_BATCH = 1000
+_RECORDS_PER_BATCH = 1000
 
-DECISION_KEYS = frozenset(
+DECISION_CONFIG_KEYS = frozenset(
     {
         "weights",
         "rubric",
@@ -77,7 +77,7 @@ DECISION_KEYS = frozenset(
     }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
-_FOLD_SETTING = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
+_FOLD_SETTING_PATTERN = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
 
 
 class RescoringResult(NamedTuple):
@@ -97,24 +97,27 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
-    refuse_other_questions(run, config)
+    refuse_changed_questions(run, config)
     records = run.header.evaluators
     combiners = run.load_combiners(config)
     check_recipe(config, records)
-    refuse_existing(folder)
+    refuse_existing_run(folder)
     new_run = WritableRun.create(
-        folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex
+        folder, _build_run_header(run, folder, config, combiners), uuid.uuid4().hex
     )
     try:
-        decision_for = task_decisions(run, config, combiners)
-        by_task = {group.key: decision_for(group.key) for group in run.group_records()}
-        refuse_new_names(run, config, by_task.values())
+        find_decision = make_decision_finder(run, config, combiners)
+        decisions_by_task = {group.key: find_decision(group.key) for group in run.group_records()}
+        refuse_new_names(run, config, decisions_by_task.values())
         rewards = recompute_rewards(
-            run, read_stored_groups(run), lambda group: by_task[group.record.key], combiners
+            run,
+            read_stored_groups(run),
+            lambda group: decisions_by_task[group.record.key],
+            combiners,
         )
         values: list[tuple[float | None, float | None]] = []
-        drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
-        while draft_batch := list(islice(drafts, _DRAFTS_PER_BATCH)):
+        drafts = chain(_decision_drafts(decisions_by_task), _trace_drafts(rewards, values))
+        while draft_batch := list(islice(drafts, _RECORDS_PER_BATCH)):
             new_run.ledger.append(*draft_batch)
             report(sum(draft.kind == "trace" for draft in draft_batch))
         append_close_record(new_run)
@@ -124,7 +127,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     after = [new for _, new in values]
     return RescoringResult(
         responses=len(values),
-        changed=sum(_is_changed(old, new) for old, new in values),
+        changed=sum(_is_reward_changed(old, new) for old, new in values),
         mean_before=mean_of(before),
         mean_after=mean_of(after),
         failed_before=before.count(None),
@@ -138,21 +141,24 @@ def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) ->
     `decisions` are those of its tasks.
     """
     names = config.weights.fixed.keys() - run.config.weights.fixed.keys()
-    members: dict[str, set[str]] = {STAKEHOLDERS_COMPONENT: set(), RUBRIC_COMPONENT: set()}
+    members: dict[str, set[str]] = {
+        STAKEHOLDERS_COMPONENT_NAME: set(),
+        RUBRIC_COMPONENT_NAME: set(),
+    }
     for spec in chain.from_iterable(decision.specs for decision in decisions):
         members.get(spec.name, set()).update(spec.inputs)
-    if members[STAKEHOLDERS_COMPONENT]:
-        refuse_unknown_stakeholders(sorted(names), members[STAKEHOLDERS_COMPONENT])
-    for evaluator in config.criteria_evaluators:
-        members[RUBRIC_COMPONENT].update(run.header.evaluators[evaluator].shares)
+    if members[STAKEHOLDERS_COMPONENT_NAME]:
+        refuse_unknown_stakeholders(sorted(names), members[STAKEHOLDERS_COMPONENT_NAME])
+    for evaluator in config.evaluators_with_criteria:
+        members[RUBRIC_COMPONENT_NAME].update(run.header.evaluators[evaluator].shares)
     refuse_unknown_criteria(
-        config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC_COMPONENT]
+        config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC_COMPONENT_NAME]
     )
 
 
-def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
+def _decision_drafts(decisions_by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
     written_digests: set[str] = set()
-    for task_id, decision in by_task.items():
+    for task_id, decision in decisions_by_task.items():
         if decision.digest not in written_digests:
             written_digests.add(decision.digest)
             yield RecordDraft("decision", decision.digest, decision.model_dump(mode="json"))
@@ -160,7 +166,7 @@ def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
 
 
 def _trace_drafts(
-    rewards: Iterator[tuple[TraceWithoutTexts, Body]],
+    rewards: Iterator[tuple[TraceWithoutTexts, RecordBody]],
     values: list[tuple[float | None, float | None]],
 ) -> Iterator[RecordDraft]:
     for trace, reward in rewards:
@@ -168,18 +174,18 @@ def _trace_drafts(
         yield RecordDraft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
 
 
-def _is_changed(old: float | None, new: float | None) -> bool:
+def _is_reward_changed(old: float | None, new: float | None) -> bool:
     """Return whether a reward is another one now, as a comparison of both runs would say it."""
     if old is None or new is None:
         return old is not new
-    return abs(new - old) >= ROUNDING_ERROR
+    return abs(new - old) >= ROUNDING_TOLERANCE
 
 
-def refuse_other_questions(run: Run, config: Config) -> None:
+def refuse_changed_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
     for key, old, new in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]
-        if section not in DECISION_KEYS and not _FOLD_SETTING.fullmatch(key):
+        if section not in DECISION_CONFIG_KEYS and not _FOLD_SETTING_PATTERN.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
                 problem = "changes the verdicts, which re-scoring keeps"
@@ -193,7 +199,7 @@ def refuse_other_questions(run: Run, config: Config) -> None:
             )
 
 
-def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
+def _build_run_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> RunHeader:
     origin = run.base_origin or run.origin(folder)
     versions = {name: combiner.version for name, combiner in combiners.items()}
     extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
@@ -215,7 +221,7 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
     )
 
 
-def digest_deciding_inputs(content: Body, survey: SurveyWithoutTexts) -> str:
+def digest_deciding_inputs(content: RecordBody, survey: SurveyWithoutTexts) -> str:
     """Return the digest of what a decision takes of a task, from its stored content; the rest is of the config."""
     planning_results = (content.get("profiles"), content.get("rubric"))
     names = ("stakeholders", "tensions", "rubric", "reviewers")
@@ -223,19 +229,19 @@ def digest_deciding_inputs(content: Body, survey: SurveyWithoutTexts) -> str:
     return digest_of([survey.digest, deciding_fields, *planning_results])
 
 
-class SurveyedTask(NamedTuple):
+class TaskWithSurvey(NamedTuple):
     """A task with its profiles and rubric, and its survey: a decision needs these and a config."""
 
     task: Task
     survey: Survey
 
     @classmethod
-    def read(cls, content: Body, survey: SurveyWithoutTexts) -> Self:
+    def read(cls, content: RecordBody, survey: SurveyWithoutTexts) -> Self:
         """Return what the stored content of a task and its survey without texts contain."""
-        task = with_planning_results(
+        task = apply_planning_results(
             Task.model_validate(content["task"]), **read_planning_results(content)
         )
-        return cls(task, survey.with_views(read_views(content)))
+        return cls(task, survey.fill_in_views(read_views(content)))
 
     def decide(self, run: Run, config: Config, combiners: Combiners) -> Decision:
         """Return the decision of the task under a config."""
@@ -245,7 +251,7 @@ class SurveyedTask(NamedTuple):
         return build_decision(self.task, self.survey, config, evaluators, combiners, *weights)
 
 
-def require_content(run: Run, task_id: str) -> Body:
+def require_task_content(run: Run, task_id: str) -> RecordBody:
     """Return the stored content of a task. Raises `InputError` where its texts were erased."""
     content = run.task_content(task_id)
     if content is None:
@@ -256,7 +262,7 @@ def require_content(run: Run, task_id: str) -> Body:
     return content
 
 
-def task_decisions(
+def make_decision_finder(
     run: Run,
     config: Config,
     combiners: Combiners,
@@ -269,18 +275,18 @@ def task_decisions(
     """
     if config == run.config and revise is None:
         return run.decision_of
-    by_inputs: dict[str, Decision] = {}
+    decisions_by_digest: dict[str, Decision] = {}
 
     def decision_for(task_id: str) -> Decision:
-        content = require_content(run, task_id)
+        content = require_task_content(run, task_id)
         survey = run.survey_without_texts_of(task_id)
         inputs_digest = digest_deciding_inputs(content, survey)
-        if inputs_digest not in by_inputs:
-            surveyed_task = SurveyedTask.read(content, survey)
+        if inputs_digest not in decisions_by_digest:
+            task_with_survey = TaskWithSurvey.read(content, survey)
             if revise is not None:
-                surveyed_task = surveyed_task._replace(task=revise(surveyed_task.task))
-            by_inputs[inputs_digest] = surveyed_task.decide(run, config, combiners)
-        return by_inputs[inputs_digest]
+                task_with_survey = task_with_survey._replace(task=revise(task_with_survey.task))
+            decisions_by_digest[inputs_digest] = task_with_survey.decide(run, config, combiners)
+        return decisions_by_digest[inputs_digest]
 
     return decision_for
 
@@ -300,7 +306,7 @@ class JudgeVote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LearnedConfusions:
+class LearnedConfusionMatrices:
     """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
 
     Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and
@@ -316,9 +322,9 @@ class LearnedConfusions:
     warnings: tuple[str, ...]
 
 
-def learn_confusions(
+def learn_confusion_matrices(
     run: Run, config: Config, component: str, report: ProgressCallback
-) -> LearnedConfusions:
+) -> LearnedConfusionMatrices:
     """Return the confusions of a component's judges, fitted to a run's verdicts (STABLEVAL, Algorithm 1, converged).
 
     `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
@@ -336,27 +342,27 @@ def learn_confusions(
             f"components.{component}: is not a component with combiner 'consensus'; {hint}"
         )
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
-    config_without = _with_params(config, component, params)
+    config_without_confusions = _replace_component_params(config, component, params)
     levels: list[float] = []
     votes: list[JudgeVote] = []
-    combiners = run.load_combiners(config_without)
-    decision_for = task_decisions(run, config_without, combiners)
+    combiners = run.load_combiners(config_without_confusions)
+    find_decision = make_decision_finder(run, config_without_confusions, combiners)
     for group in read_stored_groups(run):
-        decision = decision_for(group.record.key)
+        decision = find_decision(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
-        levels = level_values(spec.params).tolist()
+        levels = read_level_values(spec.params).tolist()
         votes += _votes(group, run.survey_without_texts_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(
             f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn"
         )
-    return _fit(config_without, component, votes, levels)
+    return _fit_confusion_matrices(config_without_confusions, component, votes, levels)
 
 
-def _fit(
+def _fit_confusion_matrices(
     config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]
-) -> LearnedConfusions:
+) -> LearnedConfusionMatrices:
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
     sorted_votes = sorted(votes)
     responses = len({vote.response for vote in votes})
@@ -366,7 +372,7 @@ def _fit(
     fitted_consensus = consensus.fit(units, judges, labels, classes=range(len(levels)))
     reason = consensus.too_small(fitted_consensus.votes)
     if reason is not None:
-        return LearnedConfusions(
+        return LearnedConfusionMatrices(
             config, None, {}, responses, len(fitted_consensus.items), (reason,)
         )
     confusions = to_confusions(fitted_consensus, levels)
@@ -374,22 +380,26 @@ def _fit(
         **config.components[component].params,
         "confusions": confusions.model_dump(mode="json"),
     }
-    qualities = {str(name): quality for name, quality in fitted_consensus.annotators().items()}
-    learned_config = _with_params(config, component, params)
-    return LearnedConfusions(
+    quality_by_judge = {
+        str(name): quality for name, quality in fitted_consensus.annotators().items()
+    }
+    learned_config = _replace_component_params(config, component, params)
+    return LearnedConfusionMatrices(
         learned_config,
         confusions,
-        qualities,
+        quality_by_judge,
         responses,
         len(fitted_consensus.items),
         fitted_consensus.warnings,
     )
 
 
-def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -> Config:
-    changed_component = config.components[component].model_copy(update={"params": params})
+def _replace_component_params(
+    config: Config, component: str, params: dict[str, JsonValue]
+) -> Config:
+    changed_component_config = config.components[component].model_copy(update={"params": params})
     return config.model_copy(
-        update={"components": {**config.components, component: changed_component}}
+        update={"components": {**config.components, component: changed_component_config}}
     )
 
 
@@ -399,13 +409,13 @@ def _votes(
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.response_id for trace in group.traces)
     table = build_table(survey.questions, names, group.verdicts(survey))
-    levels = level_values(spec.params)
+    levels = read_level_values(spec.params)
     panels: Any = spec.params.get("panels", {"": list(spec.inputs)})
     for reviewer, inputs in panels.items():
         for key in inputs:
             use = spec.inputs[key]
             cells = table.score_matrix(use, rule, spec.direction, "counted")
-            level = nearest_level(cells.value, levels)
+            level = nearest_level_index(cells.value, levels)
             judge = judge_name(key, use.reviewer)
             for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
                 yield JudgeVote(

@@ -16,7 +16,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import RunRecorder
 from jurygraph.runs.workflows.planning import PlannedTasks
-from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
@@ -30,7 +30,7 @@ class JobScorer:
     """Scores the groups of the planned tasks, each of which is stored once it is finished."""
 
     job: TaskFileJob
-    stored_work: StoredWork
+    stored_work: StoredJobProgress
     planned: PlannedTasks
     totals: RunTotals
     switch: StopSwitch
@@ -58,7 +58,7 @@ class JobScorer:
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
             await jury.gateways.wait_for_pending()
             self.switch.cancel_if_stopped(error)
-            self._add_advice(error)
+            self._add_advice_to_error(error)
             raise
         finally:
             await jury.gateways.close()
@@ -66,8 +66,8 @@ class JobScorer:
         self.stored_work.close_run_if_complete()
 
     def _remaining_groups(self) -> Iterator[Group]:
-        for task, responses in self.switch.until_stopped(self.stored_work.remaining_pairs()):
-            plan = self.planned.take_plan(task)
+        for task, responses in self.switch.items_until_stopped(self.stored_work.remaining_pairs()):
+            plan = self.planned.pop_plan(task)
             reusable = self.job.find_reusable_results(task, responses, plan)
             yield Group(task, responses, plan, reusable)
 
@@ -82,7 +82,7 @@ class JobScorer:
         if self.job.branch is not None:
             self.job.branch.count(traces, group.reused_results.verdicts)
 
-    def _add_advice(self, error: Exception) -> None:
+    def _add_advice_to_error(self, error: Exception) -> None:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
         is_setup_error = isinstance(error, _SETUP_ERRORS)
         if is_setup_error and self._has_nothing_to_keep(error):
@@ -105,9 +105,11 @@ class JobScorer:
     def _has_nothing_to_keep(self, error: Exception) -> bool:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
         jury = self.job.jury
-        has_none = isinstance(error, UnusableRepliesError) or not jury.gateways
+        has_no_usable_reply = isinstance(error, UnusableRepliesError) or not jury.gateways
         summary = self.totals.summary
-        has_values = summary.failed < summary.responses
+        has_rewards = summary.failed < summary.responses
         return (
-            (has_none or jury.config.calls.cache) and not has_values and not self.planned.has_calls
+            (has_no_usable_reply or jury.config.calls.cache)
+            and not has_rewards
+            and not self.planned.has_calls
         )

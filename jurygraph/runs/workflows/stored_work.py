@@ -10,29 +10,29 @@ from pathlib import Path
 from jurygraph.errors import InputError
 from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
-from jurygraph.runs.recorder import build_header
-from jurygraph.runs.run import ERASED_CHANGE, Run, open_ledger, response_changes
+from jurygraph.runs.recorder import build_run_header
+from jurygraph.runs.run import ERASED_CHANGE_TEXT, Run, changes_by_response, open_ledger
 from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.runs.store.header import (
-    Header,
     RunExtent,
+    RunHeader,
     changes,
     differences,
     format_value,
-    read_header,
+    read_run_header,
 )
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
-from jurygraph.runs.writable_run import WritableRun, append_close_record, open_if_there
+from jurygraph.runs.writable_run import WritableRun, append_close_record, open_run_if_exists
 from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
-from jurygraph.sources.task_tables import CHAT_ROLES, add_columns_of_chats, columns_of_chats
+from jurygraph.sources.task_tables import CHAT_COLUMN_ROLES, add_columns_of_chats, chat_file_columns
 
-_MAX_LISTED = 3
+_MAX_LISTED_DIFFERENCES = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
 
 
-class StoredWork(AbstractContextManager["StoredWork"]):
+class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     """The run in the folder of a job, None until there is one, and the tasks that were left when it was opened.
 
     An open run is locked until `release`; a new one leaves nothing behind unless its plans are committed.
@@ -44,12 +44,12 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         Raises `InputError` where it has other files, config, model or evaluators, or where another process writes it.
         """
         self._job = job
-        self.run = open_if_there(job.folder)
+        self.run = open_run_if_exists(job.folder)
         scored: list[int] = []
         if self.run is not None:
             with close_on_error(self.run.close):
-                self._refuse_another(self.run)
-                scored = _scored_numbers(self.run)
+                self._refuse_other_run(self.run)
+                scored = _scored_task_numbers(self.run)
         self.tasks_done = len(scored)
         self._first_unscored = next(
             (n for n, number in enumerate(scored) if n != number), self.tasks_done
@@ -63,17 +63,17 @@ class StoredWork(AbstractContextManager["StoredWork"]):
                 if self.is_finished:
                     self._refuse_changed_files(self.run)
                 elif self.run.is_closed:
-                    self._refuse_closed(self.run)
+                    self._refuse_closed_run(self.run)
 
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _refuse_another(self, run: Run) -> None:
+    def _refuse_other_run(self, run: Run) -> None:
         folder = self._job.folder
         if run.header.is_open_ended:
             problem = "was recorded from Python, without a file of tasks"
             raise InputError(f"{folder}: {problem}; use another --out")
-        found = list(describe_differences(run, self._build_header(), self._job.source))
+        found = list(describe_differences(run, self._build_run_header(), self._job.source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
             if not run.tasks_scored:
@@ -92,24 +92,24 @@ class StoredWork(AbstractContextManager["StoredWork"]):
             if content is not None and (context.derivers or "files" in content):
                 check_unchanged_inputs(run.plan_of(record.key), context)
 
-    def _refuse_closed(self, run: Run) -> None:
+    def _refuse_closed_run(self, run: Run) -> None:
         folder = self._job.folder
         count = self._job.task_count
         problem = f"was closed when {run.tasks_scored} of {count} tasks were scored"
         hint = f"score into another --out, with --branch {shell_quote(folder)}"
         raise InputError(f"{folder}: {problem}; {hint}")
 
-    def _build_header(self) -> Header:
+    def _build_run_header(self) -> RunHeader:
         job = self._job
         source = job.source
         tasks, responses = source.extent()
         file_extent = None
         if source.shard is not None:
-            file_tasks, file_responses = source.file_extent()
-            file_extent = RunExtent(tasks=file_tasks, responses=file_responses)
+            file_task_count, file_response_count = source.file_extent()
+            file_extent = RunExtent(tasks=file_task_count, responses=file_response_count)
         profiles = None if job.profiles is None else job.profiles.file_digest
         branch = None if job.branch is None else job.branch.run.origin(job.folder)
-        return build_header(
+        return build_run_header(
             job.jury,
             job.folder,
             tasks=source.tasks_file,
@@ -131,12 +131,12 @@ class StoredWork(AbstractContextManager["StoredWork"]):
     def tasks_to_plan(self) -> int:
         if self.is_finished:
             return 0
-        planned_count = self.run.tasks_planned if self.run else 0
+        planned_count = self.run.planned_task_count if self.run else 0
         return self._job.source.extent(planned_count, self._job.limit)[0]
 
     def create_run_if_missing(self) -> WritableRun:
         if self.run is None:
-            header = self._build_header()
+            header = self._build_run_header()
             self.run = WritableRun.create(self._job.folder, header, uuid.uuid4().hex)
         assert isinstance(self.run, WritableRun), "a closed run is finished"
         return self.run
@@ -163,7 +163,7 @@ def choose_chat_columns(
     go on with that: the tasks that are left are read like those that are scored, and are the tasks that were planned.
     """
     columns = (
-        columns_of_chats(path)
+        chat_file_columns(path)
         if named_columns is None
         else add_columns_of_chats(path, named_columns)
     )
@@ -173,40 +173,40 @@ def choose_chat_columns(
     if ledger is None:
         return columns
     with closing(ledger):
-        stored_columns = read_header(ledger).columns
+        stored_columns = read_run_header(ledger).columns
     if stored_columns is None:
         return columns
-    lacking_roles = [role for role in CHAT_ROLES if getattr(stored_columns, role) is None]
+    lacking_roles = [role for role in CHAT_COLUMN_ROLES if getattr(stored_columns, role) is None]
     completed_columns = stored_columns.model_copy(
         update={role: getattr(columns, role) for role in lacking_roles}
     )
     return stored_columns if completed_columns == columns else columns
 
 
-def _scored_numbers(run: Run) -> list[int]:
+def _scored_task_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
     ledger = run.source.ledger
-    last = run.last_base_record
+    last = run.last_base_record_number
     scored = {task for _, task in ledger.ordered_groups(last)}
     return [
         number for number, task in enumerate(ledger.record_numbers("task", last)) if task in scored
     ]
 
 
-def describe_differences(run: Run, current_header: Header, source: TaskSource) -> Iterator[str]:
+def describe_differences(run: Run, current_header: RunHeader, source: TaskSource) -> Iterator[str]:
     """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
     Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
     yield from differences(run.header, current_header)
-    if _file_sums(run.header) != _file_sums(current_header):
-        sentences = list(islice(_compare_contents(run, source), _MAX_LISTED + 1))
-        yield from sentences[:_MAX_LISTED]
-        if len(sentences) > _MAX_LISTED:
+    if _file_checksums(run.header) != _file_checksums(current_header):
+        sentences = list(islice(_compare_contents(run, source), _MAX_LISTED_DIFFERENCES + 1))
+        yield from sentences[:_MAX_LISTED_DIFFERENCES]
+        if len(sentences) > _MAX_LISTED_DIFFERENCES:
             yield "and more"
 
 
-def _file_sums(header: Header) -> list[str | None]:
+def _file_checksums(header: RunHeader) -> list[str | None]:
     files = (header.tasks, header.responses, header.edges)
     return [None if file is None else file.sha256 for file in files]
 
@@ -236,6 +236,6 @@ def _compare_task(
     if run.source.ledger.find("group", task.id) is None:
         return
     identity = attrgetter("content_digest", "agent", "labels", "metadata")
-    for name, change in response_changes(run.group_of(task.id), responses, identity).items():
-        if change != ERASED_CHANGE:
+    for name, change in changes_by_response(run.group_of(task.id), responses, identity).items():
+        if change != ERASED_CHANGE_TEXT:
             yield f"response {name!r} {change}"

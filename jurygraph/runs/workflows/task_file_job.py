@@ -66,15 +66,18 @@ class TaskFileJob:
         config = self.jury.config
         evaluators = self.jury.evaluators
         if any(evaluator.audience == "stakeholder" for evaluator in evaluators.values()):
-            fixed_names = config.weights.fixed.keys()
+            names_with_fixed_weight = config.weights.fixed.keys()
             refuse_unknown_stakeholders(
-                fixed_names, self._find_names(fixed_names, set(), _stakeholder_ids)
+                names_with_fixed_weight,
+                self._find_names(names_with_fixed_weight, set(), _stakeholder_ids),
             )
-        own_criteria: set[str] = set()
-        for name in config.criteria_evaluators:
-            own_criteria.update(evaluators[name].shares)
+        evaluator_criteria: set[str] = set()
+        for name in config.evaluators_with_criteria:
+            evaluator_criteria.update(evaluators[name].shares)
         criteria = config.criteria.keys()
-        refuse_unknown_criteria(criteria, self._find_names(criteria, own_criteria, _criterion_ids))
+        refuse_unknown_criteria(
+            criteria, self._find_names(criteria, evaluator_criteria, _criterion_ids)
+        )
 
     def describe_misnamed_columns(self) -> Iterator[str]:
         """Yield a sentence on each column of a table that became a label, and is probably what an evaluator needs."""
@@ -113,7 +116,7 @@ class TaskFileJob:
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
     ) -> set[str]:
         """Add the names that tasks have to those that were found, up to the task by which all are."""
-        pairs = self.source.file_pairs()  # a shard may have no task with a name
+        pairs = self.source.unsharded_pairs()  # a shard may have no task with a name
         while not names <= found:  # most files need not be read to their end
             pair = next(pairs, None)
             if pair is None:
@@ -131,8 +134,8 @@ class TaskFileJob:
             line = self.source.place(tasks[0].id)
             location = self.source.tasks_file.name + ("" if line is None else f", {line}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
-            retry = f"; nothing was written; run the same command again: it continues {kept}"
-            hint = "" if isinstance(error, PlanError) else retry
+            retry_hint = f"; nothing was written; run the same command again: it continues {kept}"
+            hint = "" if isinstance(error, PlanError) else retry_hint
             # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
             error.args = (f"{location}: {error}{hint}",)
             raise
@@ -161,7 +164,7 @@ class StopSwitch:
         self._is_stopping = True
         self._gateways.stop()
 
-    def until_stopped(self, items: Iterable[T]) -> Iterator[T]:
+    def items_until_stopped(self, items: Iterable[T]) -> Iterator[T]:
         for item in items:
             if self._is_stopping:
                 self._has_cut_short = True
@@ -169,7 +172,7 @@ class StopSwitch:
             yield item
 
     def raise_if_cut_short(self) -> None:
-        """Raise CancelledError if `until_stopped` has left anything out."""
+        """Raise CancelledError if `items_until_stopped` has left anything out."""
         if self._has_cut_short:
             raise asyncio.CancelledError
 

@@ -6,7 +6,7 @@ from functools import partial
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
 from jurygraph.runs.reports.bill import source_of_reply
-from jurygraph.runs.reports.summary import ReadTexts, Summary
+from jurygraph.runs.reports.summary import Summary, TextsReader
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import RecordDraft
 from jurygraph.runs.stored_groups import read_stored_groups
@@ -21,9 +21,9 @@ class RunTotals:
         self.summary = Summary()
         self._gateways = jury.gateways
         if earlier_run is not None:
-            self._add_stored(earlier_run)
+            self._add_stored_groups(earlier_run)
 
-    def _add_stored(self, run: Run) -> None:
+    def _add_stored_groups(self, run: Run) -> None:
         self.add_calls(run, run.planning_calls())
         for group in read_stored_groups(run):
             task = group.record.key
@@ -44,7 +44,7 @@ class RunTotals:
         components = [spec.name for spec in group.plan.decision.specs]
         for trace, draft in zip(traces, drafts, strict=True):
             texts = dict(enumerate(draft.texts))
-            read_texts: ReadTexts = partial(dict, texts)
+            read_texts: TextsReader = partial(dict, texts)
             name = trace.response_id
             reward = draft.body["reward"]
             self.summary.add(
@@ -55,7 +55,7 @@ class RunTotals:
     def add_calls(self, run: Run, calls: Iterable[Call]) -> None:
         """Count calls by the source of their replies."""
         for call in calls:
-            name = self._gateways.name_of(call)
+            name = self._gateways.model_name_of(call)
             gateway = self._gateways.get(name)
             source = source_of_reply(run, call)
             is_recording = gateway is not None and gateway.backend.is_recording

@@ -311,7 +311,7 @@ def completions(
         (place, column)
         for place, item in enumerate(items)
         for column, value in item.values.items()
-        if value is None and item.has_row in grounded
+        if value is None and item.has_table_row in grounded
     ]
     for filling in product(*(DOMAIN[column] for _, column in gaps)):
         whole = [dict(item.values) for item in items]

@@ -11,7 +11,7 @@ from tests.rows import all_rows
 
 
 def truth_of(item: ListedItem, **tests: dict[str, Any]) -> str:
-    return UnknownValues().run_tests(
+    return UnknownValues().test_item(
         {column: ValueTest.model_validate(test) for column, test in tests.items()}, item
     )
 

@@ -31,7 +31,7 @@ def test_missing_series_are_not_watched() -> None:
 def test_a_stream_without_change_raises_no_alert() -> None:
     analyzer = Analyzer()
     assert collect_alerts(analyzer, normal_steps(0, 400)) == []
-    assert analyzer.steps == 400
+    assert analyzer.step_count == 400
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,20 @@ from scipy import stats
 from jurygraph.agents.data_analyzer import (
     CUSUM_REFERENCES,
     MIN_CUSUM_WEIGHT,
-    SCORES_BEFORE_TESTS,
+    MIN_SCORES_BEFORE_TESTS,
     TESTS_PER_SERIES,
     DriftTests,
-    Measure,
-    limits,
-    run_length,
+    SeriesMeasure,
+    average_run_length,
+    compute_cusum_limits,
 )
 
 NEVER = np.array([1e9, 1e9])
 
 
-def measure(scores: object, floor: float = 1e-9) -> Measure:
+def measure(scores: object, floor: float = 1e-9) -> SeriesMeasure:
     scores = np.asarray(scores, dtype=float)
-    return Measure(scores, scores, np.full(scores.shape, floor))
+    return SeriesMeasure(scores, scores, np.full(scores.shape, floor))
 
 
 class ReferenceDetector:
@@ -38,7 +38,7 @@ class ReferenceDetector:
 
     def feed(self, score: float) -> float:
         n = len(self.scores)
-        if n < SCORES_BEFORE_TESTS:
+        if n < MIN_SCORES_BEFORE_TESTS:
             self.scores.append(score)
             return math.nan
         t = (score - np.mean(self.scores)) / (np.std(self.scores, ddof=1) * math.sqrt(1 + 1 / n))
@@ -72,15 +72,15 @@ def test_the_array_form_equals_the_reference() -> None:
 def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
     rng = np.random.default_rng(5)
     tests = DriftTests((4000, 1), NEVER)
-    steps = range(1, SCORES_BEFORE_TESTS + 6)
+    steps = range(1, MIN_SCORES_BEFORE_TESTS + 6)
     u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1))))[:, 0] for step in steps])
-    first = u[SCORES_BEFORE_TESTS:]
+    first = u[MIN_SCORES_BEFORE_TESTS:]
     assert stats.kstest(first.ravel(), "norm").pvalue > 0.01
     assert np.abs(np.corrcoef(first) - np.eye(5)).max() < 0.06
 
 
 def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
-    tests = DriftTests((1,), limits(10_000.0, 12))
+    tests = DriftTests((1,), compute_cusum_limits(10_000.0, 12))
     for step in range(1, 101):
         tests.feed(step, measure([1.0], floor=0.01))
         assert not tests.has_alarm.any()
@@ -94,9 +94,9 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
     """Without the floor of the weights it would keep its level for ever: they would fade away."""
     tests = DriftTests((1,), NEVER)
     rng = np.random.default_rng(7)
-    for step in range(1, SCORES_BEFORE_TESTS + 1):
+    for step in range(1, MIN_SCORES_BEFORE_TESTS + 1):
         tests.feed(step, measure([rng.normal()]))
-    for step in range(SCORES_BEFORE_TESTS + 1, SCORES_BEFORE_TESTS + 6):
+    for step in range(MIN_SCORES_BEFORE_TESTS + 1, MIN_SCORES_BEFORE_TESTS + 6):
         tests.feed(step, measure([tests.baseline.mean[0] + 3.0]))
     assert tests.cusum[0, 0, 0] > 5
     fell = []
@@ -111,10 +111,13 @@ def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(
     k: float, h: float, arl: float
 ) -> None:
     """One-sided: twice what Montgomery's tables have for both sides (168 and 465; 368)."""
-    assert run_length(k, h) == pytest.approx(arl, rel=0.02)
+    assert average_run_length(k, h) == pytest.approx(arl, rel=0.02)
 
 
 @given(st.floats(100, 1e6), st.integers(1, 50))
 def test_every_test_has_its_share_of_the_rate_of_false_alarms(arl: float, series: int) -> None:
-    each = [run_length(k, h) for k, h in zip(CUSUM_REFERENCES, limits(arl, series), strict=True)]
+    each = [
+        average_run_length(k, h)
+        for k, h in zip(CUSUM_REFERENCES, compute_cusum_limits(arl, series), strict=True)
+    ]
     assert each == pytest.approx([arl * series * TESTS_PER_SERIES] * 2, rel=1e-6)

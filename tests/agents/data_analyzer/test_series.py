@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from jurygraph.agents.data_analyzer import (
-    Series,
+    SeriesSpec,
     TrainingStep,
-    conflict_limit,
     disagreement,
+    find_conflict_threshold,
+    flag_saturated_groups,
     length_correlation,
     measure_mean,
     measure_shape,
     measure_spread,
-    saturation,
 )
 from jurygraph.errors import InputError
 from tests.rows import all_rows
@@ -69,7 +69,7 @@ def test_a_mean_is_that_of_the_rows_that_are_numbers(values: list[float]) -> Non
 def test_a_share_can_be_read_back_from_its_score_to_one_row(drawn: tuple[int, int]) -> None:
     count, rows = drawn
     measure = measure_mean(np.arange(rows) < count, is_share=True)
-    share = Series("a", "up", True).to_value(float(measure.score))
+    share = SeriesSpec("a", "up", True).value_of_score(float(measure.score))
     assert share == pytest.approx(count / rows, abs=1 / rows)
     assert measure.floor > 0.0
 
@@ -106,7 +106,7 @@ def test_a_group_of_two_or_more_equal_rewards_is_saturated() -> None:
         [1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5],
     )
     assert step.groups is not None
-    assert_allclose(saturation(step.rewards, step.groups), [0.0, np.nan, 1.0, 1.0])
+    assert_allclose(flag_saturated_groups(step.rewards, step.groups), [0.0, np.nan, 1.0, 1.0])
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=4))
@@ -132,7 +132,7 @@ def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]
 def test_rows_above_the_80th_percentile_of_disagreement_conflict(
     pairs: list[float], limit: float
 ) -> None:
-    assert conflict_limit([np.array(pairs)]) == pytest.approx(limit, nan_ok=True)
+    assert find_conflict_threshold([np.array(pairs)]) == pytest.approx(limit, nan_ok=True)
 
 
 def test_the_spread_is_the_sd_and_is_tested_by_its_logarithm() -> None:
@@ -143,7 +143,9 @@ def test_the_spread_is_the_sd_and_is_tested_by_its_logarithm() -> None:
         pytest.approx(spread),
         pytest.approx(math.log(spread)),
     )
-    assert Series("spread", "down", False, True).to_value(measure.score) == pytest.approx(spread)
+    assert SeriesSpec("spread", "down", False, True).value_of_score(measure.score) == pytest.approx(
+        spread
+    )
     for unspread, value in (([0.5], math.nan), ([0.5, 0.5], 0.0), ([math.nan], math.nan)):
         measure = measure_spread(np.array(unspread))
         assert math.isnan(measure.score)

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.data_synthesizer import (
-    STATEMENT_KINDS,
+    EDIT_KINDS,
     CorrectAnswer,
     TextEdit,
     check_final_answer,
-    choose_some,
     edits_by_rule,
     missing_step_edits,
     other_answer_edits,
+    sample_candidates,
     wrong_result_edits,
 )
 from jurygraph.schema import TaskView
@@ -161,10 +161,10 @@ def test_long_texts_take_linear_time(text: str) -> None:
 def test_the_choice_keeps_the_order_and_depends_on_the_seed_alone(
     found: list[int], most: int, seed: str
 ) -> None:
-    picked = choose_some(list(enumerate(found)), most, seed)
+    picked = sample_candidates(list(enumerate(found)), most, seed)
     assert picked == sorted(picked)
     assert len(picked) == min(most, len(found))
-    assert picked == choose_some(list(enumerate(found)), most, seed)
+    assert picked == sample_candidates(list(enumerate(found)), most, seed)
 
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
@@ -201,7 +201,7 @@ def _contrasts() -> Iterator[Contrasted]:
             if response.metadata["is_correct"]:
                 text = response.text
                 for edit in edits_by_rule(
-                    text, view, check_final_answer(text, view.reference), STATEMENT_KINDS
+                    text, view, check_final_answer(text, view.reference), EDIT_KINDS
                 ):
                     yield Contrasted(task.query, response.id, text, edit)
 

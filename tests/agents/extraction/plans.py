@@ -8,13 +8,13 @@ from examples.group_trip.layouts import LAYOUTS, read_days
 from examples.group_trip.prose import of_records
 from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import Task
-from jurygraph.agents.extraction import Kinds, RecordParams
+from jurygraph.agents.extraction import FieldSpecsByKind, RecordParams
 from jurygraph.sources import read_config
 from tests.travelplanner.train import TRAIN, lines
 
 CONFIG = Path(__file__).parents[3] / "examples" / "group_trip" / "prose.yaml"
 RECORDS: Any = read_config(CONFIG).derivers[0].params["records"]
-KINDS: Kinds = RecordParams(records=RECORDS).records
+KINDS: FieldSpecsByKind = RecordParams(records=RECORDS).records
 LINES = lines()
 EVERY = [(name, layout) for name in LINES for layout in LAYOUTS]
 """Each plan in each layout."""

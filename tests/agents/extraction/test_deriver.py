@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction import NOT_FOUND_MESSAGE, UNKNOWN_VALUE, Extract
+from jurygraph.agents.extraction import QUOTE_NOT_FOUND_MESSAGE, UNKNOWN_VALUE_TEXT, Extract
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.models.factory import open_gateway
-from jurygraph.models.judge_client import DEFAULT_SAFETY, JudgeClient
+from jurygraph.models.judge_client import DEFAULT_SAFETY_CONFIG, JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, Material, Response, SafetyConfig, TaskView
 from tests.agents.extraction.extractor import (
@@ -24,7 +24,7 @@ from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words
 from tests.models.server import Script, reply_with, run_server
 
 UNKNOWN_OF = {
-    kind: {name: UNKNOWN_VALUE for name, field in fields.items() if not field.number}
+    kind: {name: UNKNOWN_VALUE_TEXT for name, field in fields.items() if not field.number}
     for kind, fields in KINDS.items()
 }
 """The record of each kind of which nothing is known."""
@@ -47,7 +47,7 @@ class Derivation:
         self,
         url: str,
         batch: Sequence[tuple[str, str]],
-        safety: SafetyConfig = DEFAULT_SAFETY,
+        safety: SafetyConfig = DEFAULT_SAFETY_CONFIG,
         **calls: Any,
     ) -> list[Material]:
         config = CallsConfig(cache=False, attempts=1, **calls)
@@ -127,7 +127,7 @@ def test_repaired_json_is_complete_and_messages_do_not_quote_it() -> None:
     assert material.data == WHOLE
     repair_message = bodies[1]["messages"][-1]["content"]
     assert f"meals[3]: {NO_NAME}" in repair_message
-    assert f"stays[0]: {NOT_FOUND_MESSAGE}" in repair_message
+    assert f"stays[0]: {QUOTE_NOT_FOUND_MESSAGE}" in repair_message
     assert "Noma" not in repair_message
     assert "Ignore" not in repair_message
 
@@ -138,8 +138,8 @@ def test_records_that_are_not_repaired_become_unknown() -> None:
     assert len(bodies) == 2
     assert data["meals"] == [*WHOLE["meals"][:3], *WHOLE["meals"][4:], UNKNOWN_OF["meals"]]
     assert data["stays"] == [*WHOLE["stays"][1:], UNKNOWN_OF["stays"]]
-    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {NOT_FOUND_MESSAGE}"
-    assert not any(UNKNOWN_VALUE in one.quote for one in material.evidence)
+    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {QUOTE_NOT_FOUND_MESSAGE}"
+    assert not any(UNKNOWN_VALUE_TEXT in one.quote for one in material.evidence)
     assert {kind: data[kind] for kind in ("days", "attractions", "drives")} == {
         kind: WHOLE[kind] for kind in ("days", "attractions", "drives")
     }
@@ -154,7 +154,7 @@ def test_ungrounded_records_fail_the_material_by_the_response() -> None:
     assert (material.status, material.data, material.evidence) == ("failed", None, ())
     assert material.failure is not None
     assert (material.failure.cause, material.failure.kind) == ("response", "unsupported")
-    assert material.failure.message == f"days[0]: {NOT_FOUND_MESSAGE}"
+    assert material.failure.message == f"days[0]: {QUOTE_NOT_FOUND_MESSAGE}"
 
 
 # No call
@@ -219,5 +219,5 @@ def obey(text: str, query: str) -> Reply:
 def test_an_extractor_that_obeys_a_response_records_only_its_own_words() -> None:
     material, _ = derive_material(reader_script(obey), f"{TEXT}\n\n{ORDER}")
     data: Any = material.data
-    assert [meal["name"] for meal in data["meals"]] == ["Noma", UNKNOWN_VALUE]
+    assert [meal["name"] for meal in data["meals"]] == ["Noma", UNKNOWN_VALUE_TEXT]
     assert not any(data[kind] for kind in KINDS if kind != "meals")

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction import MAX_RECORDS, Extract, Kinds, RecordParams, reply_model
+from jurygraph.agents.extraction import (
+    MAX_RECORDS_PER_KIND,
+    Extract,
+    FieldSpecsByKind,
+    RecordParams,
+    reply_model,
+)
 from jurygraph.errors import ConfigError
 from jurygraph.models.judge_client import answer_schema, parse_reply
 from jurygraph.models.request import Fault, Reply
@@ -31,7 +37,7 @@ MEAL = {
 }
 
 
-def kinds_of(records: Any) -> Kinds:
+def kinds_of(records: Any) -> FieldSpecsByKind:
     return RecordParams(records=records).records
 
 
@@ -71,7 +77,7 @@ def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record
     schema: Any = answer_schema(reply_model(kinds_of(RECORDS)))
     assert list(schema["properties"]) == ["meals", "notes"]
     meals = schema["properties"]["meals"]
-    assert meals["maxItems"] == MAX_RECORDS
+    assert meals["maxItems"] == MAX_RECORDS_PER_KIND
     assert list(meals["items"]["properties"]) == ["quote", "name", "day", "price", "when", "digest"]
     assert meals["items"]["properties"]["when"]["enum"] == ["lunch", "dinner"]
     assert meals["items"]["properties"]["price"]["anyOf"] == [{"type": "number"}, {"type": "null"}]

@@ -67,7 +67,7 @@ def claim_outcomes(facts: Any, *texts: str, tools: Mapping[str, str] = {}) -> li
 
 
 def marks(facts: Any) -> Mapping[str, Any]:
-    return load_facts(view(facts)).marks
+    return load_facts(view(facts)).digest_params
 
 
 def write_table(path: Path, rows: Rows) -> Path:

@@ -196,6 +196,6 @@ def test_material_from_another_file_is_refused(tmp_path: Path) -> None:
 
 def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing remembered, since facts whose keys were turned are the same facts."""
-    monkeypatch.setattr("jurygraph.agents.facts.evaluators._MAX_CACHED", 0)
+    monkeypatch.setattr("jurygraph.agents.facts.evaluators._MAX_CACHED_ENTRIES", 0)
     groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50

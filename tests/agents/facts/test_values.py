@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.facts.tables import (
     are_equal,
-    compare,
+    compare_values,
     is_missing,
-    normalise,
+    normalise_text,
     parse_number,
     split_list,
     to_text,
@@ -37,18 +37,18 @@ SPELLED = st.sampled_from(
 
 @all_rows("other", ["  Coco \t Café\n", "Coco\u00a0Café", "Coco Cafe\u0301", "Ｃｏｃｏ Café"])
 def test_a_name_is_the_same_in_every_compatibility_form_and_white_space(other: str) -> None:
-    assert normalise(other) == "Coco Café"
+    assert normalise_text(other) == "Coco Café"
 
 
 @all_rows("other", ["coco Café", "Coco Cafe", "CocoCafé", "Соco Café"])
 def test_a_name_is_another_by_one_letter(other: str) -> None:
-    assert normalise(other) != "Coco Café"
+    assert normalise_text(other) != "Coco Café"
 
 
 def test_very_many_combining_marks_take_no_time() -> None:
     """The time of NFKC grows with the square of their number: ten minutes for these."""
     text = "e" + "\u0301\u0323" * 500_000
-    assert normalise(f"{text}  x") == f"{text} x"
+    assert normalise_text(f"{text}  x") == f"{text} x"
 
 
 TEXTS = [
@@ -240,12 +240,12 @@ ORDERS: list[tuple[Any, Any, int | None]] = [
 
 @all_rows(("one", "other", "order"), ORDERS)
 def test_values_are_ordered(one: Any, other: Any, order: int | None) -> None:
-    assert compare(one, other) == order
+    assert compare_values(one, other) == order
 
 
 @given(JSON | SPELLED, JSON | SPELLED)
 def test_comparison_is_antisymmetric(one: Any, other: Any) -> None:
-    order, turned = compare(one, other), compare(other, one)
+    order, turned = compare_values(one, other), compare_values(other, one)
     assert order == (None if turned is None else -turned)
     assert are_equal(one, other) == are_equal(other, one)
     assert order is None or (order == 0) == are_equal(one, other)

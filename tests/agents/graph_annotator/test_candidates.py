@@ -6,33 +6,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.graph_annotator import (
-    LICENSED_EDGE_KINDS,
+    EDGE_KINDS_BY_ROLES,
     CriterionPair,
     candidate_pairs,
-    kinds_between,
+    possible_edge_kinds,
 )
-from jurygraph.schema.task import Role
+from jurygraph.schema.task import CriterionRole
 
-ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")
+ROLES: tuple[CriterionRole, ...] = ("core", "additional", "penalty", "applicability")
 roled = st.dictionaries(st.text(min_size=1, max_size=3), st.sampled_from(ROLES), max_size=7)
 
 
 @given(roled)
 def test_candidates_are_every_ordered_pair_that_roles_allow_and_no_other(
-    roles: dict[str, Role],
+    roles: dict[str, CriterionRole],
 ) -> None:
     found = candidate_pairs(roles)
     assert set(found) == {
         pair
         for pair in permutations(roles, 2)
-        if (roles[pair[0]], roles[pair[1]]) in LICENSED_EDGE_KINDS
+        if (roles[pair[0]], roles[pair[1]]) in EDGE_KINDS_BY_ROLES
     }
     assert len(set(found)) == len(found)
 
 
 @given(roled, st.randoms(use_true_random=False))
 def test_candidates_are_in_id_order_with_both_directions_adjacent(
-    roles: dict[str, Role], random: object
+    roles: dict[str, CriterionRole], random: object
 ) -> None:
     shuffled = list(roles.items())
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -46,5 +46,5 @@ def test_candidates_are_in_id_order_with_both_directions_adjacent(
 
 
 def test_no_edge_without_a_role_or_to_itself() -> None:
-    assert kinds_between({"a": "core"}, CriterionPair("a", "b")) == ()
-    assert kinds_between({"a": "core"}, CriterionPair("a", "a")) == ()
+    assert possible_edge_kinds({"a": "core"}, CriterionPair("a", "b")) == ()
+    assert possible_edge_kinds({"a": "core"}, CriterionPair("a", "a")) == ()

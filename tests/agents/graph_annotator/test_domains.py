@@ -6,21 +6,21 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.agents.graph_annotator import DOMAINS, LICENSED_EDGE_KINDS, load_domain
-from jurygraph.schema.task import EdgeKind, Role
+from jurygraph.agents.graph_annotator import BUILTIN_DOMAIN_NAMES, EDGE_KINDS_BY_ROLES, load_domain
+from jurygraph.schema.task import CriterionRole, EdgeKind
 
 EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")
 
 
-@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("name", BUILTIN_DOMAIN_NAMES)
 def test_worked_examples_show_every_relation_once_between_roles_that_allow_it(name: str) -> None:
     lines = load_domain(name).examples.splitlines()
     found = [match.groups() for line in lines if (match := EXAMPLE.fullmatch(line))]
     assert len(found) == len(lines)
     assert sorted(relation for *_, relation in found) == sorted(("none", *get_args(EdgeKind)))
     for parent, child, relation in found:
-        assert {parent, child} <= set(get_args(Role))
-        assert relation == "none" or relation in LICENSED_EDGE_KINDS[parent, child]
+        assert {parent, child} <= set(get_args(CriterionRole))
+        assert relation == "none" or relation in EDGE_KINDS_BY_ROLES[parent, child]
 
 
 def test_a_file_without_worked_examples_is_a_profile_alone(tmp_path: Path) -> None:

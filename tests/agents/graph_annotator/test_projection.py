@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator import project
+from jurygraph.agents.graph_annotator import drop_cycle_edges
 from jurygraph.schema import Edge
 from tests.examples import at_most
 
@@ -54,7 +54,7 @@ def rank(one: Edge) -> tuple[int, float, str, str]:
 @settings(max_examples=at_most(60))
 @given(graphs(), st.randoms(use_true_random=False))
 def test_the_projection_removes_only_edges_on_cycles(edges: list[Edge], random: Any) -> None:
-    kept, dropped = project(edges)
+    kept, dropped = drop_cycle_edges(edges)
     order = {one.child: {two.parent for two in kept if two.child == one.child} for one in kept}
     list(TopologicalSorter(order).static_order())  # raises at a cycle
     for one, _ in dropped:
@@ -63,14 +63,14 @@ def test_the_projection_removes_only_edges_on_cycles(edges: list[Edge], random: 
     assert sorted([*kept, *(one for one, _ in dropped)], key=rank) == sorted(edges, key=rank)
     shuffled = list(edges)
     random.shuffle(shuffled)
-    assert project(shuffled) == (kept, dropped), "whatever the order"
+    assert drop_cycle_edges(shuffled) == (kept, dropped), "whatever the order"
 
 
 @settings(max_examples=at_most(60))
 @given(graphs())
 def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: list[Edge]) -> None:
     by_ends = {(one.parent, one.child): one for one in edges}
-    for one, cycle in project(edges)[1]:
+    for one, cycle in drop_cycle_edges(edges)[1]:
         steps = list(pairwise(cycle))
         assert steps[0] == (one.parent, one.child)
         assert cycle[0] == cycle[-1]
@@ -79,17 +79,22 @@ def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: l
 
 def test_edges_rank_by_kind_then_confidence_then_id() -> None:
     one, other = edge("a", "b", "weak", 0.9), edge("b", "a", "strong", 0.1)
-    assert project([one, other])[0] == (other,)
+    assert drop_cycle_edges([one, other])[0] == (other,)
     assert (
-        project([edge("a", "b", "strong", 0.9), edge("b", "a", "activation", 0.1)])[0][0].kind
+        drop_cycle_edges([edge("a", "b", "strong", 0.9), edge("b", "a", "activation", 0.1)])[0][
+            0
+        ].kind
         == "activation"
     )
-    assert project([edge("a", "b", "weak", 0.3), edge("b", "a", "weak", 0.4)])[0][0].parent == "b"
-    assert project([edge("a", "b"), edge("b", "a")])[0][0].parent == "b"
+    assert (
+        drop_cycle_edges([edge("a", "b", "weak", 0.3), edge("b", "a", "weak", 0.4)])[0][0].parent
+        == "b"
+    )
+    assert drop_cycle_edges([edge("a", "b"), edge("b", "a")])[0][0].parent == "b"
 
 
 def test_existing_edges_are_kept() -> None:
     standing, proposed = edge("a", "b", "weak", 0.0), edge("b", "a", "activation", 1.0)
-    kept, dropped = project([proposed], [standing])
+    kept, dropped = drop_cycle_edges([proposed], [standing])
     assert kept == (standing,)
     assert dropped == ((proposed, ("b", "a", "b")),)

@@ -12,9 +12,9 @@ from jurygraph.agents.graph_annotator import (
     check_roles,
 )
 from jurygraph.schema import Criterion
-from jurygraph.schema.task import Role
+from jurygraph.schema.task import CriterionRole
 
-ROLES: dict[str, Role] = {
+ROLES: dict[str, CriterionRole] = {
     "a": "core",
     "b": "core",
     "more": "additional",

@@ -3,14 +3,14 @@
 from jurygraph.agents.graph_annotator import (
     CheckedEdges,
     CriterionPair,
+    EdgeProvenance,
     EdgeReply,
-    EdgeSource,
-    Election,
+    EdgeVoteResult,
     elect_edges,
 )
 from tests.rows import all_rows
 
-PAIR, SOURCE = CriterionPair("a", "b"), EdgeSource("judge", "abc")
+PAIR, SOURCE = CriterionPair("a", "b"), EdgeProvenance("judge", "abc")
 
 
 def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[CheckedEdges]:
@@ -30,7 +30,7 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
     ]
 
 
-def elect(samples: list[CheckedEdges]) -> Election:
+def elect(samples: list[CheckedEdges]) -> EdgeVoteResult:
     return elect_edges([([PAIR], samples)], SOURCE)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pebble import ProcessExpired
 
-from jurygraph.agents.maths.comparison import compare
+from jurygraph.agents.maths.comparison import compare_answers
 
 BOMBS = ("9^{9^{9^{9}}}", "(10^9)!", "(" * 3000 + "1" + ")" * 3000)
 """Answers whose comparison does not end: they are at their time limit at once."""
@@ -43,7 +43,7 @@ class InProcess:
             future.set_exception(BrokenProcessPool("All workers expired"))
         elif answer != HANGING:
             try:
-                future.set_result(("done", compare(*args)))
+                future.set_result(("done", compare_answers(*args)))
             except (ValueError, RecursionError) as error:
                 future.set_result(("failed", type(error).__name__, ""))
         return future

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.maths.answer import final_answer, reference_answer
+from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
 from tests.rows import all_rows
 
 FORMS = {
@@ -42,7 +42,7 @@ FORMS = {
 
 @all_rows(("text", "answer"), FORMS.items())
 def test_every_form_of_answer_is_found(text: str, answer: str) -> None:
-    found = final_answer(text)
+    found = find_final_answer(text)
     assert found is not None
     assert found.text == answer == text[found.start : found.end]
 
@@ -51,18 +51,18 @@ def test_every_form_of_answer_is_found(text: str, answer: str) -> None:
     "text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"]
 )
 def test_a_text_without_an_answer_has_none(text: str) -> None:
-    assert final_answer(text) is None
+    assert find_final_answer(text) is None
 
 
 def test_the_most_explicit_form_wins_over_a_later_one() -> None:
-    found = final_answer("<answer>1</answer>\n\\boxed{2}\n#### 3\nA: 4")
+    found = find_final_answer("<answer>1</answer>\n\\boxed{2}\n#### 3\nA: 4")
     assert found is not None
     assert found.text == "1"
 
 
 @given(st.text(alphabet="A:<answer>/\\boxed{}#. \n18", max_size=200))
 def test_spans_quote_the_text(text: str) -> None:
-    found = final_answer(text)
+    found = find_final_answer(text)
     if found:
         assert found.text == text[found.start : found.end] != ""
 
@@ -92,13 +92,13 @@ HOSTILE += [
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
 def test_hostile_texts_give_an_answer_from_the_text_or_none(text: str, most: int) -> None:
     text = text[:most]
-    found = final_answer(text)
+    found = find_final_answer(text)
     assert found is None or text[found.start : found.end] == found.text
 
 
 def test_reference_answer() -> None:
-    assert reference_answer("Because.\nA: 18") == "18"
-    assert reference_answer(" 18 \n") == "18"
-    assert reference_answer("one line\nand another") is None
-    assert reference_answer("1" * 201) is None
-    assert reference_answer(" ") is None
+    assert find_reference_answer("Because.\nA: 18") == "18"
+    assert find_reference_answer(" 18 \n") == "18"
+    assert find_reference_answer("one line\nand another") is None
+    assert find_reference_answer("1" * 201) is None
+    assert find_reference_answer(" ") is None

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.maths.answer import ordered_steps
-from jurygraph.agents.maths.comparison import comparison_workers
+from jurygraph.agents.maths.answer import count_ordered_steps
+from jurygraph.agents.maths.comparison import make_comparison_pool
 from jurygraph.agents.maths.evaluators import Accuracy, Format, Length, Repetition
-from jurygraph.agents.registry import BUILTIN_EVALUATORS
+from jurygraph.agents.registry import BUILTIN_EVALUATOR_PATHS
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.conformance import check_evaluator
@@ -24,7 +24,7 @@ SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 SUM = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = <<17+25=42>>42\nA: 42")
 
 
-NAMES = sorted(name for name in BUILTIN_EVALUATORS if name.startswith("maths."))
+NAMES = sorted(name for name in BUILTIN_EVALUATOR_PATHS if name.startswith("maths."))
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,10 @@ def test_each_jury_has_worker_processes_of_its_own(monkeypatch: pytest.MonkeyPat
     made: list[WorkerPool] = []
 
     def make_pool(*settings: Any) -> WorkerPool:
-        made.append(comparison_workers(*settings))
+        made.append(make_comparison_pool(*settings))
         return made[-1]
 
-    monkeypatch.setattr("jurygraph.agents.maths.evaluators.comparison_workers", make_pool)
+    monkeypatch.setattr("jurygraph.agents.maths.evaluators.make_comparison_pool", make_pool)
     evaluator = Accuracy()
     for _ in range(2):
         with Jury(evaluators=[evaluator]) as opened:
@@ -179,7 +179,7 @@ STEPS = {
 
 @all_rows(("text", "count"), STEPS.items())
 def test_ordered_steps(text: str, count: int) -> None:
-    assert ordered_steps(text) == count
+    assert count_ordered_steps(text) == count
 
 
 @all_rows(

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.maths.comparison import compare, comparison_workers
-from jurygraph.agents.maths.reading import required_unit
+from jurygraph.agents.maths.comparison import compare_answers, make_comparison_pool
+from jurygraph.agents.maths.reading import find_required_unit
 from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.errors import TimeLimitExceeded
 from tests.rows import all_rows
@@ -41,7 +41,7 @@ HOSTILE = (
 
 
 def texts_of(pair: dict[str, Any]) -> tuple[str, str, str]:
-    return pair["answer"], pair["reference"], required_unit(pair.get("question", ""))
+    return pair["answer"], pair["reference"], find_required_unit(pair.get("question", ""))
 
 
 def is_credited(pair: dict[str, Any]) -> bool:
@@ -53,7 +53,7 @@ def is_credited(pair: dict[str, Any]) -> bool:
 def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
     pairs = [pair for pair in PAIRS if pair["topic"] == topic and pair["answer"] not in HOSTILE]
     assert [
-        pair for pair in pairs if (compare(*texts_of(pair)) == "equal") != is_credited(pair)
+        pair for pair in pairs if (compare_answers(*texts_of(pair)) == "equal") != is_credited(pair)
     ] == []
 
 
@@ -97,7 +97,7 @@ def test_a_reference_that_cannot_be_read_abstains_for_all_responses(reference: s
 
 @pytest.mark.exhaustive
 def test_no_hostile_answer_equals_its_reference() -> None:
-    with closing(comparison_workers(time_limit=3)) as pool:
+    with closing(make_comparison_pool(time_limit=3)) as pool:
         for pair in (pair for pair in PAIRS if pair["answer"] in HOSTILE):
             assert not pair["equal"]
             with contextlib.suppress(TimeLimitExceeded):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.comparison import compare, comparison_workers
+from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
+from jurygraph.agents.maths.comparison import compare_answers, make_comparison_pool
 from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool
 from jurygraph.errors import TimeLimitExceeded
 from tests.agents.maths.conftest import DEADLY, HANGING, UNSTARTED, InProcess
@@ -26,7 +26,7 @@ BOMB = "9^{9^{9^{9}}}"
 
 @pytest.fixture
 def pool() -> Iterator[WorkerPool]:
-    with closing(comparison_workers(time_limit=20)) as opened:
+    with closing(make_comparison_pool(time_limit=20)) as opened:
         yield opened
 
 
@@ -46,10 +46,10 @@ def test_agrees_with_the_labels_of_real_solutions() -> None:
     found, labels = [], []
     for line in gzip.decompress(SOLUTIONS.read_bytes()).decode().splitlines():
         task = json.loads(line)
-        reference = reference_answer(task["reference"]) or ""
+        reference = find_reference_answer(task["reference"]) or ""
         for response in task["responses"]:
-            answer = final_answer(response["text"])
-            found.append(answer is not None and compare(answer.text, reference) == "equal")
+            answer = find_final_answer(response["text"])
+            found.append(answer is not None and compare_answers(answer.text, reference) == "equal")
             labels.append(response["metadata"]["is_correct"])
     assert len(labels) == 1600
     assert found == labels
@@ -85,7 +85,7 @@ HOSTILE += ["10^{-10^{10}}", r"\log(10^{10^{10}})"]
 
 @pytest.mark.exhaustive
 def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced() -> None:
-    with closing(comparison_workers(time_limit=3)) as opened:
+    with closing(make_comparison_pool(time_limit=3)) as opened:
         *hostile, harmless = compare_all(opened, *((text, "18") for text in (*HOSTILE, "9+9")))
         assert (hostile[0], harmless) == ("TimeLimitExceeded", "equal")
         # some are too large even to begin with
@@ -109,7 +109,7 @@ def test_workers_that_cannot_start_are_tried_again_only_if_they_once_could(
         [unstarted],
         [unstarted],
     ]
-    with closing(comparison_workers()) as opened:
+    with closing(make_comparison_pool()) as opened:
         assert compare_all(opened, ("9+9", "18"), (UNSTARTED, "6")) == ["equal", unstarted]
         assert compare_all(opened, ("9+9", "18")) == ["equal"]
     assert processes.opened == 3
@@ -130,7 +130,7 @@ def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: 
 
 @pytest.mark.landing
 def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed() -> None:
-    forgotten = comparison_workers(time_limit=20)
+    forgotten = make_comparison_pool(time_limit=20)
     assert compare_all(forgotten, ("8+10", "18")) == ["equal"]
     (process,) = active_children()
     os.kill(process.pid or 0, signal.SIGKILL)

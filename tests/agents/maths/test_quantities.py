@@ -7,10 +7,15 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.maths.comparison import (
     are_equal_numbers,
-    claimed_expressions,
-    compare_readings,
+    compare_answer_values,
+    list_claimed_expressions,
 )
-from jurygraph.agents.maths.reading import Reading, measure_of, parse_answer, required_unit
+from jurygraph.agents.maths.reading import (
+    AnswerValue,
+    find_measure_unit,
+    find_required_unit,
+    parse_answer,
+)
 from tests.rows import all_rows
 
 NEVER_18 = [
@@ -106,7 +111,7 @@ def test_what_is_not_18_alone_is_not_read_as_18(text: str) -> None:
     ["3a", "3s", "2L", "2x", "10^3", r"\frac12^2", "-2^2", "1.5^2", "9+9", r"\sqrt{2}", "(1,2)"],
 )
 def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
-    assert parse_answer(text) == Reading(text)
+    assert parse_answer(text) == AnswerValue(text)
 
 
 EQUAL = {
@@ -149,7 +154,7 @@ CLAIMS = [
 
 @all_rows(("answer", "reference", "expected"), CLAIMS)
 def test_equations_claim_expressions(answer: str, reference: str, expected: list[str]) -> None:
-    assert claimed_expressions(answer, reference) == expected
+    assert list_claimed_expressions(answer, reference) == expected
 
 
 LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
@@ -159,14 +164,14 @@ LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
     st.fractions(0, 10**6, max_denominator=100), st.sampled_from(LENGTHS), st.sampled_from(LENGTHS)
 )
 def test_a_length_equals_itself_in_every_other_unit(value: Fraction, one: str, other: str) -> None:
-    unit, other_unit = measure_of(one), measure_of(other)
+    unit, other_unit = find_measure_unit(one), find_measure_unit(other)
     assert unit is not None
     assert other_unit is not None
     here = parse_answer(f"{value} {one}")
     there = parse_answer(f"{value * unit.size / other_unit.size} {other}")
     assert here is not None
     assert there is not None
-    assert compare_readings(here, there) is compare_readings(there, here) is True
+    assert compare_answer_values(here, there) is compare_answer_values(there, here) is True
 
 
 WORDS = [
@@ -216,7 +221,7 @@ def test_any_two_texts_are_compared_the_same_in_both_orders(one: str, other: str
     a = parse_answer(one)
     b = parse_answer(other)
     if a and b:
-        assert compare_readings(a, b) == compare_readings(b, a)
+        assert compare_answer_values(a, b) == compare_answer_values(b, a)
 
 
 HOSTILE = [
@@ -259,7 +264,7 @@ def test_long_hostile_texts_do_not_claim_the_reference(piece: str) -> None:
     for text in (piece * (10_000 // len(piece)), "18 " + piece * (9_000 // len(piece))):
         reading = parse_answer(text)
         assert reading is None or reading.value != 18
-        assert "18" not in claimed_expressions(text, "18")
+        assert "18" not in list_claimed_expressions(text, "18")
 
 
 ASKED = {
@@ -274,4 +279,4 @@ ASKED = {
 
 @all_rows(("question", "unit"), ASKED.items())
 def test_the_unit_that_a_question_asks_for(question: str, unit: str) -> None:
-    assert required_unit(question) == unit
+    assert find_required_unit(question) == unit

@@ -15,12 +15,12 @@ from jurygraph.agents.presentation.variants import (
     FactDocument,
     Layout,
     Presentation,
-    canonical_form,
-    data_of,
-    document_of,
-    parse,
+    data_to_document,
+    document_to_data,
+    parse_document,
     present,
-    render,
+    render_document,
+    write_canonical_form,
 )
 
 TRIPS = Path(__file__).parents[3] / "examples" / "group_trip" / "tasks.jsonl.gz"
@@ -90,12 +90,12 @@ def check_variants(plan: dict[str, Any]) -> None:
     assert found is not None
     assert found.original.data == without_empty(plan)
     assert found.discarded == {}
-    document = document_of(plan)
+    document = data_to_document(plan)
     assert document is not None
     texts = [found.original.text, *(variant.text for variant in found.variants)]
     assert len(set(texts)) == len(texts)
     for text in texts:
-        assert canonical_form(parse(text)) == canonical_form(document)
+        assert write_canonical_form(parse_document(text)) == write_canonical_form(document)
 
 
 @given(st.lists(RECORD, min_size=1, max_size=4))
@@ -140,16 +140,18 @@ def test_a_variant_that_says_something_else_is_discarded_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Planted: families that change a price or a status, leave a person out, or drop the order of the day."""
-    document = document_of(trip(3))
+    document = data_to_document(trip(3))
     assert document is not None
-    shown = render(document)
+    shown = render_document(document)
     person = '## For user3\n- text: "user3 is served at noon"\n'
     for before, after in [
         ("price: 35", "price: 36"),
         ("budget: met", "budget: not met"),
         (person, ""),
     ]:
-        assert canonical_form(parse(shown.replace(before, after, 1))) != canonical_form(document)
+        assert write_canonical_form(
+            parse_document(shown.replace(before, after, 1))
+        ) != write_canonical_form(document)
 
     def plant(document: FactDocument, rng: Any) -> Iterator[tuple[FactDocument, Layout]]:
         itinerary = document[0]._replace(records=document[0].records[::-1])
@@ -179,6 +181,6 @@ def test_all_plans_of_the_group_trips_are_read_back_as_they_were() -> None:
     found = list(trip_presentations())
     assert len(found) == 60 * 16
     assert all(one.data == data for data, one in found)
-    document = document_of(found[0][0])
+    document = data_to_document(found[0][0])
     assert document is not None
-    assert data_of(document) == found[0][0]
+    assert document_to_data(document) == found[0][0]

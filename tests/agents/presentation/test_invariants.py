@@ -6,9 +6,9 @@ from jurygraph.agents.presentation.rewrites import (
     Invariant,
     PassageReply,
     broken_invariant,
-    statements_of,
+    make_statements,
 )
-from jurygraph.agents.presentation.variants import document_of
+from jurygraph.agents.presentation.variants import data_to_document
 
 PLAN = {
     "itinerary": [
@@ -26,9 +26,9 @@ PLAN = {
     "shared": [{"item": "park", "serves": ["ann", "bob"]}],
     "tradeoffs": ["one museum less, because ann rests at least 30 minutes"],
 }
-DOCUMENT = document_of(PLAN)
+DOCUMENT = data_to_document(PLAN)
 assert DOCUMENT is not None
-STATEMENTS = statements_of(DOCUMENT)
+STATEMENTS = make_statements(DOCUMENT)
 TRUE = {
     "s1": "The day begins at 09:00 with the ferry, for ¥35.",
     "s2": "At 12:30 there are noodles at Lotus House, which cost ¥48.",

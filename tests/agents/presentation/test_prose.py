@@ -15,7 +15,7 @@ from jurygraph.agents.presentation.prose import (
     first_difference,
     join_pieces,
     keep_faithful_variants,
-    present_prose,
+    make_prose_presentations,
     read_prose,
     split_into_pieces,
 )
@@ -121,12 +121,12 @@ def test_a_piece_is_about_what_is_recorded_from_it(prose: Prose) -> None:
 
 
 def variants(prose: Prose, family: str) -> list[str]:
-    made = present_prose(prose)
+    made = make_prose_presentations(prose)
     return [variant.text for variant in made.variants if variant.family == family]
 
 
 def test_each_family_has_five_texts_of_the_policys_own_words(prose: Prose) -> None:
-    made = present_prose(prose)
+    made = make_prose_presentations(prose)
     assert made.original.text == TEXT
     assert made.undefined == {}
     assert len({variant.text for variant in made.variants} | {TEXT}) == 36
@@ -134,7 +134,7 @@ def test_each_family_has_five_texts_of_the_policys_own_words(prose: Prose) -> No
     orders = ("stakeholder-section-order", "satisfaction-summary-order", "trade-off-order")
     for family in orders:
         assert all(Counter(text.split()) == words for text in variants(prose, family))
-    assert present_prose(prose) == made
+    assert make_prose_presentations(prose) == made
 
 
 def test_the_section_of_a_person_moves_with_what_follows_it_and_numbers_stay(prose: Prose) -> None:
@@ -181,7 +181,7 @@ def test_a_family_is_undefined_where_the_text_has_no_such_thing(text: str, famil
     ]
     found = read(text, records)
     assert isinstance(found, Prose)
-    assert family in present_prose(found).undefined
+    assert family in make_prose_presentations(found).undefined
 
 
 def test_people_are_those_of_the_text_where_the_task_names_none() -> None:
@@ -207,7 +207,11 @@ def test_statements_are_the_pieces_with_their_values_and_people(prose: Prose) ->
     statements = {statement.text: statement for statement in prose.statements_by_name().values()}
     assert "Itinerary" not in statements
     ferry = statements["We take the ferry at 9:00."]
-    assert (ferry.kind, ferry.verbatim, ferry.is_underserved) == ("itinerary", ("ferry",), False)
+    assert (ferry.kind, ferry.verbatim_values, ferry.is_underserved) == (
+        "itinerary",
+        ("ferry",),
+        False,
+    )
     bob = statements["Bob: quiet not met."]
     assert (bob.people, bob.is_underserved) == (frozenset({"bob"}), True)
 
@@ -240,7 +244,7 @@ def test_what_is_read_back_is_compared(
             records[kind][-1]["what"] = "Dora"
     found = read(text, records)
     assert isinstance(found, Prose)
-    assert first_difference(prose.said, found.said) == difference
+    assert first_difference(prose.text_facts, found.text_facts) == difference
 
 
 def test_a_written_variant_that_reads_otherwise_makes_its_family_undefined(prose: Prose) -> None:

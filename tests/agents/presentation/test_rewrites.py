@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import jurygraph as jg
-from jurygraph.agents.presentation.rewrites import REWRITINGS, rewrite
+from jurygraph.agents.presentation.rewrites import REWRITINGS, rewrite_data
 from jurygraph.agents.presentation.variants import PresentationSet
 from jurygraph.planner import Planner
 from jurygraph.sources import read_tasks
@@ -45,7 +45,7 @@ REPLIES = {
 def write_versions(versions: int) -> tuple[PresentationSet, int]:
     judge = jg.testing.ScriptedJudge(REPLIES)
     with jg.Jury(model=judge, evaluators=["criteria"]) as jury:
-        made = jury.run(Planner(jury).amake(lambda client: rewrite(PLAN, client, versions)))
+        made = jury.run(Planner(jury).amake(lambda client: rewrite_data(PLAN, client, versions)))
     assert made is not None
     return made, len(judge.requests)
 

@@ -382,7 +382,8 @@ def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> Non
         ([other, own], ["what the model takes for class 0 is called 1 more often"]),
     ):
         found = [
-            one.partition(":")[0] for one in fitting.list_doubts(votes, np.array(many), None, gold)
+            one.partition(":")[0]
+            for one in fitting.list_warnings(votes, np.array(many), None, gold)
         ]
         assert [one for one in found if "the model takes" in one] == warning
 
@@ -447,7 +448,7 @@ def test_without_one_vote_an_item_of_margin_one_changes_or_is_tied(rows: list[Ro
                 or not rest
             )
         if not voted.tied[place]:
-            assert turns == (item in voted.items_with_margin_one())
+            assert turns == (item in voted.items_decided_by_one_vote())
 
 
 def test_an_item_without_a_label_has_equal_probabilities() -> None:

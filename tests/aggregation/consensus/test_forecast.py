@@ -38,7 +38,9 @@ def enumerate_ambiguity(fitted: Consensus, item: int, labels: int) -> tuple[floa
 def test_the_simulation_is_within_its_error_of_the_enumeration_of_all_labels() -> None:
     fitted = fit_drawn(3)
     items = np.argsort(-fitted.ambiguity())[:2]
-    for forecast in consensus.expected_ambiguity(fitted, items, most=2, draws=40_000):
+    for forecast in consensus.expected_ambiguity(
+        fitted, items, max_further_labels=2, draw_count=40_000
+    ):
         exact = [enumerate_ambiguity(fitted, item, forecast.labels) for item in items.tolist()]
         ambiguity, high = np.array(exact).T
         assert abs(forecast.ambiguity - ambiguity.mean()) <= 2.0 / np.sqrt(40_000)
@@ -52,7 +54,9 @@ def test_no_label_leaves_the_ambiguity_and_more_labels_never_raise_it(
 ) -> None:
     fitted = fit_drawn(seed, annotators=annotators, classes=classes)
     items = np.arange(len(fitted.items))[:: 1 + seed % 3]
-    forecasts = consensus.expected_ambiguity(fitted, items, most=4, draws=3_000, seed=seed)
+    forecasts = consensus.expected_ambiguity(
+        fitted, items, max_further_labels=4, draw_count=3_000, seed=seed
+    )
     assert [forecast.labels for forecast in forecasts] == [0, 1, 2, 3, 4]
     first = forecasts[0]
     np.testing.assert_allclose(first.ambiguity, fitted.ambiguity()[items].mean(), atol=1e-12)

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus, ItemPosteriors
 from jurygraph.aggregation.consensus.fitting import _stability
-from jurygraph.aggregation.consensus.model import Model, encode, fit_items
+from jurygraph.aggregation.consensus.model import Model, encode, fit_model
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -40,7 +40,7 @@ def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> ItemPo
         fitted.prior, fitted.confusion[place].transpose(1, 0, 2).reshape(len(fitted.prior), -1)
     )
     items = len(votes.items)
-    found = fit_items(votes, np.ones(items), fitted.settings, np.full(items, -1), start)
+    found = fit_model(votes, np.ones(items), fitted.settings, np.full(items, -1), start)
     return ItemPosteriors(votes, found.posterior.T)
 
 

@@ -44,11 +44,11 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
         True,
     )
     assert coded.shape == (len(items), len(annotators), 3)
-    assert coded.item_of_row.tolist() == [items.index(row[0]) for row in named]
+    assert coded.item_code_by_row.tolist() == [items.index(row[0]) for row in named]
     assert coded.item.tolist() == [items.index(row[0]) for row in labelled]
     assert coded.annotator.tolist() == [annotators.index(row[1]) for row in labelled]
     assert coded.label.tolist() == [SCALE.index(row[2]) for row in labelled]  # type: ignore[arg-type]
-    assert coded.abstentions == len(rows) - len(labelled)
+    assert coded.abstention_count == len(rows) - len(labelled)
     assert coded.repeated_rows == len(labelled) - len({row[:2] for row in labelled})
     assert coded.counts.tolist() == [
         [labels_of(labelled, one).count(c) for c in SCALE] for one in items
@@ -115,7 +115,7 @@ def test_a_missing_label_is_an_abstention(nothing: object, names: list[Any]) -> 
     fitted = consensus.fit(
         [1, 1, 2, 3], [1, 2, 1, 1], [names[0], names[1], names[1], nothing], classes=names
     )  # type: ignore[list-item]
-    assert fitted.votes.abstentions == 1
+    assert fitted.votes.abstention_count == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
         "abstentions, left out: 1",

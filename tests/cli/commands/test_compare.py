@@ -69,7 +69,7 @@ def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
     ]
     assert "the runs differ in reward.shaky" in fold
     assert fold.rstrip().endswith("</details>")
-    monkeypatch.setattr("jurygraph.studies.comparison._MAX_COMMENT", 1000)
+    monkeypatch.setattr("jurygraph.studies.comparison._MAX_COMMENT_CHARACTERS", 1000)
     cut = run("compare", *runs, "--markdown", *gate).out
     assert cut.startswith(first)
     assert "<details>" not in cut

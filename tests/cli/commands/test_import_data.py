@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.cli.commands.import_data import FORMATS
+from jurygraph.cli.commands.import_data import IMPORT_FORMATS
 from tests.cli.conftest import Command, folder_contents
 from tests.interchange.published import (
     HEALTHBENCH,
@@ -68,7 +68,7 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
 @all_rows(
     "form, lines, options, message",
     [
-        ("gsm8k", [], [], f"unknown format 'gsm8k'; known: {', '.join(FORMATS)}"),
+        ("gsm8k", [], [], f"unknown format 'gsm8k'; known: {', '.join(IMPORT_FORMATS)}"),
         ("judgebnch", [], [], "unknown format 'judgebnch'; did you mean judgebench?"),
         (
             "judgebench",

@@ -34,11 +34,11 @@ def _close_juries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         opened.append(jury)
 
     monkeypatch.setattr(lazy_jury.LazyJury, "__init__", keep)
-    lazy_jury._share_jury.cache_clear()
+    lazy_jury._make_shared_jury.cache_clear()
     yield
     for jury in opened:
         jury.close()
-    lazy_jury._share_jury.cache_clear()
+    lazy_jury._make_shared_jury.cache_clear()
 
 
 def write(trainer: str, folder: Path) -> Path:

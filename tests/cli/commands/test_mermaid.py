@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.cli.commands.draw import to_mermaid
 from jurygraph.errors import GraphCycleError
-from jurygraph.messages import escape_hidden
+from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -102,9 +102,9 @@ def test_a_label_decodes_to_the_original_text() -> None:
         label = next(line for line in text.splitlines() if line.startswith("    n1"))
         label = label.removeprefix('    n1["<b>c0</b><br/>weight #43;1<br/>').removesuffix('"]')
         shown = html.unescape(label.replace("<br/>", "").replace("#", "&#")).replace("\u2060", "")
-        assert shown.replace(" ", "") == escape_hidden(" ".join(hostile[:40].split())).replace(
-            "ﬂ", "fl"
-        ).replace(" ", "")
+        assert shown.replace(" ", "") == escape_hidden_characters(
+            " ".join(hostile[:40].split())
+        ).replace("ﬂ", "fl").replace(" ", "")
 
 
 def shown(rubric: Rubric) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.prompts import load_prompt, prompt_names, prompt_source
+from jurygraph.prompts import load_prompt, prompt_names, read_prompt_source
 from tests.cli.conftest import Command
 from tests.prompts.test_library import FILLED
 from tests.rows import all_rows
@@ -37,7 +37,7 @@ def test_list_has_every_prompt_with_its_version_purpose_and_variables(run: Comma
 
 
 def test_show_prints_the_file(run: Command) -> None:
-    assert run("prompts", "show", "judge").out == prompt_source("judge")
+    assert run("prompts", "show", "judge").out == read_prompt_source("judge")
     ended = run("prompts", "show", "criterion")
     assert (ended.code, ended.err) == (
         2,

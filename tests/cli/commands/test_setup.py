@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.cli.commands import setup
-from jurygraph.sources import parse_config, read_config, read_tasks
+from jurygraph.sources import parse_config_mapping, read_config, read_tasks
 from jurygraph.sources.config import PRESETS
 from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
@@ -165,6 +165,6 @@ def test_a_preset_is_printed_as_an_equivalent_config(
 ) -> None:
     written = tmp_path / "jury.yaml"
     written.write_text(run("preset", name).out, encoding="utf-8")
-    expected = parse_config({"preset": name})
+    expected = parse_config_mapping({"preset": name})
     assert read_config(written) == expected
-    assert parse_config(json.loads(run("preset", name, "--json").out)) == expected
+    assert parse_config_mapping(json.loads(run("preset", name, "--json").out)) == expected

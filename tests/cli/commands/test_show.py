@@ -277,7 +277,7 @@ def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale
     shown = run("show", project / "run").out.splitlines()
     assert shown[0].split()[-2:] == ["predicted.ann", "predicted.bo"]
     for most, last in ((len(shown[0].split()), "predicted.bo"), (2, "zero-shot")):
-        monkeypatch.setattr(rewards, "_MAX_COLUMNS", most)
+        monkeypatch.setattr(rewards, "_MAX_TABLE_COLUMNS", most)
         assert run("show", project / "run").out.splitlines()[0].split()[-1] == last
     predicted = {line.split()[0]: line.split()[-2:] for line in shown[2:]}
     assert predicted == {"a": ["4", "4"], "b": ["2", "2"]}

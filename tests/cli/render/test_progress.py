@@ -48,7 +48,7 @@ def test_work_whose_first_item_takes_minutes_is_seen_to_go_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     printed = threading.Event()
-    monkeypatch.setattr(text, "_HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(text, "_MAX_SECONDS_BETWEEN_REPORTS", 0.01)
     monkeypatch.setattr(text, "print_message", lambda line: (print(line), printed.set()))
     with text.progress("scoring", 40, "responses", lambda: "113 requests"):
         assert printed.wait(timeout=60)

@@ -3,9 +3,9 @@
 import pytest
 
 from jurygraph.cli.render.summary import (
-    print_left_out,
-    request_lines,
-    result_lines,
+    format_request_lines,
+    format_result_lines,
+    print_failed_rewards,
 )
 from jurygraph.runs.reports.bill import CallCosts
 from jurygraph.runs.reports.summary import FailedRewards, Summary
@@ -18,7 +18,7 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
     for source, cost in costs.items():
         summary.bill.add(Call(id=source, provider="p", model="m", cost=cost), source)
     summary.bill.add(Call(id="dear", provider="p", model="m"), "sent")
-    assert result_lines(summary)[-1] == (
+    assert format_result_lines(summary)[-1] == (
         "calls: 2 answered by the model ($0.2500, and 1 of unknown cost), "
         "1 from the cache (originally under $0.0001), 1 reused from another run (cost unknown), "
         "1 replayed (no request), 1 without a reply ($0.5000)"
@@ -27,16 +27,16 @@ def test_the_bill_distinguishes_requests_from_other_replies() -> None:
 
 def test_discarded_verdicts_are_counted_by_component() -> None:
     summary = Summary()
-    summary._discarded.update(own=2, personalized=3)
-    assert "discarded for low confidence: own 2, personalized 3" in result_lines(summary)
-    assert not any("discarded" in line for line in result_lines(Summary()))
+    summary._discarded_counts.update(own=2, personalized=3)
+    assert "discarded for low confidence: own 2, personalized 3" in format_result_lines(summary)
+    assert not any("discarded" in line for line in format_result_lines(Summary()))
 
 
 def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_left_out(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
-    print_left_out(FailedRewards(4, False))
+    print_failed_rewards(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
+    print_failed_rewards(FailedRewards(4, False))
     assert capsys.readouterr().err == (
         "means mislead: 3 of the 4 rewards that failed were judged on tone, with a mean of 0.8750, "
         "and the others have one of 0.1250\n"
@@ -44,14 +44,14 @@ def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
 
 
 def test_requests_are_those_of_this_command() -> None:
-    assert request_lines(CallCosts(number=2, cost=0.25)) == [
+    assert format_request_lines(CallCosts(number=2, cost=0.25)) == [
         "requests: 2 by this command (at most $0.2500)"
     ]
-    assert request_lines(
+    assert format_request_lines(
         CallCosts(number=5, cost=0.25, faults={"timeout": 1, "connection": 2})
     ) == [
         "requests: 5 by this command (at most $0.2500); of these failed, and were repeated if that may help: "
         "connection 2, timeout 1"
     ]
-    assert request_lines(CallCosts()) == ["requests: none by this command"]
-    assert request_lines(None) == [], "no model could be asked"
+    assert format_request_lines(CallCosts()) == ["requests: none by this command"]
+    assert format_request_lines(None) == [], "no model could be asked"

@@ -6,7 +6,7 @@ from jurygraph.cli.render.text import format_table
 
 
 def test_what_does_not_fit_on_a_terminal_follows_below(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jurygraph.cli.render.text.terminal_width", lambda: 30)
+    monkeypatch.setattr("jurygraph.cli.render.text.get_terminal_width", lambda: 30)
     assert format_table(
         ["agent", "first number", "second number"], [["alice", 0.25, 1.0], ["bob", None, 0.5]]
     ) == [

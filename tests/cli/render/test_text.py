@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.messages import escape_lines
+from jurygraph.messages import escape_multiline_text
 from tests.cli.conftest import JURYGRAPH, Command, write_project
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\t\u202e\x9b31m\x08\x7f"
@@ -104,7 +104,10 @@ def test_files_and_pipes_get_the_content_unchanged(hostile: Path, run: Command) 
 
 
 def test_control_characters_except_line_feeds_and_tabs_are_escaped() -> None:
-    assert escape_lines("a\r\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
+    assert (
+        escape_multiline_text("a\r\n\tb\r\x1b\x07\x9b\u202e")
+        == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
+    )
 
 
 def test_log_warnings_are_escaped(run: Command, capsys: pytest.CaptureFixture[str]) -> None:

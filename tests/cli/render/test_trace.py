@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.cli.render.summary import result_lines
-from jurygraph.cli.render.trace import trace_lines
+from jurygraph.cli.render.summary import format_result_lines
+from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.totals import RunTotals
-from jurygraph.views.trace import view_trace
+from jurygraph.views.trace import build_trace_view
 from tests.agents.parser import parser_script
 from tests.cli.conftest import Command, run_command
 from tests.models.judge_scripts import config, judge_reply, rubric
@@ -175,7 +175,9 @@ def test_a_trace_names_the_source_of_its_constraints_and_tensions(
     run_with_edited_profiles: Path,
 ) -> None:
     with closing(Run.open(run_with_edited_profiles)) as opened:
-        first, second = (trace_lines(view_trace(opened.explain(f"t{t}/r0"))) for t in range(2))
+        first, second = (
+            format_trace_lines(build_trace_view(opened.explain(f"t{t}/r0"))) for t in range(2)
+        )
     assert {
         "constraints of ben: from a file of profiles",
         "tensions: from a file of profiles",
@@ -240,10 +242,10 @@ def test_what_a_judge_looked_up_is_told_once_for_an_investigation(tmp_path: Path
     assert told in shown[0]
     assert "      0 lookups: the judge has tools, and called none\n" in shown[1]
     unseen = "looked nothing up: a judge with tools, in 1 of 2 responses: trip/b"
-    assert unseen in result_lines(summary)
+    assert unseen in format_result_lines(summary)
     many = replace(summary, unseen=5, investigated=9, unseen_responses=["a", "b", "c"])
     unseen = "looked nothing up: a judge with tools, in 5 of 9 responses: a, b, c, …"
-    assert unseen in result_lines(many)
+    assert unseen in format_result_lines(many)
 
 
 def look_up_unless_at_noon(request: Any, step: int) -> Any:

@@ -19,9 +19,9 @@ from jurygraph import (
 from jurygraph.judges.criteria import Criteria, JudgeEvaluator
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
-from jurygraph.models.limits import Limiter
+from jurygraph.models.limits import RequestLimiter
 from jurygraph.models.request import Request
-from jurygraph.safety.gates import Fence
+from jurygraph.safety.gates import TextFence
 from jurygraph.schema import SafetyConfig
 from tests.models.judge_scripts import Script, config, items_of, quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
@@ -141,7 +141,7 @@ def user_message(body: Body) -> str:
 
 def fenced(text: str, name: str) -> str:
     """A text as it stands in prompts of a project without a key."""
-    return Fence().enclose(text, name)
+    return TextFence().enclose(text, name)
 
 
 # An evaluator before a model in this process
@@ -157,7 +157,7 @@ def answer_questions(
     judge = testing.ScriptedJudge(answers)
 
     async def ask() -> list[Verdict]:
-        gateway = Gateway(judge, Limiter(32), RequestLimits())
+        gateway = Gateway(judge, RequestLimiter(32), RequestLimits())
         verdicts = await evaluator.answer_all(
             build(JudgeClient(gateway, {}, safety or SafetyConfig()))
         )

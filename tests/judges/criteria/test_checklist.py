@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, PlanError, Task, Trace
-from jurygraph.judges.criteria import DEFAULT_ITEMS
+from jurygraph.judges.criteria import DEFAULT_CHECKLIST_ITEMS
 from tests.judges.criteria.people import RESPONSE_TEXT, people
 from tests.judges.criteria.scripted_judge import (
     fenced,
@@ -44,7 +44,9 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     (trace,), (body,) = score_checklist(reply_in_turn(reply), people("ann"))
     parts = items_of(body)["checklist_1"]["properties"]
     assert list(parts) == ["reason", "part_1", "part_2", "part_3", "part_4"]
-    shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(DEFAULT_ITEMS, start=1))
+    shown = "\n".join(
+        f"part_{place}: {text}" for place, text in enumerate(DEFAULT_CHECKLIST_ITEMS, start=1)
+    )
     assert fenced(f"Each part is asked about by itself.\n{shown}", "item") in user_message(body)
     (verdict,) = trace.verdicts
     assert (verdict.score, verdict.met, verdict.native, verdict.scale) == (

@@ -132,5 +132,5 @@ def test_each_evaluator_of_items_passes_the_conformance_suite(
         seen = conformance.check_evaluator(
             use, [(task, responses("Dear Ann", "Dear Bo, Dear Cy", "Go"))], model=model
         )
-        assert seen == questions * (3 + len(conformance.ODD_TEXTS))
+        assert seen == questions * (3 + len(conformance.ODD_RESPONSE_TEXTS))
         assert server.count > 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.roles import MAX_QUOTES, Measurement
+from jurygraph.agents.roles import MAX_QUOTES, JudgedValue
 from jurygraph.errors import InputError
 from jurygraph.judges.criteria import AnswerForm, Binary, Item, PartialCredit, Scale
 from jurygraph.models.judge_client import answer_schema
@@ -31,7 +31,7 @@ def parse_reply(form: AnswerForm, reply_fields: dict[str, Any], compact: bool = 
 
 def measure_reply(
     form: AnswerForm, reply_fields: dict[str, Any], reply: Reply = SILENT
-) -> Measurement:
+) -> JudgedValue:
     found = form.find(parse_reply(form, reply_fields), "item_1", reply).measurement
     assert found is not None
     return found
@@ -124,7 +124,7 @@ def test_log_probabilities_that_contradict_the_decision_are_ignored() -> None:
         Token(text=f",{after}", logprob=0.0),
     )
     reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == Measurement(
+    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == JudgedValue(
         0.1, False, "P(met) as stated"
     )
 

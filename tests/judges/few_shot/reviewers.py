@@ -13,7 +13,7 @@ from jurygraph.graphs.survey import view_task
 from jurygraph.judges.examples import ReviewerHistory
 from jurygraph.judges.reviewers import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings
+from jurygraph.sources.ratings import RatingsFile
 from tests.judges.criteria import scripted_judge
 from tests.models.judge_scripts import Script, quotable, response_in
 from tests.models.server import Answer, reply_with
@@ -98,7 +98,8 @@ def load_history(
         (f"line {n}", Rating.model_validate(one)) for n, one in enumerate(ratings, start=1)
     )
     return ReviewerHistory(
-        Ratings("h.jsonl", placed), scales={name: one["scale"] for name, one in dimensions.items()}
+        RatingsFile("h.jsonl", placed),
+        scales={name: one["scale"] for name, one in dimensions.items()},
     )
 
 

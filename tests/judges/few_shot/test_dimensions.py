@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph import RecordedVerdict, Trace
 from jurygraph.errors import ConfigError
-from jurygraph.judges.reviewers import Dimension, ZeroShot, load_ready_set
+from jurygraph.judges.reviewers import Dimension, ZeroShot, load_ready_dimensions
 from jurygraph.schema import Condition
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
@@ -43,7 +43,7 @@ AFTER = {
     "need-validity": "specificity",
     "market-size": "specificity",
 }
-IDEAS = load_ready_set("ideas")
+IDEAS = load_ready_dimensions("ideas")
 
 
 def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:

@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.judges.examples import Example, OmittedRatings, ReviewerHistory
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings
+from jurygraph.sources.ratings import RatingsFile
 from tests.rows import all_rows
 
 SCALES = {"clarity": (1.0, 5.0), "depth": (0.0, 3.0)}
@@ -28,8 +28,8 @@ def rating(
     return Rating(reviewer=reviewer, item=item, score=score, **stated)
 
 
-def ratings_of(*rows: Rating) -> Ratings:
-    return Ratings(
+def ratings_of(*rows: Rating) -> RatingsFile:
+    return RatingsFile(
         "r.csv", tuple((f"line {place}", row) for place, row in enumerate(rows, start=2))
     )
 
@@ -88,7 +88,7 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     }
     assert example.model_dump() == said
     assert example.digest == digest_of(said)
-    assert found.by_digest == {one.digest: one for one in found.examples}
+    assert found.example_by_digest == {one.digest: one for one in found.examples}
     assert [(one.key, one.item) for one in found.examples_by_pool("dee", "clarity")["own"]] == [
         ("b_small", "b")
     ]

@@ -20,7 +20,7 @@ from jurygraph.judges import reviewers
 from jurygraph.judges.examples import Example
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
-from jurygraph.models.limits import Limiter
+from jurygraph.models.limits import RequestLimiter
 from jurygraph.testing import ScriptedJudge
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
@@ -216,7 +216,7 @@ def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
         )
         (view,) = view_task(one.about, ["reviewer"])
         (question,) = judging.questions(view)
-        model = JudgeClient(Gateway(backend, Limiter(8), RequestLimits()), {})
+        model = JudgeClient(Gateway(backend, RequestLimiter(8), RequestLimits()), {})
         await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
         said = [
             "\n".join(message.content for message in request.messages)

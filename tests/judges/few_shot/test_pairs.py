@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jurygraph import Response, Trace
 from jurygraph.errors import ConfigError
 from jurygraph.judges.examples import ReviewerHistory, swap_texts
-from jurygraph.judges.reviewers import combine_orders
+from jurygraph.judges.reviewers import combine_order_verdicts
 from jurygraph.schema import Verdict
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
@@ -154,7 +154,7 @@ def test_what_favours_a_position_in_both_orders_cancels_out(
 ) -> None:
     """A judge whose scores lean by so much toward the place that comes first, or second, says what it would without."""
     if 0.0 <= own + bias <= 1.0 and 0.0 <= 1.0 - own + bias <= 1.0:
-        found = combine_orders(
+        found = combine_order_verdicts(
             verdict(own + bias, confidence, "a"), verdict(1.0 - own + bias, 1.0, "b")
         )
         assert (found.score, found.native, found.confidence) == (own, 2 * own - 1, confidence)

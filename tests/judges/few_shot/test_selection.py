@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
 from jurygraph import Jury, Question
-from jurygraph.judges.examples import Example, ExampleChoice, order_examples
+from jurygraph.judges.examples import Example, ExampleChoiceMethod, order_examples
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
@@ -61,7 +61,7 @@ def order_by(
 
 
 some_scores = st.lists(st.integers(0, 5).map(float), max_size=20)
-own_choices = st.sampled_from(get_args(ExampleChoice))
+own_choices = st.sampled_from(get_args(ExampleChoiceMethod))
 seeds = st.integers(0, 2**40)
 
 

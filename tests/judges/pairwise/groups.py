@@ -9,7 +9,7 @@ import numpy as np
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Component, ScoreMatrix
-from jurygraph.decision.table import Scenario, build_table
+from jurygraph.decision.table import UnjudgedFillMode, build_table
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
 from jurygraph.schema.verdict import RESPONSE_GATES
 
@@ -63,7 +63,7 @@ class Group:
         ]
 
     def cells(
-        self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1
+        self, scenario: UnjudgedFillMode = "counted", rule: str = "conservative", direction: int = 1
     ) -> ScoreMatrix:
         fields = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
         return build_table([self.question], sorted(self.names), self.verdicts).score_matrix(
@@ -110,7 +110,11 @@ def lists(*rankings: str | None, stopped: str = "") -> Group:
 
 
 def combine_group(
-    name: str, group: Group, scenario: Scenario = "counted", direction: int = 1, **params: Any
+    name: str,
+    group: Group,
+    scenario: UnjudgedFillMode = "counted",
+    direction: int = 1,
+    **params: Any,
 ) -> Component:
     """The component of a group, its responses in the order of their names."""
     combiner, frozen = frozen_combiner(name, **params)

@@ -381,6 +381,6 @@ def test_it_passes_the_conformance_suite_with_a_model(use: str, number: int) -> 
     with run_server(by_what_is_shown) as server:
         seen = conformance.check_evaluator({"use": use}, [group], model=config(server.url)["model"])
         assert seen == len(evaluator(use).subjects(view_of(task).people)) * (
-            3 + len(conformance.ODD_TEXTS)
+            3 + len(conformance.ODD_RESPONSE_TEXTS)
         )
         assert server.count > 0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import Task, Trace
-from jurygraph.judges.protocols import ASPECTS, DIMENSIONS, ITEMS_BY_CATEGORY
+from jurygraph.judges.protocols import ASPECTS, ITEM_COUNT_BY_CATEGORY, WEIGHT_BY_DIMENSION
 from tests.judges.criteria.scripted_judge import score_by_script
 from tests.models.judge_scripts import items_of, responses
 from tests.models.server import Answer, reply_with
@@ -66,7 +66,7 @@ def direct(value: Any, quotes: Sequence[str] = HERE) -> dict[str, Any]:
 def rubric(values: Sequence[Any], quotes: Sequence[str] = HERE) -> dict[str, Any]:
     return {
         one: {**grounds(*quotes), "value": value}
-        for one, value in zip(DIMENSIONS, values, strict=True)
+        for one, value in zip(WEIGHT_BY_DIMENSION, values, strict=True)
     }
 
 
@@ -83,7 +83,7 @@ def checklist(own: Sequence[Sequence[bool]], common: Callable[[str], Any]) -> di
     names = [
         f"{category}{number}"
         for category in ("BCDE" if own else "BCE")
-        for number in range(1, ITEMS_BY_CATEGORY[category] + 1)
+        for number in range(1, ITEM_COUNT_BY_CATEGORY[category] + 1)
     ]
     return of_each | {name: item(common(name)) for name in names}
 
@@ -125,7 +125,7 @@ def fitting_reply(body: Body, found: bool = True) -> dict[str, Any]:
         people = [person(value, first, hard=[constraint(found, *first)]) for _ in range(number)]
         return decomposed(people, [1 / number] * number)
     if "fairness" in fields:
-        return rubric([value] * len(DIMENSIONS), first)
+        return rubric([value] * len(WEIGHT_BY_DIMENSION), first)
     filled = checklist([[found] * 3] * number, lambda name: found)
     return json.loads(json.dumps(filled).replace(json.dumps(list(HERE)), json.dumps(first)))
 

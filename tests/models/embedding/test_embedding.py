@@ -15,13 +15,13 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models import embedding
 from jurygraph.models.embedding import (
-    BATCH_SIZE,
+    MAX_TEXTS_PER_REQUEST,
     Embedder,
-    embed_each,
+    embed_distinct_texts,
     normalize_vectors,
     open_embedder,
     open_reranker,
-    validate_scores,
+    validate_relevance_scores,
 )
 from jurygraph.models.limits import RetryPolicy
 from jurygraph.models.request import Fault
@@ -40,7 +40,7 @@ both = pytest.mark.parametrize("opened", [open_embedder, open_reranker])
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "POLICY", RetryPolicy(attempts=3, first=0.0, longest=0.0))
+    monkeypatch.setattr(embedding, "RETRY_POLICY", RetryPolicy(attempts=3, first=0.0, longest=0.0))
 
 
 def embed_texts(url: str, *texts: str) -> Floats:
@@ -216,7 +216,7 @@ def test_what_is_no_matrix_of_so_many_vectors_is_refused(rows: Any) -> None:
 )
 def test_a_wrong_number_of_scores_is_refused(scores: Any) -> None:
     with pytest.raises(Fault, match="tiny"):
-        validate_scores(scores, 2, "tiny")
+        validate_relevance_scores(scores, 2, "tiny")
 
 
 # Many texts
@@ -240,14 +240,18 @@ class Counting(Embedder):
 
 
 def embed_through(embedder: Embedder, *texts: str) -> list[Floats | Fault]:
-    return asyncio.run(embed_each(embedder, texts))
+    return asyncio.run(embed_distinct_texts(embedder, texts))
 
 
 def test_many_texts_are_requested_in_batches_and_each_of_them_once() -> None:
     counting = Counting()
-    texts = [f"text {n}" for n in range(2 * BATCH_SIZE + 1)]
+    texts = [f"text {n}" for n in range(2 * MAX_TEXTS_PER_REQUEST + 1)]
     vectors = embed_through(counting, *texts, *texts)
-    assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
+    assert [len(batch) for batch in counting.asked] == [
+        MAX_TEXTS_PER_REQUEST,
+        MAX_TEXTS_PER_REQUEST,
+        1,
+    ]
     assert len(vectors) == 2 * len(texts)
 
 

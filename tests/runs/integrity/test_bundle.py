@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.interchange.traces import export_jsonl
+from jurygraph.interchange.traces import export_traces_as_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.verification import export_bundle
 from jurygraph.runs.run import Run
@@ -23,7 +23,7 @@ OWN = ["README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl",
 
 def bundle(folder: Path, output: Path) -> Path:
     with closing(Run.open(folder)) as run:
-        export_bundle(run, output, export_jsonl(run))
+        export_bundle(run, output, export_traces_as_jsonl(run))
     return output
 
 
@@ -41,7 +41,7 @@ def test_bundle_contains_the_whole_run(rich: Path, tmp_path: Path) -> None:
     made = bundle(rich, tmp_path / "bundle.zip")
     assert names(made) == OWN
     with closing(Run.open(rich)) as run:
-        assert member(made, "traces.jsonl") == b"".join(export_jsonl(run))
+        assert member(made, "traces.jsonl") == b"".join(export_traces_as_jsonl(run))
         records = [json.loads(line) for line in member(made, "records.jsonl").splitlines()]
         assert len(records) == run.ledger.count
         texts = [json.loads(line) for line in member(made, "texts.jsonl").splitlines()]

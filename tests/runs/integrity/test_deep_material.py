@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerification
+from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, commitment
@@ -102,14 +102,14 @@ def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], N
 
 @pytest.mark.landing
 def test_material_and_verdicts_are_recomputed_without_the_server(run: Path) -> None:
-    assert verify_deeply(run) == DeepVerification(
+    assert verify_deeply(run) == DeepVerificationCounts(
         recomputed=count_verdicts(run), quotations=count_quotations(run)
     )
     assert count_quotations(run) > 0
 
 
 def test_a_branch_is_verified_with_the_carried_over_material(branch: Path) -> None:
-    assert verify_deeply(branch) == DeepVerification(
+    assert verify_deeply(branch) == DeepVerificationCounts(
         recomputed=count_verdicts(branch), quotations=count_quotations(branch)
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerification
+from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, commitment
 from jurygraph.runs.workflows.erasure import erase
@@ -86,7 +86,9 @@ def test_evaluators_with_their_own_model_are_not_repeated(tmp_path: Path) -> Non
         config,
     )
     REQUESTED.clear()
-    assert verify_deeply(folder) == DeepVerification(recomputed=1, quotations=2, needing_model=1)
+    assert verify_deeply(folder) == DeepVerificationCounts(
+        recomputed=1, quotations=2, needing_model=1
+    )
     assert [question for question, *_ in REQUESTED] == ["tone"]
 
 
@@ -176,7 +178,7 @@ def test_the_decisions_of_replies_that_contradict_themselves_are_the_same_again(
     saved, failed = (trace.verdicts[0] for trace in traces_of(tmp_path / "run"))
     assert (saved.met, saved.native) == (False, "P(met) from log probabilities")
     assert (failed.status, len(failed.calls)) == ("failed", 2)
-    assert verify_deeply(tmp_path / "run") == DeepVerification(recomputed=2)
+    assert verify_deeply(tmp_path / "run") == DeepVerificationCounts(recomputed=2)
 
 
 # Quotations of judges that compare responses
@@ -209,7 +211,7 @@ def test_quotations_of_pairs_and_lists_are_checked(comparison_run: Path) -> None
     own = [(number, source) for number, source in sources if source == "response"]
     assert own.count((2, "response")) == 3
     assert own.count((3, "response")) > 0
-    assert verify_deeply(comparison_run) == DeepVerification(
+    assert verify_deeply(comparison_run) == DeepVerificationCounts(
         recomputed=len(stored), quotations=len(own)
     )
 
@@ -259,7 +261,7 @@ def test_redaction_does_not_depend_on_the_known_secrets(
     assert ("[redacted]" in trace.verdicts[0].reason) is then
     assert trace.verdicts[0].evidence[0].quote == SECRET[:9]
     set_secret(monkeypatch, now)
-    assert verify_deeply(folder) == DeepVerification(recomputed=1, quotations=1)
+    assert verify_deeply(folder) == DeepVerificationCounts(recomputed=1, quotations=1)
 
 
 def set_secret(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
@@ -318,7 +320,7 @@ def test_a_branch_repeats_its_own_requests_next_to_reused_verdicts(tmp_path: Pat
         score(tmp_path / "run", tasks("It greets."), config)
         score(tmp_path / "branch", tasks("It greets by name."), config, branch=tmp_path / "run")
         assert server.count == 2
-    assert verify_deeply(tmp_path / "run") == DeepVerification(recomputed=2, quotations=2)
-    assert verify_deeply(tmp_path / "branch") == DeepVerification(
+    assert verify_deeply(tmp_path / "run") == DeepVerificationCounts(recomputed=2, quotations=2)
+    assert verify_deeply(tmp_path / "branch") == DeepVerificationCounts(
         recomputed=1, quotations=2, needing_model=1
     )

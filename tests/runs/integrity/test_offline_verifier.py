@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import VerificationError, check_reward
-from jurygraph.runs.store.ledger import link_of
+from jurygraph.runs.store.ledger import compute_record_link
 from jurygraph.runs.store.packing import pack_reward
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical_json
@@ -246,7 +246,7 @@ def rewrite_records(folder: Path, change: Callable[[Records], object]) -> None:
         if record["kind"] == "close" and record["body"]["head"]:
             record["body"]["head"] = link.hex()
         body = json.dumps(record["body"], separators=(",", ":"))
-        link = link_of(link, seq, record["kind"], record["key"], record["at"], body)
+        link = compute_record_link(link, seq, record["kind"], record["key"], record["at"], body)
         written.append(
             canonical_json({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n"
         )

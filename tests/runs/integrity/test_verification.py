@@ -12,7 +12,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.ledger import FIRST_LINK, link_of
+from jurygraph.runs.store.ledger import FIRST_CHAIN_LINK, compute_record_link
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import run_server
 from tests.runs.sample_runs import rescore_run, score, verify_run, write_tasks
@@ -166,7 +166,7 @@ def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
 def rewrite_chain(folder: Path, change: Any) -> str:
     """Change records and recompute the whole chain, as a skilled forger would; return the new head."""
     with closing(sqlite3.connect(folder / run_folder.LEDGER_FILE)) as connection, connection:
-        previous = FIRST_LINK
+        previous = FIRST_CHAIN_LINK
         for seq, kind, key, at, body in connection.execute(
             "SELECT seq, kind, key, at, body FROM records ORDER BY seq"
         ).fetchall():
@@ -175,7 +175,7 @@ def rewrite_chain(folder: Path, change: Any) -> str:
             if kind == "close":
                 content["head"] = previous.hex()
             body = json.dumps(content, separators=(",", ":"))
-            previous = link_of(previous, seq, kind, key, at, body)
+            previous = compute_record_link(previous, seq, kind, key, at, body)
             connection.execute(
                 "UPDATE records SET body = ?, link = ? WHERE seq = ?", (body, previous, seq)
             )

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.reports.bill import REPLY_SOURCES, Bill, CallCosts, ReplySource, count_requests
+from jurygraph.runs.reports.bill import (
+    REPLY_SOURCES,
+    CallBill,
+    CallCosts,
+    ReplySource,
+    count_requests,
+)
 from jurygraph.schema import Call
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Server
 from tests.runs.sample_runs import scored_session, write_tasks
@@ -25,7 +31,7 @@ def call(name: str, cost: float | None = None) -> Call:
 
 
 def test_every_call_is_counted_once_by_its_source() -> None:
-    bill = Bill()
+    bill = CallBill()
     for one, source in (
         (call("a", 0.25), "sent"),
         (call("b", 0.5), "cached"),
@@ -49,7 +55,7 @@ def test_every_call_is_counted_once_by_its_source() -> None:
 def test_a_refused_request_costs_nothing_if_it_was_sent_once(
     fault: str, attempts: int, cost: float | None
 ) -> None:
-    bill = Bill()
+    bill = CallBill()
     bill.add(call("a").model_copy(update={"fault": fault, "attempts": attempts}), "unanswered")
     assert bill.to_json()["unanswered"]["cost"] == cost
 
@@ -63,7 +69,7 @@ SEEN = st.tuples(
 
 @given(st.lists(SEEN))
 def test_the_sources_add_up_to_the_calls(seen: list[tuple[str, ReplySource, float | None]]) -> None:
-    bill = Bill()
+    bill = CallBill()
     for name, source, cost in seen:
         bill.add(call(name, cost), source)
     first = {
@@ -82,7 +88,7 @@ class SessionCosts(NamedTuple):
     """Costs of a session: numbers of calls by source, the bill, and the requests."""
 
     sources: dict[str, int]
-    bill: Bill
+    bill: CallBill
     requests: CallCosts | None
 
 

@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.models.backend import Backend
-from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
-from jurygraph.models.limits import Limiter, Price, highest_cost
+from jurygraph.models.limits import Price, RequestLimiter, highest_request_cost
 from jurygraph.models.request import Request
-from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
-from jurygraph.runs.workflows.forecasting import Forecaster
+from jurygraph.runs.reports.estimate import (
+    CallCostEstimator,
+    CallEstimate,
+    ModelUsage,
+    RemainingWork,
+)
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.schema import Message, Question
 from jurygraph.sources import open_tasks
 from tests.agents.graph_annotator.annotator_replies import annotator_script
@@ -82,9 +87,9 @@ def make_task(name: str, *texts: str, criteria: int = 6, data: Any = None) -> di
     }
 
 
-def forecast_work(*arguments: Any, **limits: Any) -> Forecast:
+def forecast_work(*arguments: Any, **limits: Any) -> RemainingWork:
     with open_job(*arguments, **limits) as (job, stored):
-        return asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+        return asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
 
 
 def forecast(*arguments: Any, **limits: Any) -> CallEstimate:
@@ -160,8 +165,8 @@ class TestCalls:
         texts = sum(len(message["content"].encode()) for message in sent["messages"])
         schema = sent["response_format"]["json_schema"]["schema"]
         whole = texts + len(json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode())
-        assert estimate.low == CallLoad(1, -(-texts // 5), 40)
-        assert estimate.expected == CallLoad(1, -(-whole // 4), 100)
+        assert estimate.low == ModelUsage(1, -(-texts // 5), 40)
+        assert estimate.expected == ModelUsage(1, -(-whole // 4), 100)
         assert estimate.worst.tokens_out == 200
         assert estimate.worst.tokens_in > 2 * whole
 
@@ -308,7 +313,7 @@ def test_verdicts_never_exceed_the_forecast(
         survey = plan.survey.model_copy(update={"questions": (question,)})
         messages = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Why?"}]
         responses = [jg.Response(id=f"r{n}", messages=messages * (n + 1)) for n in range(size)]
-        expected = Forecast()
+        expected = RemainingWork()
         expected.add_group(survey.questions, responses, jury.evaluators)
     assert expected.verdicts == requests
 
@@ -330,9 +335,9 @@ def test_low_is_at_most_expected_and_expected_at_most_worst(
     requests: list[Request], usual: int
 ) -> None:
     price = Price(input=3.0, output=7.0)
-    backend: Backend = OpenAICompatible(NOBODY, "tiny")
-    gateway = Gateway(backend, Limiter(1), RequestLimits(max_tokens=usual), price=price)
-    estimator = Estimator(Gateways({None: gateway}))
+    backend: Backend = OpenAICompatibleBackend(NOBODY, "tiny")
+    gateway = Gateway(backend, RequestLimiter(1), RequestLimits(max_tokens=usual), price=price)
+    estimator = CallCostEstimator(Gateways({None: gateway}))
     estimator.add(requests)
     estimate = estimator.estimate()
     for less, more in ((estimate.low, estimate.expected), (estimate.expected, estimate.worst)):
@@ -346,5 +351,5 @@ def test_low_is_at_most_expected_and_expected_at_most_worst(
         (sum(len(m.content.encode()) for m in one.messages), len(one.messages)) for one in once
     ]
     assert (estimate.worst.cost or 0.0) >= sum(
-        highest_cost(price, size, number, 1) or 0.0 for size, number in texts
+        highest_request_cost(price, size, number, 1) or 0.0 for size, number in texts
     )

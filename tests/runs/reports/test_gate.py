@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.runs.reports.gate import Threshold, failed_thresholds, parse_gate
+from jurygraph.runs.reports.gate import CiThreshold, failed_thresholds, parse_ci_thresholds
 from tests.rows import all_rows
 
 EXAMPLE = '"mean_delta>-0.01"'
@@ -13,8 +13,8 @@ EXAMPLE = '"mean_delta>-0.01"'
 LESS = {"n": 1, "flips": 1, "mean_delta": -0.125, "pass_p": None}
 
 
-def parse_thresholds(text: str) -> list[Threshold]:
-    return parse_gate([text], list(LESS), EXAMPLE, ["no_worse_than"])
+def parse_thresholds(text: str) -> list[CiThreshold]:
+    return parse_ci_thresholds([text], list(LESS), EXAMPLE, ["no_worse_than"])
 
 
 @all_rows(
@@ -40,20 +40,20 @@ def test_a_condition_is_a_name_an_operator_and_a_number(text: str, passes: bool)
 )
 def test_failed_conditions_are_returned_with_their_values(text: str):
     assert failed_thresholds(parse_thresholds(text), LESS) == [
-        (Threshold("mean_delta", ">", 0.0), -0.125)
+        (CiThreshold("mean_delta", ">", 0.0), -0.125)
     ]
 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
     assert failed_thresholds(parse_thresholds(f"pass_p{sign}0"), LESS) == [
-        (Threshold("pass_p", sign, 0.0), None)
+        (CiThreshold("pass_p", sign, 0.0), None)
     ]
 
 
 @given(st.sampled_from(sorted(LESS)), st.floats(allow_nan=False, allow_infinity=False))
 def test_a_printed_condition_can_be_parsed(name: str, bound: float):
-    condition = Threshold(name, "<=", bound)
+    condition = CiThreshold(name, "<=", bound)
     assert parse_thresholds(str(condition)) == [condition]
 
 
@@ -90,10 +90,10 @@ def test_margins_and_thresholds_can_be_joined():
     assert parse_thresholds(
         "mean_delta>-0.01, no_worse_than=0.02 and no_worse_than = .5,flips<=3"
     ) == [
-        Threshold("mean_delta", ">", -0.01),
-        Threshold("no_worse_than", "=", 0.02),
-        Threshold("no_worse_than", "=", 0.5),
-        Threshold("flips", "<=", 3.0),
+        CiThreshold("mean_delta", ">", -0.01),
+        CiThreshold("no_worse_than", "=", 0.02),
+        CiThreshold("no_worse_than", "=", 0.5),
+        CiThreshold("flips", "<=", 3.0),
     ]
     for wrong in ("no_worse_than>1", "no_worse_than", "no_worse_than=1e999", "no_worse_then=0.02"):
         with pytest.raises(InputError, match="is not a condition; write it as in"):

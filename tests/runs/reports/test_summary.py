@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
-from jurygraph.cli.render.summary import result_lines
+from jurygraph.cli.render.summary import format_result_lines
 from jurygraph.decision.decide import RewardRow
-from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-from jurygraph.runs.reports.summary import GATE_NAMES, FailedRewards, FindingCounts, Summary
+from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+from jurygraph.runs.reports.summary import (
+    THRESHOLD_FIGURE_NAMES,
+    FailedRewards,
+    FindingCounts,
+    Summary,
+)
 from jurygraph.runs.store.packing import pack_reward, pack_trace
 from jurygraph.schema import (
     Counts,
@@ -226,11 +231,11 @@ def test_a_figure_without_evidence_is_missing_and_fails_its_threshold() -> None:
     """Every verdict failed: then none is unsupported, and that is no reason to pass."""
     summary = Summary()
     add(summary, trace("t", "a", None, failed_verdict("a", "response")))
-    gate = parse_gate(["unsupported<=0.1, error_rate<=0.1"], GATE_NAMES, "")
+    gate = parse_ci_thresholds(["unsupported<=0.1, error_rate<=0.1"], THRESHOLD_FIGURE_NAMES, "")
     assert [
         (threshold.name, value) for threshold, value in failed_thresholds(gate, summary.figures)
     ] == [("unsupported", None)]
-    gate = parse_gate(["error_rate<=0.1"], GATE_NAMES, "")
+    gate = parse_ci_thresholds(["error_rate<=0.1"], THRESHOLD_FIGURE_NAMES, "")
     assert [value for _, value in failed_thresholds(gate, Summary().figures)] == [None]
 
 
@@ -272,7 +277,7 @@ def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() ->
         ),
     )
     assert summary.to_json()["unanswered_tasks"] == {"tone": 1}
-    lines = "".join(result_lines(summary))
+    lines = "".join(format_result_lines(summary))
     assert "tone: 1 of 3 tasks lack what it needs; give it to them, or take tone out" in lines
 
 

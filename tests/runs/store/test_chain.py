@@ -6,12 +6,12 @@ from itertools import count
 import pytest
 
 from jurygraph.runs.store.ledger import (
-    FIRST_LINK,
+    FIRST_CHAIN_LINK,
     MAX_TEXTS_PER_RECORD,
-    Record,
+    LedgerRecord,
     RecordDraft,
     commitment,
-    draw_salts,
+    generate_salts,
     make_record,
     record_label,
 )
@@ -31,7 +31,7 @@ class TestSalts:
     ) -> None:
         count_random_bytes(monkeypatch)
         draft = RecordDraft("trace", "r", {}, (b"one", b"two", b"three"))
-        _, texts = make_record(FIRST_LINK, 7, 0, draft, draw_salts(3))
+        _, texts = make_record(FIRST_CHAIN_LINK, 7, 0, draft, generate_salts(3))
         assert [text.salt for text in texts] == [
             bytes(range(at, at + SALT)) for at in (0, SALT, 2 * SALT)
         ]
@@ -44,8 +44,8 @@ class TestSalts:
 
     def test_salts_differ_between_records(self) -> None:
         draft = RecordDraft("trace", "r", {}, (b"same", b"same"))
-        drawn = draw_salts(100)
-        records = [make_record(FIRST_LINK, 1, 0, draft, drawn) for _ in range(50)]
+        drawn = generate_salts(100)
+        records = [make_record(FIRST_CHAIN_LINK, 1, 0, draft, drawn) for _ in range(50)]
         salts = [text.salt for _, texts in records for text in texts]
         assert len(set(salts)) == 100
         assert all(len(salt) == SALT and any(salt) for salt in salts)
@@ -57,7 +57,7 @@ class TestRecord:
     ) -> None:
         count_random_bytes(monkeypatch)
         draft = RecordDraft("trace", "r", {"value": 1}, (b"one", b"two"))
-        record, texts = make_record(FIRST_LINK, 3, 12, draft, draw_salts(2))
+        record, texts = make_record(FIRST_CHAIN_LINK, 3, 12, draft, generate_salts(2))
         assert [text.id for text in texts] == [
             3 * MAX_TEXTS_PER_RECORD,
             3 * MAX_TEXTS_PER_RECORD + 1,
@@ -70,10 +70,10 @@ class TestRecord:
 
     def test_a_record_without_texts_has_no_commitments(self) -> None:
         draft = RecordDraft("group", "", {"value": 1})
-        record, texts = make_record(FIRST_LINK, 1, 0, draft, draw_salts(0))
+        record, texts = make_record(FIRST_CHAIN_LINK, 1, 0, draft, generate_salts(0))
         assert (record.body, texts) == ('{"value":1}', [])
 
     def test_a_label_has_number_kind_and_key(self) -> None:
-        record = Record(2, "trace", "r1", 0, "{}", FIRST_LINK)
+        record = LedgerRecord(2, "trace", "r1", 0, "{}", FIRST_CHAIN_LINK)
         assert record_label(record) == "record 2 (trace 'r1')"
         assert record_label(record._replace(key="")) == "record 2 (trace)"

@@ -14,14 +14,14 @@ from jurygraph.runs.store.folder import (
     LOCK_FILE,
     PLANNING_FILE,
     SEAL_FILE,
-    config_text,
     create_folder,
-    refuse_foreign,
+    encode_config,
+    refuse_foreign_files,
     refuse_links,
-    remove_folder,
+    remove_discarded_run,
     require_run,
 )
-from jurygraph.sources import parse_config
+from jurygraph.sources import parse_config_mapping
 
 
 class TestRequireRun:
@@ -57,14 +57,14 @@ class TestCreateFolder:
         assert made == [folder, tmp_path / "a"]
         for name in (LEDGER_FILE, LOCK_FILE):
             (folder / name).touch()
-        remove_folder(folder, made)
+        remove_discarded_run(folder, made)
         assert list(tmp_path.iterdir()) == []
 
     def test_an_existing_folder_and_its_seal_are_kept(self, tmp_path: Path) -> None:
         assert create_folder(tmp_path) == []
         for name in (LEDGER_FILE, SEAL_FILE):
             (tmp_path / name).touch()
-        remove_folder(tmp_path, [])
+        remove_discarded_run(tmp_path, [])
         assert [one.name for one in tmp_path.iterdir()] == [SEAL_FILE]
 
     def test_the_calls_of_an_unfinished_planning_are_kept(self, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ class TestCreateFolder:
         made = create_folder(folder)
         for name in (LEDGER_FILE, PLANNING_FILE, f"{PLANNING_FILE}-wal"):
             (folder / name).touch()
-        remove_folder(folder, made)
+        remove_discarded_run(folder, made)
         assert sorted(one.name for one in folder.iterdir()) == [
             PLANNING_FILE,
             f"{PLANNING_FILE}-wal",
@@ -100,34 +100,34 @@ class TestCreateFolder:
             create_folder(tmp_path / "file" / "run")
 
     def test_a_folder_with_other_files_is_refused(self, tmp_path: Path) -> None:
-        refuse_foreign(tmp_path)
-        refuse_foreign(tmp_path / "not there")
+        refuse_foreign_files(tmp_path)
+        refuse_foreign_files(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
         with pytest.raises(
             InputError, match="is neither a run nor empty; name another folder with --out"
         ):
-            refuse_foreign(tmp_path)
+            refuse_foreign_files(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
-            refuse_foreign(tmp_path / "letter.txt")
+            refuse_foreign_files(tmp_path / "letter.txt")
 
     def test_leftovers_of_an_unfinished_run_are_accepted(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG_FILE).write_bytes(
-            config_text(parse_config({"evaluators": ["criteria"]}))
+            encode_config(parse_config_mapping({"evaluators": ["criteria"]}))
         )
         for name in (LOCK_FILE, f"{LEDGER_FILE}-wal", f"{LEDGER_FILE}-shm"):
             (tmp_path / name).touch()
-        refuse_foreign(tmp_path)
+        refuse_foreign_files(tmp_path)
 
     def test_a_foreign_config_is_not_overwritten(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG_FILE).write_text("mine: true")
         with pytest.raises(InputError, match="is neither a run nor empty"):
-            refuse_foreign(tmp_path)
+            refuse_foreign_files(tmp_path)
 
     def test_the_log_of_a_missing_ledger_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / f"{LEDGER_FILE}-wal").write_bytes(b"records")
         wrong = rf"{LEDGER_FILE}-wal: is the log of a {LEDGER_FILE} that is not there; restore {LEDGER_FILE} next to it"
         with pytest.raises(InputError, match=wrong):
-            refuse_foreign(tmp_path)
+            refuse_foreign_files(tmp_path)
 
     @pytest.mark.parametrize(
         ("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")]

@@ -8,22 +8,22 @@ import pytest
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.header import (
-    Header,
     ModelIdentity,
-    Origin,
     RunExtent,
+    RunHeader,
+    RunOrigin,
     changes,
     differences,
+    draft_header_record,
     format_value,
     has_same_requests,
-    header_draft,
     model_settings,
-    read_header,
+    read_run_header,
 )
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Ledger, RecordDraft
-from jurygraph.runs.store.packing import ERASED_TEXT
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import EvaluatorRecord
-from jurygraph.sources import FileDigest, TableColumns, parse_config
+from jurygraph.sources import FileDigest, TableColumns, parse_config_mapping
 from tests.rows import all_rows
 
 MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
@@ -32,20 +32,26 @@ FILES = {
 }
 
 
-def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
+def header(config: Mapping[str, Any] | None = None, **fields: Any) -> RunHeader:
     settings = {
         "evaluators": ["criteria"],
         "model": "openai-compatible:http://here.example#m",
         **(config or {}),
     }
     seats = {"criteria": EvaluatorRecord(version="1", audience="criterion")}
-    return Header(
-        **{"config": parse_config(settings), "evaluators": seats, "model": MODEL, **FILES, **fields}
+    return RunHeader(
+        **{
+            "config": parse_config_mapping(settings),
+            "evaluators": seats,
+            "model": MODEL,
+            **FILES,
+            **fields,
+        }
     )
 
 
-def origin_of(run: str, folder: str) -> Origin:
-    return Origin(run=run, folder=folder, records=1, head="00")
+def origin_of(run: str, folder: str) -> RunOrigin:
+    return RunOrigin(run=run, folder=folder, records=1, head="00")
 
 
 def test_equal_headers_have_no_differences() -> None:
@@ -146,8 +152,8 @@ def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None
 
 def test_the_models_of_a_run_are_its_model_and_those_that_the_config_names() -> None:
     mini = MODEL.model_copy(update={"model": "mini"})
-    assert header(models={"mini": mini}).identities == [MODEL, mini]
-    assert header(model=None, models={"mini": mini}).identities == [mini]
+    assert header(models={"mini": mini}).model_identities == [MODEL, mini]
+    assert header(model=None, models={"mini": mini}).model_identities == [mini]
 
 
 def test_models_are_compared_only_if_both_are_known_and_the_settings_equal() -> None:
@@ -166,7 +172,7 @@ def test_a_combiner_used_by_one_run_only_is_no_difference() -> None:
 
 
 def test_an_erased_digest_agrees_with_any_file() -> None:
-    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED_TEXT))
+    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED_PLACEHOLDER))
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 
@@ -214,35 +220,41 @@ class TestChanges:
 
 
 class TestRecord:
-    def store_header(self, path: Path, written: Header) -> Ledger:
+    def store_header(self, path: Path, written: RunHeader) -> Ledger:
         ledger = Ledger.create(path / "run.sqlite")
-        ledger.append(header_draft(written, "run-1"))
+        ledger.append(draft_header_record(written, "run-1"))
         ledger.commit()
         return ledger
 
     def test_a_header_survives_storage_with_its_digests_as_a_text(self, tmp_path: Path) -> None:
         written = header(extent=RunExtent(tasks=2, responses=5), edges=TASKS)
         ledger = self.store_header(tmp_path, written)
-        assert read_header(ledger) == written
+        assert read_run_header(ledger) == written
         (record,) = ledger.records()
         assert (record.kind, record.key) == ("run", "run-1")
         assert "t" * 64 not in record.body
-        assert (read_header(ledger).extent.tasks, read_header(ledger).extent.responses) == (2, 5)
+        assert (read_run_header(ledger).extent.tasks, read_run_header(ledger).extent.responses) == (
+            2,
+            5,
+        )
 
     def test_erased_digests_are_marked(self, tmp_path: Path) -> None:
         ledger = self.store_header(tmp_path, header())
         ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS_PER_RECORD]}))
         ledger.erase([MAX_TEXTS_PER_RECORD])
         ledger.commit()
-        found = read_header(ledger)
+        found = read_run_header(ledger)
         assert found.responses is not None
-        assert (found.tasks.sha256, found.responses.sha256) == (ERASED_TEXT, ERASED_TEXT)
+        assert (found.tasks.sha256, found.responses.sha256) == (
+            ERASED_PLACEHOLDER,
+            ERASED_PLACEHOLDER,
+        )
         assert (found.tasks.name, found.profiles) == ("tasks.jsonl", None)
 
     def test_a_run_with_a_base_stores_no_digests(self, tmp_path: Path) -> None:
         ledger = self.store_header(tmp_path, header(base=origin_of("r0", "../base")))
         assert list(ledger.stored_texts(1, 1)) == []
-        assert read_header(ledger).tasks.sha256 == ERASED_TEXT
+        assert read_run_header(ledger).tasks.sha256 == ERASED_PLACEHOLDER
 
     @pytest.mark.parametrize(
         ("body", "kind"),
@@ -262,4 +274,4 @@ class TestRecord:
             TraceMismatch,
             match=rf"(?s)record 1: cannot be read \({kind}: .*\); it has been changed",
         ):
-            read_header(ledger)
+            read_run_header(ledger)

@@ -11,7 +11,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerification
+from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
@@ -131,7 +131,7 @@ class TestReplacedModel:
 
 class TestVerifiedWithoutAModel:
     def assert_recomputed(self, folder: Path, verdicts: int) -> None:
-        assert verify_deeply(folder) == DeepVerification(
+        assert verify_deeply(folder) == DeepVerificationCounts(
             recomputed=verdicts, quotations=count_quotations(folder)
         )
 
@@ -162,13 +162,17 @@ class TestVerifiedWithoutAModel:
     def test_a_run_without_any_reply_verifies(self, tasks: Path, tmp_path: Path) -> None:
         with run_server(lambda body, number: status(400)) as server:
             run_session(tmp_path / "run", tasks, judge_config(server))
-        assert verify_deeply(tmp_path / "run") == DeepVerification(transient_failures=2 * 2 * 5)
+        assert verify_deeply(tmp_path / "run") == DeepVerificationCounts(
+            transient_failures=2 * 2 * 5
+        )
 
     def test_a_changed_reply_is_found(
         self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_session(tmp_path / "run", tasks, judge_config(server))
-        monkeypatch.setattr("jurygraph.judges.criteria.p_true", lambda reply, path: 0.123)
+        monkeypatch.setattr(
+            "jurygraph.judges.criteria.probability_of_true", lambda reply, path: 0.123
+        )
         with pytest.raises(
             TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"
         ):
@@ -184,7 +188,7 @@ class TestVerifiedWithoutAModel:
         erase(tmp_path / "run", "response", "t0/r0", "")
         rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run")
-        assert verify_deeply(tmp_path / "run")._replace(quotations=0) == DeepVerification(
+        assert verify_deeply(tmp_path / "run")._replace(quotations=0) == DeepVerificationCounts(
             needing_model=5, erased=5
         )
 
@@ -213,6 +217,6 @@ class TestVerifiedWithoutAModel:
             self.assert_recomputed(tmp_path / folder, 2 * 2 * 5)
         shutil.rmtree(tmp_path / "old")
         quotations = count_quotations(tmp_path / "run")
-        found = DeepVerification(needing_model=2 * 2 * 5, quotations=quotations)
+        found = DeepVerificationCounts(needing_model=2 * 2 * 5, quotations=quotations)
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found
         assert quotations > 0

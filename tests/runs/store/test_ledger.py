@@ -12,12 +12,12 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.ledger import (
-    FIRST_LINK,
+    FIRST_CHAIN_LINK,
     MAX_TEXTS_PER_RECORD,
     SCHEMA_VERSION,
     Ledger,
     RecordDraft,
-    link_of,
+    compute_record_link,
 )
 from jurygraph.schema import canonical_json
 
@@ -54,7 +54,7 @@ class TestChain:
             second.link
             == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
         )
-        assert first.link == link_of(FIRST_LINK, *first[:5])
+        assert first.link == compute_record_link(FIRST_CHAIN_LINK, *first[:5])
         assert (ledger.count, ledger.head) == (2, second.link)
 
     @pytest.mark.parametrize(
@@ -207,12 +207,14 @@ class TestFile:
     def test_bytes_after_the_end_are_a_fault(self, path: Path) -> None:
         make_ledger(path).close()
         path.write_bytes(path.read_bytes() + b"more")
-        assert list(Ledger.open(path).find_faults()) == ["4 bytes follow the end of the database"]
+        assert list(Ledger.open(path).find_file_faults()) == [
+            "4 bytes follow the end of the database"
+        ]
 
     def test_a_foreign_table_is_a_fault(self, path: Path) -> None:
         make_ledger(path).close()
         execute_sql(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")
-        assert list(Ledger.open(path).find_faults()) == [
+        assert list(Ledger.open(path).find_file_faults()) == [
             "table or index 'spy' is not as jurygraph made it"
         ]
 
@@ -248,4 +250,4 @@ class TestFile:
         execute_sql(
             path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END"
         )
-        assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).find_faults())
+        assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).find_file_faults())

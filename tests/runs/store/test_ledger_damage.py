@@ -9,12 +9,12 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.ledger import (
-    CREATE_STATEMENTS,
+    CREATE_TABLE_STATEMENTS,
     MAX_TEXTS_PER_RECORD,
     SCHEMA_VERSION,
     Ledger,
     RecordDraft,
-    _translate_errors,
+    _translate_sqlite_errors,
 )
 from tests.runs.store.test_ledger import execute_sql, make_ledger
 
@@ -185,13 +185,13 @@ class TestOtherPrograms:
         mine, other = Ledger.open(path, write=True), sqlite3.connect(path)
         assert mine is not None
         mine._connection.execute("PRAGMA busy_timeout = 10")
-        mine.require_alone()
+        mine.refuse_other_readers()
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
         with pytest.raises(
             InputError, match="another program reads the run just now; end it, and try again"
         ):
-            mine.require_alone()
+            mine.refuse_other_readers()
         other.close()
 
     def test_a_reader_prevents_compaction(self, path: Path) -> None:
@@ -235,9 +235,9 @@ class TestFaults:
         execute_sql(path, "UPDATE records SET seq = -4 WHERE seq = 2")
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert list(ledger.find_faults()) == ["record -4 is not part of the chain"]
+        assert list(ledger.find_file_faults()) == ["record -4 is not part of the chain"]
 
-    @pytest.mark.parametrize("name", CREATE_STATEMENTS)
+    @pytest.mark.parametrize("name", CREATE_TABLE_STATEMENTS)
     def test_a_changed_table_is_a_fault(self, path: Path, name: str) -> None:
         make_ledger(path).close()
         execute_sql(path, "PRAGMA writable_schema = ON")
@@ -247,7 +247,9 @@ class TestFaults:
         connection.close()
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.find_faults())
+        assert f"table or index '{name}' is not as jurygraph made it" in list(
+            ledger.find_file_faults()
+        )
 
 
 class TestErrors:
@@ -313,6 +315,6 @@ class TestErrors:
         error = sqlite3.OperationalError("so it is")
         if code is not None:
             error.sqlite_errorcode = code  # type: ignore[misc]
-        with pytest.raises(kind, match=wrong), _translate_errors(path):
+        with pytest.raises(kind, match=wrong), _translate_sqlite_errors(path):
             raise error
         assert requests in ([], [path.parent])

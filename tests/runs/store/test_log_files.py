@@ -64,7 +64,7 @@ def test_a_ledger_of_a_killed_process_with_its_log_is_complete(
 def test_a_ledger_with_a_log_that_another_program_locks_is_named(
     killed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
+    monkeypatch.setattr("jurygraph.runs.store.ledger.LOCK_TIMEOUT_SECONDS", 0.0)
     with closing(sqlite3.connect(killed, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN IMMEDIATE")

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
-    ERASED_TEXT,
+    ERASED_PLACEHOLDER,
     Texts,
     count_discarded,
     number_shared_lists,
     pack_reward,
     pack_trace,
     read_shared_lists,
-    responses_shown,
-    unpack_about,
+    shown_response_ids,
+    unpack_failure_message,
     unpack_material,
-    unpack_message,
+    unpack_response_metadata,
     unpack_reward,
     unpack_verdict,
 )
@@ -179,8 +179,8 @@ class TestVerdict:
         again = unpack_verdict(body["verdicts"][0], "r", SURVEY, {}, ())
         assert (again.score, again.reason, again.evidence[0].quote, again.evidence[0].start) == (
             0.25,
-            ERASED_TEXT,
-            ERASED_TEXT,
+            ERASED_PLACEHOLDER,
+            ERASED_PLACEHOLDER,
             3,
         )
 
@@ -194,12 +194,12 @@ class TestVerdict:
             )
         )
         (stored,) = body["verdicts"]
-        assert unpack_message(stored, dict(enumerate(texts))) == SECRET
-        assert unpack_message(stored, {}) == ERASED_TEXT
+        assert unpack_failure_message(stored, dict(enumerate(texts))) == SECRET
+        assert unpack_failure_message(stored, {}) == ERASED_PLACEHOLDER
         reason = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
         for verdict in (reason, RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5)):
             body, texts = pack(trace(verdict))
-            assert unpack_message(body["verdicts"][0], dict(enumerate(texts))) == ""
+            assert unpack_failure_message(body["verdicts"][0], dict(enumerate(texts))) == ""
 
 
 class TestTrace:
@@ -211,7 +211,7 @@ class TestTrace:
             trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response
         )
         places = dict(enumerate(texts))
-        assert unpack_about(body, places) == {
+        assert unpack_response_metadata(body, places) == {
             "labels": {"gold": 1},
             "data": {"x": [1.5]},
             "metadata": {"run": 2},
@@ -242,7 +242,7 @@ class TestTrace:
         again = unpack_material(body["material"][0], "r", {})
         assert (again.name, again.response, again.status, again.data) == ("m", "r", "failed", None)
         assert again.failure is not None
-        assert again.failure.kind == ERASED_TEXT
+        assert again.failure.kind == ERASED_PLACEHOLDER
 
 
 class TestShape:
@@ -253,7 +253,7 @@ class TestShape:
             through_json(SurveyWithoutTexts.of(survey).model_dump())
         )
         assert stored.digest == SurveyWithoutTexts.of(survey).digest
-        assert stored.with_views(list(survey.views.values())) == survey
+        assert stored.fill_in_views(list(survey.views.values())) == survey
 
     def test_tasks_with_the_same_questions_share_a_survey_without_texts(self) -> None:
         other = TaskView(id="u", query="another one")
@@ -285,4 +285,4 @@ class TestVerdictsOnAWholeGroup:
         )
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses
-        assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)
+        assert list(shown_response_ids(stored["verdicts"][0], lists)) == list(self.GROUP)

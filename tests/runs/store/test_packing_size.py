@@ -7,12 +7,12 @@ import pytest
 
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
-    ERASED_TEXT,
+    ERASED_PLACEHOLDER,
+    inapplicable_question_indices,
     pack_reward,
     pack_task,
     read_planning_results,
     read_views,
-    skipped_questions,
     unpack_reward,
     unpack_verdict,
 )
@@ -96,7 +96,9 @@ def test_a_verdict_stores_only_what_its_question_does_not_imply() -> None:
 def test_questions_that_did_not_apply_are_read_without_their_verdicts() -> None:
     judged = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25)
     skipped = RecordedVerdict(**STAMP, about="r", responses=("r",), status="not_applicable")
-    assert [skipped_questions(pack(trace(verdict))[0]) for verdict in (judged, skipped)] == [
+    assert [
+        inapplicable_question_indices(pack(trace(verdict))[0]) for verdict in (judged, skipped)
+    ] == [
         set(),
         {0},
     ]
@@ -111,7 +113,7 @@ def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None
     assert unpack_verdict(body["verdicts"][0], "r", SURVEY, dict(enumerate(texts)), ()) == verdict
     erased = unpack_verdict(body["verdicts"][0], "r", SURVEY, {}, ()).failure
     assert erased is not None
-    assert erased.message == ERASED_TEXT
+    assert erased.message == ERASED_PLACEHOLDER
 
 
 def test_examples_and_both_orders_of_a_verdict_survive() -> None:

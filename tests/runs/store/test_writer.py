@@ -55,7 +55,7 @@ async def test_a_batch_is_in_the_file_once_it_is_durable(
     writer = Writer(Ledger.create(tmp_path / "run.sqlite"))
     await writer.append_durably(make_batch(1))
     assert open_ledger(tmp_path).count == 2
-    monkeypatch.setattr(writer_module, "_MAX_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(writer_module, "_MAX_COMMIT_WAIT_SECONDS", 60.0)
     writer.append(make_batch(2))
     assert open_ledger(tmp_path).count == 2
     writer.close()
@@ -82,7 +82,7 @@ async def test_who_appends_more_than_may_wait_waits_for_a_commit(
 ) -> None:
     ledger = Ledger.create(tmp_path / "run.sqlite")
     begun, goes_on, commit = threading.Event(), threading.Event(), ledger.commit
-    monkeypatch.setattr(writer_module, "_MAX_WAITING", 1)
+    monkeypatch.setattr(writer_module, "_MAX_WAITING_RECORDS", 1)
     monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), goes_on.wait(10), commit()))
     writer = Writer(ledger)
     first = asyncio.create_task(writer.append_durably(make_batch(1)))

@@ -58,7 +58,7 @@ def draw_settings(name: str, seed: int) -> list[str]:
 def test_random_changes_give_the_rewards_of_rescore(
     request: Any, tmp_path: Path, name: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "_TABLE_ROWS", 10)  # several tables
+    monkeypatch.setattr(deciding, "_ROWS_PER_DECISION_BATCH", 10)  # several tables
     with closing(Run.open(request.getfixturevalue(name))) as run:
         tables = VerdictTables(run)
         names = tables.responses

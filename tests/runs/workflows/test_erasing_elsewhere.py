@@ -12,7 +12,7 @@ import pytest
 
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.request import Message, Reply, Request
-from jurygraph.runs.workflows.erasure import encoded_forms, erase, preview
+from jurygraph.runs.workflows.erasure import encoded_forms, erase, preview_erasure
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Server, run_server
 from tests.runs.sample_runs import score, verify_run, write_tasks
@@ -73,7 +73,7 @@ def scored(tmp_path: Path, server: Server) -> ScoredProject:
 def test_nothing_is_left_in_run_cache_and_recording(
     scored: ScoredProject, what: Any, name: str
 ) -> None:
-    expected = preview(scored.run, what, name)
+    expected = preview_erasure(scored.run, what, name)
     assert containing_files(QUOTED, scored.cache)
     done = erase(scored.run, what, name, "")
     assert done._replace(replies=0, calls=0) == expected
@@ -157,7 +157,7 @@ class TestUnreached:
     def test_a_cache_in_use_is_named_and_erased_later(
         self, scored: ScoredProject, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("jurygraph.models.cache._ERASE_TIMEOUT", 0.05)
+        monkeypatch.setattr("jurygraph.models.cache._ERASE_TIMEOUT_SECONDS", 0.05)
         with closing(sqlite3.connect(scored.cache / "cache.db", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM Cache").fetchone()

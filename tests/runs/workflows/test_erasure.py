@@ -11,8 +11,8 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED_TEXT
-from jurygraph.runs.workflows.erasure import erase, preview
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
+from jurygraph.runs.workflows.erasure import erase, preview_erasure
 from tests.runs.sample_runs import (
     FULL_CONFIG,
     make_tasks,
@@ -98,7 +98,7 @@ def test_a_copy_in_another_response_is_erased_with_its_verdicts_and_digests(run:
     reasons = {
         verdict.reason for verdict in there["t2/r2"].trace.verdicts if verdict.score is not None
     }
-    assert reasons <= {ERASED_TEXT, ""}
+    assert reasons <= {ERASED_PLACEHOLDER, ""}
     assert group.encode() not in read_folder(run)
 
 
@@ -107,7 +107,7 @@ def test_a_preview_says_what_an_erasure_touches_and_writes_nothing(
     run: Path, what: Any, name: str
 ) -> None:
     before = read_folder(run)
-    expected = preview(run, what, name)
+    expected = preview_erasure(run, what, name)
     assert read_folder(run) == before
     assert set(expected.responses) >= {"t2/r2", "t2/r0"}  # the copy, and what was compared with it
     assert name not in expected.responses
@@ -126,7 +126,7 @@ def test_an_erased_task_is_gone_with_its_responses(run: Path) -> None:
     verify_run(run)
     with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
         Run.open(run).plan_of("t3")
-    assert Run.open(run).find_trace("t3/r0").plan_digest == ERASED_TEXT
+    assert Run.open(run).find_trace("t3/r0").plan_digest == ERASED_PLACEHOLDER
 
 
 def test_the_record_of_an_erasure_has_reason_and_ids_and_no_text(run: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_digests_of_the_scored_files_are_erased(run: Path, tmp_path: Path) -
     assert digest in read_folder(run)
     erase(run, "response", "t1/r0", "")
     assert digest not in read_folder(run)
-    assert Run.open(run).header.tasks.sha256 == ERASED_TEXT
+    assert Run.open(run).header.tasks.sha256 == ERASED_PLACEHOLDER
 
 
 def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
 def test_an_erasure_is_refused_while_the_run_is_read(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
+    monkeypatch.setattr("jurygraph.runs.store.ledger.LOCK_TIMEOUT_SECONDS", 0.0)
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
     before = read_folder(run)
     with closing(Run.open(run)) as reader:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jurygraph.runs.workflows.branch import InputDigests, input_digests
+from jurygraph.runs.workflows.branch import InputDigests, digest_survey_inputs
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.scripted import (
     DATA_READER,
@@ -57,7 +57,7 @@ def task_with_wish(wish: str) -> Task:
 
 
 def digests_of(settings: dict[str, Any], about: Task | None = None) -> InputDigests:
-    return input_digests(make_plan(settings, about or task_with_wish("tea")).survey)
+    return digest_survey_inputs(make_plan(settings, about or task_with_wish("tea")).survey)
 
 
 def changed_digests(one: InputDigests, other: InputDigests) -> tuple[set[str], set[str]]:
@@ -100,13 +100,16 @@ def test_only_the_digests_of_what_depends_on_a_change_are_others(
 def test_other_changes_of_a_question_change_its_digest(change: dict[str, Any]) -> None:
     survey = make_plan(config_with(), WITH_TEA).survey
     other = tuple(q.model_copy(update=change) if q.id == "plain" else q for q in survey.questions)
-    changed = changed_digests(BEFORE, input_digests(survey.model_copy(update={"questions": other})))
+    changed = changed_digests(
+        BEFORE, digest_survey_inputs(survey.model_copy(update={"questions": other}))
+    )
     assert changed == ({"plain"}, set())
 
 
 def test_the_weight_of_a_criterion_changes_no_digest() -> None:
     met = {"evaluators": [evaluator_use("met", audience="criterion")]}
     light, heavy = (
-        input_digests(make_plan(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0)
+        digest_survey_inputs(make_plan(met, task(criterion("x", weight))).survey)
+        for weight in (1.0, 7.0)
     )
     assert light == heavy

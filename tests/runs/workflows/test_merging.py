@@ -92,7 +92,9 @@ def test_a_limit_counts_the_tasks_of_the_file(tmp_path: Path) -> None:
         open_tasks(tasks, shard=Shard(index=2, of=2)) as second,
     ):
         for limit in range(10):
-            assert first.count_first(limit) + second.count_first(limit) == min(limit, 8)
+            assert first.count_first_in_shard(limit) + second.count_first_in_shard(limit) == min(
+                limit, 8
+            )
         assert first.file_extent() == second.file_extent() == (8, 24)
 
 

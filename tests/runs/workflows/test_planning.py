@@ -13,7 +13,7 @@ from jurygraph.errors import BudgetExceeded, PlanError
 from jurygraph.graphs import prepare_graph
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.forecasting import Forecaster
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from tests.models.server import Server
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -72,7 +72,7 @@ def test_a_dry_run_does_not_count_stored_replies(
 
     def expected(folder: Path) -> int:
         with open_job(folder, tasks, uncached) as (job, stored):
-            forecast = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+            forecast = asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
         assert forecast.model is not None
         return forecast.model.low.calls
 
@@ -131,7 +131,7 @@ class TestAtomicPlanning:
         monkeypatch.setattr(prepare_graph, "decision_key", fail_on_third)
         with pytest.raises(PlanError, match="line 4: no"):
             score(tmp_path / "run", tasks)
-        assert Run.open(tmp_path / "run").tasks_planned == 1
+        assert Run.open(tmp_path / "run").planned_task_count == 1
 
     def test_an_interrupted_planning_starts_again(self, tmp_path: Path, plain: Path) -> None:
         folder = tmp_path / "run"

@@ -18,7 +18,7 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, rescore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import apply_settings
-from jurygraph.viewer.what_if import WhatIf, explain_changed
+from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from tests.rows import all_rows
 from tests.runs.sample_runs import (
     REQUESTED,
@@ -214,7 +214,7 @@ def test_a_weight_of_a_criterion_is_one_of_the_rubrics(
     with closing(Run.open(rich)) as run, pytest.raises(error, match=message):
         VerdictTables(run).decide(apply_settings(run.config, [setting]))
     with closing(Run.open(rich)) as run, pytest.raises(error, match=message):
-        explain_changed(run, "t0/r0", WhatIf(settings=(setting,)))
+        explain_with_changes(run, "t0/r0", WhatIfChanges(settings=(setting,)))
 
 
 def test_criteria_of_an_evaluator_have_weights_too(tasks: Path, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from aiohttp import web
 
 from jurygraph.errors import BudgetExceeded
 from jurygraph.interchange.tables import table_to_csv
-from jurygraph.interchange.traces import export_jsonl
+from jurygraph.interchange.traces import export_traces_as_jsonl
 from jurygraph.runs.export_table import TableName
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.table_reader import read_table
-from jurygraph.runs.workflows.forecasting import Forecaster
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.studies import monitor
@@ -150,7 +150,7 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
             remaining = stored.remaining
             assert stored.tasks_done == TASKS - 2
             assert (remaining.tasks, remaining.responses) == (missing, 2 * missing)
-            forecast = asyncio.run(Forecaster(job, stored).forecast(lambda count: None))
+            forecast = asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
             assert forecast.tasks == missing
     judge.holds = never
     limited = score(tmp_path / "run", tasks, settings(server), limit=3)
@@ -241,7 +241,7 @@ def test_readers_see_no_order_of_storing(tmp_path: Path) -> None:
 def read_everything(folder: Path) -> list[Any]:
     """Return what each way of reading a run gives, without places in the chain."""
     with closing(Run.open(folder)) as run:
-        exported = [{**json.loads(line), "previous": None} for line in export_jsonl(run)]
+        exported = [{**json.loads(line), "previous": None} for line in export_traces_as_jsonl(run)]
         tables = []
         for name in get_args(TableName):
             with closing(read_table(run, name)) as table:

@@ -1,7 +1,7 @@
 """The arms of the study: no defence, each alone, all, and the config's own."""
 
 from jurygraph.schema import SafetyConfig
-from jurygraph.studies.attack import arms
+from jurygraph.studies.attack import defences_by_arm
 
 NAMES = [
     "none",
@@ -17,7 +17,7 @@ NAMES = [
 
 
 def test_every_defence_has_its_own_arm():
-    listed, _ = arms(SafetyConfig())
+    listed, _ = defences_by_arm(SafetyConfig())
     assert list(listed) == NAMES
     enabled = {
         arm: {name for name, value in safety if value and value != "off"}
@@ -30,7 +30,7 @@ def test_every_defence_has_its_own_arm():
 
 def test_another_choice_of_defences_adds_an_arm():
     own = SafetyConfig(gates=("empty-response",), reminder=False)
-    listed, configured = arms(own)
+    listed, configured = defences_by_arm(own)
     assert list(listed) == [*NAMES, "configured"]
     assert configured == "configured"
     assert listed[configured] == own

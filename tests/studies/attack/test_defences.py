@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from jurygraph.jury import Jury
-from jurygraph.safety.attacks import SUITE_BY_CHANNEL, load_attack_tasks, load_attacks
+from jurygraph.safety.attacks import SUITE_BY_ATTACK_CHANNEL, load_attack_tasks, load_attacks
 from jurygraph.studies.attack import AttackStudy
 from tests.models.judge_scripts import config
 from tests.models.server import run_server
@@ -64,7 +64,9 @@ REMAINING: dict[type[Judge], set[str]] = {
 def report_on(judge: type[Judge], tasks: int, every: int = 1) -> Figures:
     """Return the report on a judge under every n-th attack, on the first tasks."""
     with run_server(judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
-        attacks = [attack for attack in load_attacks() if attack.suite not in SUITE_BY_CHANNEL]
+        attacks = [
+            attack for attack in load_attacks() if attack.suite not in SUITE_BY_ATTACK_CHANNEL
+        ]
         study = AttackStudy(jury, load_attack_tasks()[:tasks], attacks[::every])
         return figures_of(asyncio.run(study.run(lambda count: None)))
 

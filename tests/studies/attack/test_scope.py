@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Survey, Task
-from jurygraph.studies.attack import attack_config, attack_surveys, merit_questions
+from jurygraph.studies.attack import attack_config, make_attack_surveys, merit_question_ids
 
 TASK = Task.model_validate(
     {
@@ -81,7 +81,7 @@ def judge_layout(task: jg.TaskView, response: jg.Response, lines: jg.Material) -
 
 def attack_parts(config: Mapping[str, Any], *tasks: Task) -> tuple[list[Survey], Config]:
     with Jury.from_config(config) as jury:
-        surveys = attack_surveys(jury, tasks or [TASK])
+        surveys = make_attack_surveys(jury, tasks or [TASK])
         return surveys, attack_config(jury, surveys)
 
 
@@ -136,7 +136,7 @@ def test_a_check_that_a_judge_waits_for_is_kept():
     (survey,), reduced = attack_parts(config)
     assert question_ids(survey) == ["attacked.long", "attacked.staged"]
     assert [use.use for use in reduced.evaluators] == ["attacked.staged", "attacked.long"]
-    assert merit_questions(Config.model_validate(config), survey) == {"attacked.staged"}
+    assert merit_question_ids(Config.model_validate(config), survey) == {"attacked.staged"}
 
 
 def test_material_that_a_judge_needs_is_kept():
@@ -152,7 +152,7 @@ def test_a_high_score_on_a_penalty_is_not_a_merit():
     )
     (survey,), _ = attack_parts(config.model_dump(mode="json"))
     assert question_ids(survey) == ["attacked.toxic", "criteria@oven", "criteria@wave"]
-    assert merit_questions(config, survey) == {"criteria@oven"}
+    assert merit_question_ids(config, survey) == {"criteria@oven"}
 
 
 def test_a_config_without_model_evaluators_is_refused():

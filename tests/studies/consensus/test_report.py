@@ -11,7 +11,12 @@ from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
-from jurygraph.studies.consensus import FittedConsensus, Settings, collect_votes, fit_consensus
+from jurygraph.studies.consensus import (
+    ConsensusSettings,
+    FittedConsensus,
+    collect_votes,
+    fit_consensus,
+)
 from jurygraph.studies.report import Report, ReportTable
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
@@ -23,7 +28,7 @@ def report(reached: FittedConsensus) -> Figures:
     return figures_of(consensus_study.report(reached))
 
 
-def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
+def fit_panel(settings: ConsensusSettings, **fields: Any) -> FittedConsensus:
     return fit_consensus(collect_votes([votes_file(*PANEL, **fields)]), settings)
 
 
@@ -31,7 +36,7 @@ def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
 
 
 def test_a_panel_that_is_too_small_is_scored_by_majority_with_a_warning() -> None:
-    found = fit_panel(Settings())
+    found = fit_panel(ConsensusSettings())
     assert consensus.too_small(found.model.votes) is not None
     assert found.method == "majority"
     assert "agents and items are by majority vote, ties shared" in found.warnings[-1]
@@ -40,9 +45,13 @@ def test_a_panel_that_is_too_small_is_scored_by_majority_with_a_warning() -> Non
 
 @pytest.mark.parametrize(
     "settings",
-    [Settings(preset="converged"), Settings(preset="paper"), Settings(method="stableval")],
+    [
+        ConsensusSettings(preset="converged"),
+        ConsensusSettings(preset="paper"),
+        ConsensusSettings(method="stableval"),
+    ],
 )
-def test_a_requested_model_is_used_with_a_warning(settings: Settings) -> None:
+def test_a_requested_model_is_used_with_a_warning(settings: ConsensusSettings) -> None:
     found = fit_panel(settings)
     assert found.method == "stableval"
     assert consensus.too_small(found.model.votes) in found.warnings
@@ -52,10 +61,10 @@ def test_a_requested_model_is_used_with_a_warning(settings: Settings) -> None:
 def test_items_and_agents_are_scored_by_the_selected_method() -> None:
     annotators = None
     for method in ("stableval", "dawid-skene", "majority"):
-        found = fit_panel(Settings(method=method, subsets=2), agent=AGENTS)
+        found = fit_panel(ConsensusSettings(method=method, subsets=2), agent=AGENTS)
         result = report(found)
         posterior = np.array([one.posterior for one in result["items"].values()])
-        assert (posterior == found.items_by_method(method).posterior).all()
+        assert (posterior == found.item_posteriors_by_method(method).posterior).all()
         scores = {
             name: getattr(one, method.replace("-", "_")) for name, one in result.comparison.items()
         }
@@ -68,8 +77,8 @@ def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise()
     votes = collect_votes(
         [votes_file(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))]
     )
-    first = report(fit_consensus(votes, Settings(preset="paper", method="majority")))
-    shared = report(fit_consensus(votes, Settings(method="majority")))
+    first = report(fit_consensus(votes, ConsensusSettings(preset="paper", method="majority")))
+    shared = report(fit_consensus(votes, ConsensusSettings(method="majority")))
     assert (first.ties, first["items"]["a"].posterior) == (
         {"rule": "first", "items": ["a"]},
         [0.0, 1.0],
@@ -84,7 +93,7 @@ def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise()
 
 
 def test_intervals_contain_the_score_and_are_reproducible() -> None:
-    settings = Settings(preset="paper", seed=3)
+    settings = ConsensusSettings(preset="paper", seed=3)
     found = report(fit_panel(settings, agent=AGENTS))
     assert found == report(fit_panel(settings, agent=AGENTS))
     for one in found.agents.values():
@@ -93,7 +102,7 @@ def test_intervals_contain_the_score_and_are_reproducible() -> None:
 
 @pytest.mark.landing
 def test_refits_and_draws_of_items_are_made_and_counted() -> None:
-    found = fit_panel(Settings(preset="converged", subsets=6), agent=AGENTS)
+    found = fit_panel(ConsensusSettings(preset="converged", subsets=6), agent=AGENTS)
     counted: list[int] = []
     result = figures_of(consensus_study.report(found, counted.append))
     assert sum(counted) == found.estimates == 206
@@ -119,7 +128,7 @@ def test_refits_and_draws_of_items_are_made_and_counted() -> None:
 
 def test_the_papers_parameters_replace_those_of_a_preset_and_are_recorded() -> None:
     changes = {"prior_mu": 2.0, "prior_confusion": 1.5, "diagonal": 0.7, "tol": 1e-3}
-    settings = Settings(preset="paper", subsets=4, fit=changes, bootstrap=50)
+    settings = ConsensusSettings(preset="paper", subsets=4, fit=changes, bootstrap=50)
     found = fit_panel(settings, agent=AGENTS)
     result = report(found)
     columns = found.ballots
@@ -149,7 +158,7 @@ def test_the_papers_parameters_replace_those_of_a_preset_and_are_recorded() -> N
 )
 def test_the_key_findings_are_those_that_the_paper_prints(name: str, table: str) -> None:
     votes = read_votes(EXAMPLE / f"{name}.csv.gz")
-    settings = Settings(preset="paper", subsets=0, bootstrap=0)
+    settings = ConsensusSettings(preset="paper", subsets=0, bootstrap=0)
     result = report(fit_consensus(collect_votes([votes]), settings))
     found = result.findings
     assert {
@@ -163,7 +172,9 @@ def test_the_key_findings_are_those_that_the_paper_prints(name: str, table: str)
 
 def test_without_two_agents_there_is_no_correlation() -> None:
     for agents in ({}, {"agent": ["one"] * 48}):
-        result = report(fit_panel(Settings(preset="converged", subsets=0, bootstrap=0), **agents))
+        result = report(
+            fit_panel(ConsensusSettings(preset="converged", subsets=0, bootstrap=0), **agents)
+        )
         assert (result.findings.pearson_correlation, result.findings.rank_changes) == (None, 0)
 
 
@@ -182,37 +193,37 @@ NO_FORECAST = "no forecast of further labels: only method stableval has probabil
     ("settings", "rows", "columns", "limits"),
     [
         (
-            Settings(subsets=2, compare=True),
+            ConsensusSettings(subsets=2, compare=True),
             TWO,
             {},
             ["no row has an agent, and --compare needs agents, too", UNKNOWN, NO_FORECAST],
         ),
         (
-            Settings(),
+            ConsensusSettings(),
             TWO,
             {"agent": ["one"] * 24},
             ["there is one agent, and a ranking needs two", UNKNOWN, NO_FORECAST],
         ),
         (
-            Settings(),
+            ConsensusSettings(),
             PANEL[::4],
             {"agent": AGENTS[::4]},
             ["there is one annotator", "one annotator is", NO_FORECAST],
         ),
         (
-            Settings(preset="paper", subsets=0),
+            ConsensusSettings(preset="paper", subsets=0),
             PANEL,
             {"agent": AGENTS},
             ["--subsets is 0", "preset paper"],
         ),
         (
-            Settings(),
+            ConsensusSettings(),
             PANEL,
             {"agent": AGENTS, "group": ["one"] * 48},
             ["there is one item or group"] * 2 + [NO_FORECAST],
         ),
         (
-            Settings(preset="converged", subsets=0, bootstrap=0),
+            ConsensusSettings(preset="converged", subsets=0, bootstrap=0),
             PANEL,
             {"agent": AGENTS},
             ["--subsets is 0", "--bootstrap is 0"],
@@ -220,7 +231,7 @@ NO_FORECAST = "no forecast of further labels: only method stableval has probabil
     ],
 )
 def test_what_is_not_measured_has_a_reason(
-    settings: Settings,
+    settings: ConsensusSettings,
     rows: list[tuple[str, str, Any]],
     columns: dict[str, list[str]],
     limits: list[str],
@@ -236,20 +247,22 @@ def test_what_is_not_measured_has_a_reason(
     ("settings", "message"),
     [
         (
-            Settings(values=(0.0, 0.5, 1.0)),
+            ConsensusSettings(values=(0.0, 0.5, 1.0)),
             r"--values: gives 3 credits to 2 classes \(0, 1\); give each one",
         ),
-        (Settings(subsets=1), "--subsets: one draw tells no spread; "),
-        (Settings(bootstrap=1), "--bootstrap: one resample tells no spread; "),
+        (ConsensusSettings(subsets=1), "--subsets: one draw tells no spread; "),
+        (ConsensusSettings(bootstrap=1), "--bootstrap: one resample tells no spread; "),
     ],
 )
-def test_settings_that_do_not_match_the_votes_are_refused(settings: Settings, message: str) -> None:
+def test_settings_that_do_not_match_the_votes_are_refused(
+    settings: ConsensusSettings, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         fit_panel(settings, agent=AGENTS)
 
 
 def test_a_report_by_majority_has_the_ambiguity_of_its_items() -> None:
-    figures = report(fit_panel(Settings()))
+    figures = report(fit_panel(ConsensusSettings()))
     ambiguity = [item["ambiguity"] for item in figures["items"].values()]
     assert figures["method"] == "majority"
     assert figures["findings"]["mean_ambiguity"] == pytest.approx(np.mean(ambiguity))
@@ -261,7 +274,7 @@ def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -
     for item, labels in {"a": (1, 1, 1), "b": (1, 1, 0), "c": (1, 0)}.items():
         votes += [(item, f"p{index}", label) for index, label in enumerate(labels)]
     for method in ("majority", "stableval"):
-        settings = Settings(method=method)
+        settings = ConsensusSettings(method=method)
         found = consensus_study.report(fit_consensus(collect_votes([votes_file(*votes)]), settings))
         tables = {
             table.header[0]: table for table in found.sections if isinstance(table, ReportTable)

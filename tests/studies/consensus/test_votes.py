@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources.ratings import PlacedLabel, VotesFile
+from jurygraph.sources.ratings import LabelWithPlace, VotesFile
 from jurygraph.studies.consensus import VoteColumns, collect_votes
 from tests.rows import all_rows
 from tests.studies.consensus.made import NAMES, votes_file
@@ -14,8 +14,8 @@ from tests.studies.consensus.made import NAMES, votes_file
 TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
 
 
-def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
-    return {item: PlacedLabel("gold.csv, line 2", NAMES, label)}
+def gold_label(item: str, label: Any) -> Mapping[str, LabelWithPlace]:
+    return {item: LabelWithPlace("gold.csv, line 2", NAMES, label)}
 
 
 # Valid votes
@@ -74,9 +74,9 @@ def test_words_without_agents_are_sorted_classes_without_an_order_in_their_commo
     found = collect_votes([votes_file(*rows)])
     assert (found.classes, found.has_order) == (("bug", "feature", "question"), False)
     assert found.label == ["bug", "question", "bug", "bug", "feature", None]
-    assert found.respelt == {"'Bug' as bug": 1}
+    assert found.spelling_change_counts == {"'Bug' as bug": 1}
     ordered = collect_votes([votes_file(*rows)], classes=["question", "feature", "bug"])
-    assert (ordered.has_order, ordered.respelt) == (True, {"'Bug' as bug": 1})
+    assert (ordered.has_order, ordered.spelling_change_counts) == (True, {"'Bug' as bug": 1})
 
 
 def test_the_requested_dimension_is_selected() -> None:

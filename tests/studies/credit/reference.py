@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
 from jurygraph.schema import Edge
-from jurygraph.studies.credit import RubricSheet, ScoreSheets
+from jurygraph.studies.credit import RunRubricScores, TaskRubricScores
 from tests.aggregation.reference import rubrics
 
 LAMBDA = {"weak": 0.6, "strong": 0.2, "activation": 0.0}
@@ -41,7 +41,7 @@ class Example:
         return sum(w * s for w, s in zip(self.weights, scores, strict=True)) / self.total_weight
 
 
-def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
+def sheet_of(name: str, examples: Sequence[Example]) -> TaskRubricScores:
     """Return examples of one rubric as a sheet."""
     first = examples[0]
     names = [f"c{i}" for i in range(len(first.weights))]
@@ -49,7 +49,7 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
     weights = np.array(first.weights, dtype=np.float64)
     p = np.array([one.p for one in examples], dtype=np.float64)
     met = np.array([one.met or [score >= 0.5 for score in one.p] for one in examples])
-    return RubricSheet(
+    return TaskRubricScores(
         task=name,
         unit=f"task {name}",
         responses=tuple(f"{name}/{row}" for row in range(len(examples))),
@@ -73,9 +73,11 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
     )
 
 
-def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> ScoreSheets:
+def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> RunRubricScores:
     each = [sheet_of(f"t{place}", group) for place, group in enumerate(groups)]
-    return ScoreSheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), sheets=each)
+    return RunRubricScores(
+        kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), sheets=each
+    )
 
 
 @st.composite

@@ -7,10 +7,10 @@ import pytest
 
 from jurygraph.errors import GraphError
 from jurygraph.studies import credit
-from jurygraph.studies.credit import Cases
+from jurygraph.studies.credit import EdgeCases
 
 
-def make_cases(**changed: Any) -> Cases:
+def make_cases(**changed: Any) -> EdgeCases:
     """Four edges of two examples: violated, satisfied, and two whose child is not supported."""
     columns: dict[str, Any] = {
         "p_parent": [0.25, 0.5, 0.0, 1.0],
@@ -19,7 +19,7 @@ def make_cases(**changed: Any) -> Cases:
         "kind": ["weak", "activation", "weak", "strong"],
         "task": [0, 0, 1, 1],
     } | changed
-    return Cases(
+    return EdgeCases(
         **{name: np.asarray(v) if isinstance(v, list) else v for name, v in columns.items()}
     )
 

@@ -37,7 +37,7 @@ def test_one_pass_is_compared_with_the_enumeration_of_all_states() -> None:
 
 
 def test_a_graph_that_cannot_be_enumerated_is_left_out_and_counted() -> None:
-    n = gear.MAX_CHILDREN + 2
+    n = gear.MAX_ENUMERATED_CHILDREN + 2
     chain = [Link(child - 1, child, "weak") for child in range(1, n)]
     found = report(sheets_of([[Example([1.0] * n, chain, [0.5] * n, [True] * n)]]))
     inference = found.figures["inference"]

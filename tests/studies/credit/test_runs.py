@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
-from jurygraph.studies.credit import EDGE_KINDS, ScoreSheets, read_sheets, report
+from jurygraph.studies.credit import EDGE_KINDS, RunRubricScores, read_sheets, report
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 from tests.studies.figures import Figures, figures_of
@@ -67,7 +67,7 @@ def rescore_run(folder: Path, name: str, *settings: str) -> Path:
     return folder.parent / name
 
 
-def read_run_sheets(folder: Path) -> ScoreSheets:
+def read_run_sheets(folder: Path) -> RunRubricScores:
     with closing(Run.open(folder)) as run:
         return read_sheets(run, lambda count: None)
 

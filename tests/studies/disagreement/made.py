@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.studies.disagreement import Samples
+from jurygraph.studies.disagreement import ComponentSamples
 
 
 def make_samples(
@@ -13,9 +13,9 @@ def make_samples(
     units: Sequence[str] | None = None,
     steps: Sequence[float] | None = None,
     run: str = "run",
-) -> Samples:
+) -> ComponentSamples:
     """Return a sample for each row of components; by default its reward is their mean, and each has its own task."""
-    return Samples(
+    return ComponentSamples(
         run=run,
         components=("accuracy", "format", "steps")[: len(values[0])],
         units=tuple(units or (f"t{place:04}" for place in range(len(values)))),

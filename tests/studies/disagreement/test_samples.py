@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.disagreement import Samples, read_component_samples
+from jurygraph.studies.disagreement import ComponentSamples, read_component_samples
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 
@@ -45,7 +45,7 @@ def score_run(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
     return folder / "run"
 
 
-def samples_of(folder: Path, *components: str, **steps: Any) -> Samples:
+def samples_of(folder: Path, *components: str, **steps: Any) -> ComponentSamples:
     with closing(Run.open(folder)) as run:
         return read_component_samples(run, components=components, **steps)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.studies import disagreement
-from jurygraph.studies.disagreement import Samples
+from jurygraph.studies.disagreement import ComponentSamples
 from tests.studies.disagreement.made import make_samples
 from tests.studies.figures import Figures, figures_of
 
@@ -16,7 +16,7 @@ TEN = [[place / 10, 0.0] for place in range(1, 11)]
 """D_pair .1, .2, … 1."""
 
 
-def report(samples: Samples) -> Figures:
+def report(samples: ComponentSamples) -> Figures:
     """Return the figures of one run."""
     return figures_of(disagreement.report([samples])).runs[0]
 

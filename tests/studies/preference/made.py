@@ -7,7 +7,7 @@ from typing import Any
 
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.runs.run import Run
-from jurygraph.studies.preference import Comparisons, read_comparisons
+from jurygraph.studies.preference import RunPreferenceOutcomes, read_comparisons
 from tests.graphs.scripted import evaluator_use, scripted_verdict
 from tests.runs.sample_runs import score, write_tasks
 
@@ -66,7 +66,7 @@ def score_tasks(folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = 
 
 def compared(
     folder: Path, tasks: Sequence[Any], config: Mapping[str, Any] = REWARDS
-) -> Comparisons:
+) -> RunPreferenceOutcomes:
     """Return the outcomes of tasks that are scored into a folder."""
     with closing(Run.open(score_tasks(folder, tasks, config))) as run:
         return read_comparisons(run)

@@ -11,20 +11,20 @@ from jurygraph.inference.clusters import share_interval
 from jurygraph.studies import preference
 from jurygraph.studies.preference import (
     SECTIONS,
-    Comparisons,
+    BenchmarkPlace,
     PreferenceComparison,
     PreferenceOutcome,
-    SetPlace,
+    RunPreferenceOutcomes,
 )
 from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
 
-def report(comparisons: Comparisons) -> Figures:
+def report(comparisons: RunPreferenceOutcomes) -> Figures:
     return figures_of(preference.report(comparisons))
 
 
-def rows(comparisons: Comparisons) -> dict[str, Figures]:
+def rows(comparisons: RunPreferenceOutcomes) -> dict[str, Figures]:
     """Return the rows of the first benchmark by name."""
     (first, *_) = report(comparisons).benchmarks
     return {row.name: row for row in (*first.categories, first.overall)}
@@ -87,12 +87,12 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
     outcomes = [
         PreferenceOutcome(
             str(n),
-            SetPlace("RewardBench", "Safety", subset),
+            BenchmarkPlace("RewardBench", "Safety", subset),
             PreferenceComparison("right" if right else "wrong"),
         )
         for n, (subset, right) in enumerate(drawn)
     ]
-    row = rows(Comparisons("run", "reward", tuple(outcomes), {}))["Safety"]
+    row = rows(RunPreferenceOutcomes("run", "reward", tuple(outcomes), {}))["Safety"]
     score = total = 0.0
     for subset in {name for name, _ in drawn}:
         own = [right for name, right in drawn if name == subset]
@@ -107,13 +107,13 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
     outcomes = [
         PreferenceOutcome(
             str(n),
-            SetPlace("other", "a", "a"),
+            BenchmarkPlace("other", "a", "a"),
             PreferenceComparison("right" if n // 10 < 5 else "wrong"),
             f"g{n // 10}",
         )
         for n in range(80)
     ]
-    report = preference.report(Comparisons("run", "reward", tuple(outcomes), {}))
+    report = preference.report(RunPreferenceOutcomes("run", "reward", tuple(outcomes), {}))
     row = report.figures["benchmarks"][0]["overall"]
     expected = share_interval([10.0] * 5 + [0.0] * 3, [10.0] * 8)
     assert expected is not None

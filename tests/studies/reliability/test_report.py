@@ -7,13 +7,18 @@ import pytest
 from scipy import stats
 
 from jurygraph.studies import reliability
-from jurygraph.studies.reliability import RunScores, Scores, agreement_of_judges, compare_pairs
+from jurygraph.studies.reliability import (
+    QuestionScores,
+    RunScores,
+    agreement_of_judges,
+    compare_judge_pairs,
+)
 from tests.studies.figures import Figures, figures_of
 
 
 def rewards(table: np.ndarray) -> RunScores:
     """Rewards of tasks (rows) and responses (columns)."""
-    scores = Scores("reward")
+    scores = QuestionScores("reward")
     for (task, response), value in np.ndenumerate(table):
         scores.values.append(float(value))
         scores.units.append(f"task t{task}")
@@ -72,7 +77,7 @@ def test_rewards_that_are_all_equal_have_no_split_to_show() -> None:
     assert (found.mean.low, found.mean.high) == (None, None)
 
 
-def add_score(scores: Scores, value: float, response: str) -> None:
+def add_score(scores: QuestionScores, value: float, response: str) -> None:
     """Add the score of a response that is alone in its task."""
     scores.values.append(value)
     for ids in (scores.units, scores.tasks, scores.responses):
@@ -87,7 +92,7 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
         "C": [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
         "D": [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
     }
-    scores = {name: Scores("q", name) for name in ratings}
+    scores = {name: QuestionScores("q", name) for name in ratings}
     for name, row in ratings.items():
         for number, rating in enumerate(row):
             if rating is not None:
@@ -99,7 +104,7 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
         11,
         {"responses": 9, "mean": pytest.approx(19 / 9)},
     )
-    single = {name: Scores("q", name) for name in "ab"}
+    single = {name: QuestionScores("q", name) for name in "ab"}
     for judge_scores in single.values():
         add_score(judge_scores, 0.5, "r")
     assert agreement_of_judges("q", single)["alpha"] is None
@@ -111,7 +116,7 @@ def test_each_two_judges_are_compared_over_all_that_both_answered() -> None:
         "other": {"mild": [0.1], "strict": [0.6], "last": [0.9]},
     }
     by_question = {
-        question: {judge: Scores(question, judge) for judge in judges}
+        question: {judge: QuestionScores(question, judge) for judge in judges}
         for question, judges in answers.items()
     }
     for question, judges in answers.items():
@@ -119,13 +124,13 @@ def test_each_two_judges_are_compared_over_all_that_both_answered() -> None:
             for number, value in enumerate(values):
                 add_score(by_question[question][judge], value, f"r{number}")
     names = ("first", "second", "both", "differ", "first_alone", "second_alone")
-    (found,) = compare_pairs(by_question, {"other": "last"})
+    (found,) = compare_judge_pairs(by_question, {"other": "last"})
     assert found == dict(zip(names, ("mild", "strict", 4, 3, 2, 1), strict=True))
 
 
 def test_the_two_judges_that_differ_most_come_first() -> None:
     judges = {"even": [1.0] * 4, "mild": [1.0, 1.0, 1.0, 0.0], "strict": [0.0] * 4}
-    questions = [Scores("q", judge) for judge in judges]
+    questions = [QuestionScores("q", judge) for judge in judges]
     for question, values in zip(questions, judges.values(), strict=True):
         for number, value in enumerate(values):
             add_score(question, value, f"r{number}")

@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings, read_ratings
+from jurygraph.sources.ratings import RatingsFile, read_ratings
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reasons import tf_idf
 from jurygraph.studies.reviewers import Predictions, predict, report
@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[3]
 Row = dict[str, Any]
 
 
-def to_ratings(rows: list[Row]) -> Ratings:
+def to_ratings(rows: list[Row]) -> RatingsFile:
     placed = tuple(
         (f"line {place}", Rating.model_validate(row)) for place, row in enumerate(rows, start=2)
     )
-    return Ratings("ratings.csv", placed, {name: name for name in Rating.model_fields})
+    return RatingsFile("ratings.csv", placed, {name: name for name in Rating.model_fields})
 
 
 def random_rows(seed: int, reviewers: int = 5, items: int = 24) -> list[Row]:

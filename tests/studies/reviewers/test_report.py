@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
-from jurygraph.cli.render.report import report_lines
-from jurygraph.studies.agreement import ScoredPart, read_parts
+from jurygraph.cli.render.report import format_report_lines
+from jurygraph.studies.agreement import DimensionRatings, read_parts
 from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.report import IntervalCell, Report
@@ -18,12 +18,12 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-def two_reviewers(domains: tuple[str, ...] = ("",)) -> ScoredPart:
+def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
     """Ann and Bob each rate four items, of which the first two are of the first domain."""
     rows = np.arange(8)
     scores = np.array([1.0, 2.0, 3.0, 4.0, 2.0, 2.0, 4.0, 4.0])
     item, domain = rows % 4, rows % 4 // 2 if len(domains) > 1 else rows * 0
-    return ScoredPart(
+    return DimensionRatings(
         "taste", ("ann", "bob"), tuple("ijkl"), domains, rows // 4, item, item, domain, scores
     )
 
@@ -79,7 +79,7 @@ def test_the_report_says_who_gains_and_who_loses() -> None:
     assert "taste: reviewers: 2; with fewer than 20, intervals are rough" in result.notes
     few = "with fewer than 20, differences of judges are rough"
     assert f"taste: items, or groups of them: 4; {few}" in result.notes
-    lines = list(report_lines(result.sections))
+    lines = list(format_report_lines(result.sections))
     assert "leave-one-out" in lines[0]
     assert any(
         line.startswith("dimension") and "judge that uses others' scores" in line for line in lines
@@ -93,7 +93,7 @@ def test_two_judges_that_predict_the_same_have_a_sentence_and_no_difference(shif
     near = Predictions("neighbours", 10, own.values + shift)
     result = report([(part, [own, near])])
     is_told = "own-history and neighbours make the same predictions, as " in result.conclusion[0]
-    has_row = any("error of" in line for line in report_lines(result.sections))
+    has_row = any("error of" in line for line in format_report_lines(result.sections))
     assert (is_told, has_row) == (shift < 0.1, shift > 0.1)
 
 

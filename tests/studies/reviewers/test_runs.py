@@ -14,10 +14,10 @@ from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers import (
     RunPredictions,
     join_runs,
+    notes_on_unrated_predictions,
     predict,
     read_run,
     report,
-    unrated_notes,
 )
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
 from tests.models.judge_scripts import quotable, response_in
@@ -95,9 +95,9 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
     ((sure, _),) = join_runs(read, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
-    assert list(unrated_notes(read, parts)) == []
+    assert list(notes_on_unrated_predictions(read, parts)) == []
     two = read_parts([to_ratings(rows({name: SCORES[name] for name in ("ann", "bob")}))])
-    assert list(unrated_notes(read, two)) == [
+    assert list(notes_on_unrated_predictions(read, two)) == [
         f"{folder}, {kind}: omitted, predictions of what is not rated: 4"
         for kind in ("personalized", "zero-shot")
     ]
@@ -180,4 +180,4 @@ def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"
     ):
-        list(unrated_notes(read, others))
+        list(notes_on_unrated_predictions(read, others))

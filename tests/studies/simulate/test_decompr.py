@@ -5,15 +5,15 @@ import pytest
 from scipy import stats
 
 from jurygraph.studies.decompr_theory import (
-    CALL_COUNTS,
+    ENSEMBLE_CALL_COUNTS,
     GROUP_SIZES,
-    PUBLISHED_SHARES,
+    PUBLISHED_SIGN_SHARE_BY_SNR,
     STAKEHOLDER_COUNTS,
     ensemble_figures,
-    known_judge,
+    make_judge_with_known_noise,
     simulate_decompr_theory,
     snr_of_stakeholders,
-    true_figures,
+    true_variance_figures,
 )
 from jurygraph.studies.reward_noise import (
     exchangeable_aggregation,
@@ -39,9 +39,9 @@ def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: 
 
 @pytest.mark.parametrize("n", STAKEHOLDER_COUNTS)
 def test_proposition_1_is_term_ii_of_exchangeable_drift_exactly(n: int) -> None:
-    _, utilities, covariance = known_judge(n)
+    _, utilities, covariance = make_judge_with_known_noise(n)
     assert covariance.sum(axis=0) == pytest.approx(np.zeros(n), abs=1e-15)
-    found = true_figures(n)
+    found = true_variance_figures(n)
     assert found["exchangeable"] == pytest.approx(found["aggregation"], rel=1e-12)
     assert exchangeable_aggregation(utilities, covariance[0, 0]) == pytest.approx(
         found["aggregation"], rel=1e-12
@@ -50,10 +50,10 @@ def test_proposition_1_is_term_ii_of_exchangeable_drift_exactly(n: int) -> None:
 
 
 def test_proposition_2_has_the_papers_numbers_and_falls_with_the_size_of_the_group() -> None:
-    exact = [sign_correctness(snr, 8) for snr in PUBLISHED_SHARES]
+    exact = [sign_correctness(snr, 8) for snr in PUBLISHED_SIGN_SHARE_BY_SNR]
     assert exact == pytest.approx([0.775, 0.857, 0.905, 0.935, 0.968, 0.984], abs=0.0005)
-    assert exact == pytest.approx(list(PUBLISHED_SHARES.values()), abs=0.0055)
-    for snr in PUBLISHED_SHARES:
+    assert exact == pytest.approx(list(PUBLISHED_SIGN_SHARE_BY_SNR.values()), abs=0.0055)
+    for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
         by_group = [sign_correctness(snr, group) for group in GROUP_SIZES]
         assert by_group == sorted(by_group, reverse=True)
 
@@ -68,13 +68,13 @@ def test_the_snr_falls_as_one_by_n_with_constant_drift_and_not_with_shrinking_dr
 
 
 def test_more_calls_divide_the_variance_and_leave_the_bias() -> None:
-    one, *others = [ensemble_figures(5, calls) for calls in CALL_COUNTS]
-    for calls, figures in zip(CALL_COUNTS[1:], others, strict=True):
+    one, *others = [ensemble_figures(5, calls) for calls in ENSEMBLE_CALL_COUNTS]
+    for calls, figures in zip(ENSEMBLE_CALL_COUNTS[1:], others, strict=True):
         assert figures["variance"] == pytest.approx(one["variance"] / calls)
         assert figures["bias"] == one["bias"] != 0.0
 
 
 def test_all_responses_have_the_right_sign_less_often_than_one_a_standard_deviation_off() -> None:
     assert mean_sign_correctness(1.0, 8) == pytest.approx(0.7605, abs=0.0005)
-    for snr in PUBLISHED_SHARES:
+    for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
         assert 0.5 < mean_sign_correctness(snr, 8) < sign_correctness(snr, 8)

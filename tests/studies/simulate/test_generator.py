@@ -16,13 +16,13 @@ from jurygraph.studies.simulate import (
     CONFIGURATIONS,
     CONFUSION_BY_BEHAVIOUR,
     RATER_BEHAVIOURS,
-    Setting,
     SimulatedEvaluation,
+    SimulationSetting,
 )
 from tests.rows import all_rows
 from tests.studies.simulate.published import COLUMNS, EXPECTED
 
-LARGE = Setting(items=20_000)
+LARGE = SimulationSetting(items=20_000)
 MAX_DEVIATION = 4.5
 """Maximum deviation in standard errors, for a fixed seed; of a thousand figures, one in a hundred deviates more."""
 
@@ -54,7 +54,7 @@ def test_every_item_has_the_requested_number_of_different_annotators(
 ) -> None:
     annotators = data.draw(st.integers(1, sum(pool)))
     labels = data.draw(st.integers(1, annotators))
-    setting = Setting(
+    setting = SimulationSetting(
         qualities=tuple(qualities),
         items=items,
         pool=pool,
@@ -86,7 +86,7 @@ def test_ambiguity_follows_the_documented_beta_distribution(
 ) -> None:
     from scipy import stats
 
-    ambiguity = simulate.stableval(Setting(items=5000, hard=hard), 1).ambiguity
+    ambiguity = simulate.stableval(SimulationSetting(items=5000, hard=hard), 1).ambiguity
     assert stats.kstest(ambiguity, stats.beta(a, b).cdf).pvalue > 1e-4
     assert ambiguity.mean() == pytest.approx(AMBIGUITY["hard" if hard else "clear"], abs=0.01)
 
@@ -109,7 +109,7 @@ def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEv
 
 
 def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
-    drawn = simulate.stableval(Setting(items=20_000, ambiguous=False), 0)
+    drawn = simulate.stableval(SimulationSetting(items=20_000, ambiguous=False), 0)
     assert (drawn.ambiguity == 0.0).all()
     kind = np.array([RATER_BEHAVIOURS.index(one) for one in drawn.behaviours])[drawn.annotator]
     for place, name in enumerate(RATER_BEHAVIOURS):
@@ -125,8 +125,10 @@ def test_all_published_configurations_exist_with_30_annotators() -> None:
     settings = {name: one.setting for name, one in CONFIGURATIONS.items()}
     assert set(settings) == set(EXPECTED)
     assert {sum(one.pool) for one in settings.values()} == {30}
-    assert settings["gaps_wide"] == settings["hard_20"] == settings["labels_5"] == Setting()
-    assert settings["adv_00"] == settings["strict_20"] != Setting()
+    assert (
+        settings["gaps_wide"] == settings["hard_20"] == settings["labels_5"] == SimulationSetting()
+    )
+    assert settings["adv_00"] == settings["strict_20"] != SimulationSetting()
 
 
 @all_rows("name", CONFIGURATIONS)
@@ -141,4 +143,4 @@ def test_the_numbers_of_the_paper_are_the_authors_files_as_printed(name: str) ->
 )
 def test_an_impossible_setting_is_refused(invalid: dict[str, Any]) -> None:
     with pytest.raises(PlanError, match="expected a smaller number"):
-        Setting(**invalid)
+        SimulationSetting(**invalid)

@@ -66,7 +66,7 @@ def test_proposition_1_needs_close_agents_a_vote_that_decides_an_item_is_not_eno
     item, annotator, label, agent = (list(column) for column in zip(*rows, strict=True))
     assert consensus.majority_vote(
         item, annotator, label, classes=range(3)
-    ).items_with_margin_one() == [
+    ).items_decided_by_one_vote() == [
         "good0",
         "bad0",
     ]

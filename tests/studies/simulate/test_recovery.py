@@ -12,7 +12,7 @@ from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CONFIGURATIONS,
-    Setting,
+    SimulationSetting,
     pair_order_accuracy,
     recovery,
     score_by_each_method,
@@ -26,7 +26,7 @@ KEPT_LABELS: Mapping[int, int] = {3: 2, 5: 3, 7: 3, 9: 3}
 """How many labels of an item are kept in a draw of Table 5, by how many it has (`ablation_labels` of the authors)."""
 
 
-def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> Floats:
+def label_stability(setting: SimulationSetting, seeds: Sequence[int], draws: int = 3) -> Floats:
     """Return how stable the agents' order is if fewer labels of an item are kept (Table 5), [S,M], by seed and method.
 
     It is the mean over `draws` of τ_b between the scores by all labels and by so many of each item at random as

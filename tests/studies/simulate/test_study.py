@@ -2,11 +2,11 @@
 
 import pytest
 
-from jurygraph.aggregation.consensus.fitting import METHODS
+from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS
 from jurygraph.studies.simulate import (
     CONFIGURATIONS,
-    SIMULATED_PARTS,
-    Setting,
+    SIMULATION_NAMES,
+    SimulationSetting,
     count_evaluations,
     recovery,
     report,
@@ -17,9 +17,9 @@ from tests.studies.figures import figures_of
 def test_rows_are_the_means_of_the_seeds_next_to_the_papers_numbers() -> None:
     figures = figures_of(report(("hard",), range(7, 9)))
     assert [row.name for row in figures.recovery] == ["hard_00", "hard_10", "hard_20"]
-    found = recovery({"hard_20": Setting()}, (7, 8), lambda evaluations: None)["hard_20"]
+    found = recovery({"hard_20": SimulationSetting()}, (7, 8), lambda evaluations: None)["hard_20"]
     row = figures.recovery[2]
-    for place, method in enumerate(METHODS):
+    for place, method in enumerate(CONSENSUS_METHODS):
         mse, accuracy, tau_b = found[:, place].T
         assert row.mse[method].mean == pytest.approx(1000 * mse.mean())
         assert row.mse[method].error == pytest.approx(1000 * mse.std(ddof=1) / 2**0.5)
@@ -38,4 +38,4 @@ def test_progress_reaches_the_number_of_evaluations() -> None:
     done: list[int] = []
     report(("gaps", "decompr"), range(1), done.append)
     assert sum(done) == count_evaluations(("gaps", "decompr"), range(1)) == 2
-    assert count_evaluations(SIMULATED_PARTS, range(100)) == 100 * 21
+    assert count_evaluations(SIMULATION_NAMES, range(100)) == 100 * 21

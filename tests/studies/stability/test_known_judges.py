@@ -11,13 +11,13 @@ from scipy import stats
 from jurygraph.arrays import Floats
 from jurygraph.studies.decompr_theory import (
     ESTIMATION_SD,
-    SHARED_SD,
+    SHARED_ERROR_SD,
     STAKEHOLDER_COUNTS,
-    known_judge,
-    true_figures,
+    make_judge_with_known_noise,
+    true_variance_figures,
 )
 from jurygraph.studies.presentations import Presentations, PresentationScore
-from jurygraph.studies.reward_noise import estimate_terms, sign_correctness
+from jurygraph.studies.reward_noise import estimate_variance_terms, sign_correctness
 from jurygraph.studies.stability import measure_signal, measure_stability, units_by_protocol
 from tests.studies.figures import Figures, figures_of
 
@@ -40,14 +40,14 @@ seeds = pytest.mark.parametrize(
 
 
 def draw(n: int, rng: np.random.Generator, drift: float = 1.0) -> tuple[Floats, Floats, float]:
-    """Return the weights, utilities and score of one wording by `known_judge`."""
-    target, utilities, covariance = known_judge(n)
+    """Return the weights, utilities and score of one wording by `make_judge_with_known_noise`."""
+    target, utilities, covariance = make_judge_with_known_noise(n)
     weights = target + drift * rng.multivariate_normal(np.zeros(n), covariance, method="eigh")
     estimated = utilities + ESTIMATION_SD * rng.normal(size=n)
     return (
         weights,
         estimated,
-        float(weights @ estimated) + SHARED_SD * rng.normal() + CHANCE * rng.normal(),
+        float(weights @ estimated) + SHARED_ERROR_SD * rng.normal() + CHANCE * rng.normal(),
     )
 
 
@@ -82,7 +82,9 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     rows = tuple(row for n in STAKEHOLDER_COUNTS for row in rows_of(n, rng))
     presentations = Presentations(sources=("known",), rows=rows)
     report = figures_of(measure_stability(presentations))
-    semantic = {n: SCALE * (true_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDER_COUNTS}
+    semantic = {
+        n: SCALE * (true_variance_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDER_COUNTS
+    }
     repeat = SCALE * CHANCE**2
     for row in report.noise:
         assert is_near(row.semantic, semantic[row.stakeholders]), row
@@ -92,7 +94,7 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     assert is_near(ratios.growth, semantic[8] / semantic[2], on_logs=True)
     assert [row.stakeholders for row in report.drift] == list(STAKEHOLDER_COUNTS)
     for row in report.drift:
-        truth = true_figures(row.stakeholders)
+        truth = true_variance_figures(row.stakeholders)
         share = row.explained
         # a share of variances is skewed
         on_log_scale = Figures(share | {"error": share.error / share.value})
@@ -104,10 +106,14 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
 def error_of(term: str, rows: tuple[PresentationScore, ...], n: int) -> float:
     """Return the standard error of the mean of a term over responses."""
     found = [
-        unit.weight_arrays() for unit in units_by_protocol(rows)["score"] if unit.stakeholders == n
+        unit.weights_utilities_and_scores()
+        for unit in units_by_protocol(rows)["score"]
+        if unit.stakeholders == n
     ]
     terms = [
-        (estimate_terms(*one[2]), np.var(one[2][2], ddof=1)) for one in found if one is not None
+        (estimate_variance_terms(*one[2]), np.var(one[2][2], ddof=1))
+        for one in found
+        if one is not None
     ]
     values = [variance if term == "variance" else getattr(one, term) for one, variance in terms]
     return float(np.std(values, ddof=1)) / math.sqrt(RESPONSES)
@@ -124,7 +130,7 @@ def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
     report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(pairs))))
     assert [one.stakeholders for one in report.terms] == list(STAKEHOLDER_COUNTS)
     for one in report.terms:
-        truth = true_figures(one.stakeholders)
+        truth = true_variance_figures(one.stakeholders)
         truth |= {"shared": truth["shared"] + CHANCE**2, "variance": truth["semantic"] + CHANCE**2}
         for term in ("estimation", "aggregation", "shared", "cross", "variance"):
             error = error_of(term, rows, one.stakeholders)

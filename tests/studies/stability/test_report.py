@@ -13,7 +13,7 @@ from benchmarks.simulation.wording import sem_over_rep
 from jurygraph.errors import InputError
 from jurygraph.studies.presentations import read_table, read_weights
 from jurygraph.studies.report import IntervalCell
-from jurygraph.studies.stability import measure_stability, variance_digits
+from jurygraph.studies.stability import measure_stability, variance_table_digits
 from tests.studies.figures import Figures, figures_of
 
 OLD = {"ann": 0.25, "bob": 0.75}
@@ -129,7 +129,9 @@ def test_the_plot_has_the_noise_of_all_bands_by_number_of_stakeholders(tmp_path:
 
 
 def test_small_variances_have_the_digits_that_they_need() -> None:
-    assert [variance_digits([value, None]) for value in (0.0, 1.2, 0.1, -0.9, 0.05, 0.00021)] == [
+    assert [
+        variance_table_digits([value, None]) for value in (0.0, 1.2, 0.1, -0.9, 0.05, 0.00021)
+    ] == [
         2,
         2,
         2,
@@ -137,7 +139,7 @@ def test_small_variances_have_the_digits_that_they_need() -> None:
         4,
         5,
     ]
-    assert variance_digits([IntervalCell(0.5, 0.1, 0.9), 0.01]) == 2
+    assert variance_table_digits([IntervalCell(0.5, 0.1, 0.9), 0.01]) == 2
 
 
 def adaptive(
@@ -162,7 +164,7 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
     ]
     own = tmp_path / "own.csv"
     own.write_text("task,stakeholder,weight\ntrip,ann,0.25\ntrip,bob,0.75\n", encoding="utf-8")
-    found = measured(tmp_path, rows, own_weights=read_weights(own))
+    found = measured(tmp_path, rows, file_weights=read_weights(own))
     by_name = {row.name: row.variance["2"].value for row in found.weightings}
     assert list(by_name) == [
         "by the judge",
@@ -188,7 +190,7 @@ def test_the_same_utilities_are_weighed_anew_and_the_worst_variant_is_broken_dow
     ):
         own.write_text(f"task,stakeholder,weight\n{text}", encoding="utf-8")
         with pytest.raises(InputError, match=re.escape(message)):
-            measured(tmp_path, rows, own_weights=read_weights(own))
+            measured(tmp_path, rows, file_weights=read_weights(own))
     (worst,) = found.worst
     assert (worst.seed, worst.version) == ("plan", 1)
     assert worst.shift == pytest.approx(0.2 * 2 - 0.2 * 8)
