@@ -57,9 +57,7 @@ MaxCostOption = Annotated[
 MaxCallsOption = Annotated[int | None, option("N", "Maximum number of model requests.", min=0)]
 GateConditionsOption = Annotated[
     list[str] | None,
-    option(
-        "TEXT", "GateConditionsOption on the statistics; exit code 1 if one is missed.", "--gate"
-    ),
+    option("TEXT", "Conditions on the statistics; exit code 1 if one is missed.", "--gate"),
 ]
 StepLabelOption = Annotated[
     str | None, option("L", "Group into steps by this label of the responses.")

@@ -128,8 +128,8 @@ def run_shard_command(command: ShardCommand, folder: Path) -> int:
 class RayShardEngine:
     """Runs each command as a task of Ray, on the machines of a cluster that share the folders of this one.
 
-    A task whose worker or machine is lost is repeated elsewhere, where its run resumes; but none is with `has_limits`,
-    because a repeated command would have the whole of its limits again.
+    A task whose worker or machine is lost is repeated elsewhere, where its run resumes; but none is with
+    `has_request_limits`, because a repeated command would have the whole of its limits again.
     """
 
     def __init__(self, address: str | None, has_request_limits: bool) -> None:

@@ -412,7 +412,7 @@ def _walk_json_values(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
-    # Not `iter_parts`: that yields the keys of objects, too, under the path of their object.
+    # Not `iter_json_parts`: that yields the keys of objects, too, under the path of their object.
     yield path, value
     parts: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict):

@@ -72,7 +72,7 @@ def build_run_header(jury: RecordedJury, folder: Path, **inputs: Any) -> RunHead
 class RunRecorder:
     """Appends to a run that this process has locked, until `close`. Calls go through `sink`.
 
-    Replies that are in `reusable` ledgers are found there, and not copied.
+    Replies that are in `reusable_ledgers` are found there, and not copied.
     """
 
     def __init__(self, run: WritableRun, reusable_ledgers: Sequence[Ledger] = ()) -> None:

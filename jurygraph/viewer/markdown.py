@@ -24,7 +24,7 @@ _VERDICT_COLUMNS = ("verdict on", "by", "score", "reason")
 
 
 def response_to_markdown(run: Run, name: str) -> str:
-    """Return a response as Markdown. Raises as `report_response`."""
+    """Return a response as Markdown. Raises as `render_response_report`."""
     scored = run.find_scored_response(name)
     view = build_trace_view(run.explain_trace(scored.trace))
     task_and_response = build_task_and_response_view(run, scored)

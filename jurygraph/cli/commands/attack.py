@@ -47,7 +47,7 @@ AttackSuiteChoice = Literal["all", AttackSuite]
 
 def attack(
     config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[AttackSuiteChoice, typer.Option(help="AttackSuite of attacks.")] = "all",
+    suite: Annotated[AttackSuiteChoice, typer.Option(help="Suite of attacks.")] = "all",
     model: ModelNameOption = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")

@@ -83,13 +83,13 @@ MethodCliOption = Annotated[
 ]
 SubsetsOption = Annotated[
     int,
-    typer.Option(min=0, metavar="N", help="SubsetsOption of annotators for stability; 0: none."),
+    typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none."),
 ]
 SeedOption = Annotated[
     int | None,
     option(
         "S",
-        "SeedOption of all draws.",
+        "Seed of all draws.",
         show_default="0; 42 for stability by preset paper",
         min=0,
         max=2**32 - 1,
@@ -100,7 +100,7 @@ BootstrapOption = Annotated[
     int | None,
     option(
         "B",
-        "BootstrapOption resamples for intervals; 0: none.",
+        "Bootstrap resamples for intervals; 0: none.",
         show_default="200 refits; 1000 by preset paper",
         min=0,
     ),
@@ -309,7 +309,7 @@ def power(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="SeedOption of the draws.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the draws.", min=0)] = 0,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
 
@@ -392,9 +392,7 @@ def assign(
     ] = None,
     item: ItemColumnOption = None,
     column: ColumnNamesOption = None,
-    seed: Annotated[
-        int, typer.Option(metavar="S", help="SeedOption of the assignment.", min=0)
-    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
     json: JsonOption = False,
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.

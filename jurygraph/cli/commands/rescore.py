@@ -37,7 +37,7 @@ LearnOption = Annotated[
     list[str] | None,
     option(
         "COMPONENT",
-        "LearnOption the confusions of judges in a component with combiner `consensus`; can be repeated.",
+        "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
         "--learn",
     ),
 ]
@@ -45,7 +45,7 @@ CalibrateOption = Annotated[
     list[str] | None,
     option(
         "QUESTION=LABEL",
-        "CalibrateOption a question by labels: a file, or label.NAME; can be repeated.",
+        "Calibrate a question by labels: a file, or label.NAME; can be repeated.",
         "--calibrate",
     ),
 ]

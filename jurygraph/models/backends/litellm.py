@@ -1,7 +1,7 @@
 """Backend for any provider of litellm, by the litellm id of a model (`provider/model`).
 
-litellm takes a client of ours in two ways. Most providers take `_handler()`, with the call; those that it asks by
-OpenAI's library take `_HTTPX_CLIENT`, as `litellm.aclient_session`, for all calls. A few take none.
+litellm takes a client of ours in two ways. Most providers take `_litellm_http_handler()`, with the call; those that it
+asks by OpenAI's library take `_HTTPX_CLIENT`, as `litellm.aclient_session`, for all calls. A few take none.
 """
 
 import asyncio
