@@ -352,7 +352,9 @@ class _WorkCollector:
     ) -> DueJudgement:
         texts, material_owners, about, turn = combination
         responses = tuple(
-            self._with_data(response, owner, question.needs).view(question.shown_part, turn)
+            self._with_data(response, owner, question.needs).view(
+                question.shown_part, turn, question.names_turn
+            )
             for response, owner in zip(texts, material_owners, strict=True)
         )
         material = tuple(self._select_material(r, question.needs) for r in material_owners)

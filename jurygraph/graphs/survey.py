@@ -267,6 +267,9 @@ def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict
         value = getattr(use, field)
         if value is not None:
             changes[field] = value
+    shown_part = use.sees or question.shown_part
+    if use.scope == "turn" and question.layer in GATED_LAYERS and shown_part != "last_reply":
+        changes["names_turn"] = True
     if use.all_judges:
         changes["judges"] = use.all_judges
     if use.escalate is not None and use.escalate.when == "disagree":
