@@ -41,6 +41,7 @@ from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE_GATE,
+    MISSING_FIELD_GATE,
     NO_TURN_GATE,
     NO_VARIANT_GATE,
     VerdictKey,
@@ -420,6 +421,11 @@ class _WorkCollector:
         self, question: Question, response: Response, turn: int | None
     ) -> Verdict | None:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
+        if question.missing is not None:
+            reason = f"the task has no {question.missing}"
+            return RecordedVerdict(
+                status="not_applicable", gated_by=MISSING_FIELD_GATE, reason=reason
+            )
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
             return RecordedVerdict(status="not_applicable", gated_by=NO_TURN_GATE, reason=reason)
