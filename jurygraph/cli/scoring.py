@@ -271,7 +271,8 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
     for (name, needs), number in forecaster.lacking.items():
-        print_message(describe_lacking_tasks(name, number, expected.tasks, needs))
+        sentence = describe_lacking_tasks(name, number, expected.tasks, needs)
+        print_message(f"{sentence}; or leave them out: `if_missing: not_applicable`")
     return expected
 
 

@@ -41,6 +41,7 @@ from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE_GATE,
+    MISSING_FIELD_GATE,
     NO_TURN_GATE,
     NO_VARIANT_GATE,
     VerdictKey,
@@ -352,7 +353,9 @@ class _WorkCollector:
     ) -> DueJudgement:
         texts, material_owners, about, turn = combination
         responses = tuple(
-            self._with_data(response, owner, question.needs).view(question.shown_part, turn)
+            self._with_data(response, owner, question.needs).view(
+                question.shown_part, turn, question.names_turn
+            )
             for response, owner in zip(texts, material_owners, strict=True)
         )
         material = tuple(self._select_material(r, question.needs) for r in material_owners)
@@ -418,6 +421,11 @@ class _WorkCollector:
         self, question: Question, response: Response, turn: int | None
     ) -> Verdict | None:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
+        if question.missing is not None:
+            reason = f"the task has no {question.missing}"
+            return RecordedVerdict(
+                status="not_applicable", gated_by=MISSING_FIELD_GATE, reason=reason
+            )
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
             return RecordedVerdict(status="not_applicable", gated_by=NO_TURN_GATE, reason=reason)

@@ -28,12 +28,22 @@ from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE_GATE,
+    MISSING_FIELD_GATE,
     NO_TURN_GATE,
     NO_VARIANT_GATE,
     RESPONSE_GATES,
     ResponseGate,
 )
 from jurygraph.tools.tool import ToolSet
+
+_RESERVED_IDS = (
+    GROUP_OF_ONE_GATE,
+    MISSING_FIELD_GATE,
+    NO_VARIANT_GATE,
+    NO_TURN_GATE,
+    *RESPONSE_GATES,
+)
+"""What `gated_by` of a verdict names besides questions."""
 
 
 def _toolset_fields(owner: Configurable) -> dict[str, Any]:
@@ -180,12 +190,16 @@ def list_questions_of_evaluators(
             owner = f"`questions` of {name!r}"
             with add_part_to_plan_errors(*_task_part_of_view(view)), raise_as_plan_error(owner):
                 questions = list(evaluator.questions(view))
+            missing = _find_missing_fields(evaluator, view)
             for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(
                         f"{owner} returns {describe_type(question)}; return a list of `self.question(view, …)`"
                     )
-                listed_questions.append((name, view, _check_question(question, evaluator, view)))
+                listed_question = _check_question(question, evaluator, view)
+                if missing is not None:
+                    listed_question = listed_question.model_copy(update={"missing": missing})
+                listed_questions.append((name, view, listed_question))
     return listed_questions
 
 
@@ -218,7 +232,11 @@ def configure_questions(
         _refuse_material_needs(use, name, needs)
         if use.scope == "turn":
             _check_turn_question(name, evaluator, question, keys[name])
-        changes = _configured_changes(use, question, keys[name]) | _toolset_fields(evaluator)
+        changes = {
+            **_configured_changes(use, question, keys[name]),
+            **_toolset_fields(evaluator),
+            **_missing_changes(use, evaluator, question, keys[name]),
+        }
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
         if question.material != SUBMITTED_RESPONSE_MATERIAL and question.scope != "response":
@@ -250,6 +268,28 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
         raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
 
 
+def _find_missing_fields(evaluator: Evaluator, view: TaskView) -> str | None:
+    """Return what an evaluator needs of a task that has none of it; None if the task has any, or nothing is needed."""
+    fields = evaluator.task_fields
+    is_missing = bool(fields) and all(getattr(view, field) is None for field in fields)
+    return " or ".join(fields) if is_missing else None
+
+
+def _missing_changes(
+    use: EvaluatorUse, evaluator: Evaluator, question: Question, key: str
+) -> dict[str, None]:
+    """Return the change of a question that is asked although the task lacks something: the evaluator then abstains.
+
+    Raises ConfigError for an evaluator that needs nothing, if such tasks are to be left out.
+    """
+    if use.if_missing is None:
+        return {} if question.missing is None else {"missing": None}
+    if not evaluator.task_fields:
+        problem = f"{quote(evaluator.name)} names nothing that a task has to have"
+        raise ConfigError(f"{key}.if_missing: {problem}; leave it out, or use `when`")
+    return {}
+
+
 def _check_turn_question(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
     """Raise PlanError or ConfigError for a question that cannot be asked about turns."""
     if question.scope != "response":
@@ -267,6 +307,9 @@ def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict
         value = getattr(use, field)
         if value is not None:
             changes[field] = value
+    shown_part = use.sees or question.shown_part
+    if use.scope == "turn" and question.layer in GATED_LAYERS and shown_part != "last_reply":
+        changes["names_turn"] = True
     if use.all_judges:
         changes["judges"] = use.all_judges
     if use.escalate is not None and use.escalate.when == "disagree":
@@ -313,7 +356,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id in (GROUP_OF_ONE_GATE, NO_VARIANT_GATE, NO_TURN_GATE, *RESPONSE_GATES):
+    if question.id in _RESERVED_IDS:
         raise PlanError(
             f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
         )

@@ -130,6 +130,8 @@ class _SharedTrainerCall:
         self.completions = completions
         self.functions: set[int] = set()
         self.result_future: Future[ScoredBatch] = Future()
+        self.scoring_loop: asyncio.AbstractEventLoop | None = None
+        """The event loop in which the jury's function scores it; who waits in there waits for ever."""
 
     def matches(self, prompts: Sequence[Any], completions: Sequence[Any]) -> bool:
         has_same_completions = self.completions is completions or self.completions == completions
@@ -187,6 +189,7 @@ class JuryScorer:
         call, is_first = self._join_call(0, prompts, completions)
         if not is_first:
             return await asyncio.wrap_future(call.result_future)
+        call.scoring_loop = asyncio.get_running_loop()
         with self._pass_errors_on(call):
             batch = self._read_batch(prompts, completions, columns)
             traces = await self.jury.score(batch.groups)
@@ -200,8 +203,17 @@ class JuryScorer:
         completions: Sequence[Any],
         columns: Mapping[str, Any],
     ) -> ScoredBatch:
-        """Return the rewards of a call for the function of this number, and wait for them."""
+        """Return the rewards of a call for the function of this number, and wait for them.
+
+        Raises `InputError` in the event loop in which the jury's function scores them.
+        """
         call, is_first = self._join_call(function, prompts, completions)
+        is_scored_here = call.scoring_loop is not None and call.scoring_loop is _running_loop()
+        if is_scored_here and not call.result_future.done():
+            problem = "a function beside the jury waits for its rewards, which this event loop is about to make"
+            raise InputError(
+                f"{problem}; await the jury's function first, or call the other in a thread (asyncio.to_thread)"
+            )
         if is_first:
             with self._pass_errors_on(call):
                 batch = self._read_batch(prompts, completions, columns)
@@ -245,6 +257,7 @@ class JuryScorer:
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_rule(trainer)
+        self._refuse_other_lengths(columns, len(prompts))
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
@@ -261,6 +274,16 @@ class JuryScorer:
                 groups.append(Group(tasks[part[0]], responses))
                 members.append(part)
         return _TrainerBatch(groups, members, rule, trainer)
+
+    def _refuse_other_lengths(self, columns: Mapping[str, Any], size: int) -> None:
+        """Raise `InputError` for a column of the jury's that has not a value for each prompt."""
+        for part, column in self._columns.items():
+            values = columns.get(column) if column is not None else None
+            if isinstance(values, list | tuple) and len(values) != size:
+                problem = (
+                    f"column {column!r} has {len(values)} values, and there are {size} prompts"
+                )
+                raise InputError(f"{part}: {problem}")
 
     def _warn_of_differing_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""
@@ -482,12 +505,23 @@ class MaskedReward:
         values = (
             self._scorer.jury.open().run(_await_result(result)) if isawaitable(result) else result
         )
+        own_values = list(values)
+        if len(own_values) != len(completions):
+            problem = f"returned {len(own_values)} rewards for {len(completions)} completions"
+            raise InputError(f"{self.__name__}: {problem}")
         return [
             value if is_judged or jury_value is not None else None
             for value, is_judged, jury_value in zip(
-                values, scored.is_judged, scored.values, strict=True
+                own_values, scored.is_judged, scored.values, strict=True
             )
         ]
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def _await_result(result: Awaitable[Sequence[float | None]]) -> Sequence[float | None]:
@@ -529,6 +563,11 @@ def reward_function(
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
     scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside), name)
+    if reference is None:
+        for evaluator in scorer.jury.open().evaluators.values():
+            if "reference" in evaluator.task_fields:
+                hint = "name the column that has it, as in reference='answer'"
+                log.warning("%s needs a reference for each prompt; %s", evaluator.name, hint)
     function = JuryReward(jury_reward, scorer)
     function.__name__ = f"{name}_reward"
     return function

@@ -168,8 +168,16 @@ def _fence_text(context: Any, text: str, name: str) -> str:
     fenced_text = fence.enclose(text, name)
     if not (isinstance(text, RenderedText) and text.has_turn_headers):
         return fenced_text
-    ((_, template),) = load_prompt("conversation").sections
-    return str(_jinja_environment().from_string(template).render(messages=fenced_text))
+    conversation = _render_part("conversation", messages=fenced_text)
+    if text.judged_message is None:
+        return conversation
+    return f"{_render_part('turn', message=text.judged_message)}\n\n{conversation}"
+
+
+def _render_part(prompt_id: str, **variables: Any) -> str:
+    """Return a prompt that is a part of others, with its variables filled in."""
+    ((_, template),) = load_prompt(prompt_id).sections
+    return str(_jinja_environment().from_string(template).render(**variables))
 
 
 def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:

@@ -230,7 +230,8 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     where an input does not say otherwise by a `reduce` other than `mean`. With `escalate` the judge `then` answers only
     where those of `first` are `unsure`, or `disagree`. `sees` is the part of a conversation that it is shown:
     `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`. With `scope: turn` it
-    judges each turn of an assistant, and sees no later one; `turns` makes one value of them, by default the mean.
+    judges each turn of an assistant, and sees no later one; `turns` makes one value of them, by default the mean. With
+    `if_missing: not_applicable` it leaves out tasks without what it needs, such as a reference, where it abstains else.
     """
 
     when: Condition | None = None
@@ -243,6 +244,7 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
     scope: Literal["turn"] | None = Field(default=None, exclude_if=is_none)
     turns: TurnReduction | None = Field(default=None, exclude_if=is_none)
+    if_missing: Literal["not_applicable"] | None = Field(default=None, exclude_if=is_none)
 
     @property
     def all_judges(self) -> tuple[str, ...]:

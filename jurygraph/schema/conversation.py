@@ -170,23 +170,30 @@ class RenderedText(str):
     turns: tuple[Turn, ...]
     is_whole: bool
     """Whether it is the rendering of all that the messages have."""
+    judged_message: int | None
+    """The index of the one message that is judged, of which a prompt tells; None for the whole text."""
 
-    def __new__(cls, text: str, turns: Sequence[Turn], is_whole: bool) -> "RenderedText":
+    def __new__(
+        cls, text: str, turns: Sequence[Turn], is_whole: bool, judged_message: int | None = None
+    ) -> "RenderedText":
         rendered = super().__new__(cls, text)
         rendered.turns = tuple(turns)
         rendered.is_whole = is_whole
+        rendered.judged_message = judged_message
         return rendered
 
     def __eq__(self, other: object) -> bool:
         # Two conversations can have one text: a message may write the header of another.
-        is_same = not isinstance(other, RenderedText) or other.turns == self.turns
+        is_same = not isinstance(other, RenderedText) or (
+            other.turns == self.turns and other.judged_message == self.judged_message
+        )
         return is_same and str.__eq__(self, other) is True
 
     def __hash__(self) -> int:
         return str.__hash__(self)
 
     def __reduce__(self) -> Any:
-        return RenderedText, (str(self), self.turns, self.is_whole)
+        return RenderedText, (str(self), self.turns, self.is_whole, self.judged_message)
 
     @property
     def has_turn_headers(self) -> bool:
@@ -233,11 +240,15 @@ def render(messages: Sequence[ChatMessage]) -> RenderedText:
 
 
 def render_visible_part(
-    messages: Sequence[ChatMessage], sees: VisiblePart, turn: int | None = None
+    messages: Sequence[ChatMessage],
+    sees: VisiblePart,
+    turn: int | None = None,
+    names_turn: bool = False,
 ) -> RenderedText:
     """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone.
 
-    With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later.
+    With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later;
+    with `names_turn`, a prompt says that this message is judged.
     """
     all_blocks = _list_blocks(messages)
     rendering = _join(all_blocks, has_turn_headers=not is_single_reply(messages))
@@ -256,7 +267,10 @@ def render_visible_part(
     if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
     has_turn_headers = sees != "last_reply" and not is_single_reply(earlier_messages)
-    return _join(blocks, has_turn_headers=has_turn_headers, origins=origins)
+    judged_message = turn if names_turn else None
+    return _join(
+        blocks, has_turn_headers=has_turn_headers, origins=origins, judged_message=judged_message
+    )
 
 
 def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
@@ -388,7 +402,11 @@ def _list_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock]:
 
 
 def _join(
-    blocks: Sequence[_MessageBlock], *, has_turn_headers: bool, origins: Sequence[int] | None = None
+    blocks: Sequence[_MessageBlock],
+    *,
+    has_turn_headers: bool,
+    origins: Sequence[int] | None = None,
+    judged_message: int | None = None,
 ) -> RenderedText:
     """Return the blocks as paragraphs. `origins` are their starts in the rendering of all; None if they are all."""
     pieces: list[str] = []
@@ -403,4 +421,4 @@ def _join(
         origin = start if origins is None else origins[index]
         turns.append(Turn(block.message, block.role, block.kind, start, length, origin))
         pieces += header, block.words
-    return RenderedText("".join(pieces), turns, is_whole=origins is None)
+    return RenderedText("".join(pieces), turns, origins is None, judged_message)

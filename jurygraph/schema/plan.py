@@ -103,8 +103,11 @@ class Question(FrozenModel):
     pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
     used only if no other question covers the same member of its audience and the same subject. `judges` are the models
     that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them
-    answer first. `sees` is the part of a conversation that is shown; None is the default of the layer. `tools` are
-    those that the model may call, in at most `max_steps` requests with results of `max_tokens`, before its verdict.
+    answer first. `sees` is the part of a conversation that is shown; None is the default of the layer. With
+    `names_turn`, prompts say which message is judged: of a question about turns that shows what came before, unless it
+    was planned before prompts did. One with `missing` does not apply, as its task lacks that.
+    `tools` are those that the model may call, in at most `max_steps` requests with
+    results of `max_tokens`, before its verdict.
     """
 
     id: LongId
@@ -125,6 +128,8 @@ class Question(FrozenModel):
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
     sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
+    names_turn: Flag = Field(default=False, exclude_if=is_empty)
+    missing: str | None = Field(default=None, exclude_if=is_none)
     tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
     max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
     max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)

@@ -565,14 +565,17 @@ class Response(FrozenModel):
         """Return the indices of the messages that are a turn of an assistant; a text is one, with index 0."""
         return (0,) if self.messages is None else assistant_turns(self.messages)
 
-    def view(self, sees: VisiblePart, turn: int | None = None) -> "Response":
+    def view(
+        self, sees: VisiblePart, turn: int | None = None, names_turn: bool = False
+    ) -> "Response":
         """Return the response with the part of its messages that an evaluator sees as its text.
 
         Only `full_trace` leaves the reasoning in the messages. With the index of a message as `turn`, it ends with that
-        message; it then has an id of its own, and no data, which may be of what came later.
+        message; it then has an id of its own, and no data, which may be of what came later. With `names_turn`, prompts
+        say that this message is judged.
         """
         if turn is not None:
-            return self._truncate_at_turn(turn, sees)
+            return self._truncate_at_turn(turn, sees, names_turn)
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
@@ -588,11 +591,11 @@ class Response(FrozenModel):
         """The views that were made: every question of a part shows the same, and a conversation may be long."""
         return {}
 
-    def _truncate_at_turn(self, turn: int, sees: VisiblePart) -> "Response":
+    def _truncate_at_turn(self, turn: int, sees: VisiblePart, names_turn: bool) -> "Response":
         update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
             messages = self.messages[: turn + 1]
-            update["text"] = render_visible_part(self.messages, sees, turn)
+            update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
             update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
         return self.model_copy(update=update)
 

@@ -83,6 +83,8 @@ NO_VARIANT_GATE = "no-variant"
 """Marks questions about the variants of a response of which none could be made: they do not apply."""
 NO_TURN_GATE = "no-turn"
 """Marks questions about the turns of a conversation in which an assistant says nothing: they do not apply."""
+MISSING_FIELD_GATE = "missing-field"
+"""Marks questions about a task that lacks what their evaluator needs, where the config leaves such tasks out."""
 
 
 MET_THRESHOLD = 0.5
@@ -313,8 +315,8 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """A verdict as traces contain it: the evaluator's judgement, with the fields that jurygraph adds.
 
     `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
-    `group-of-one` where a comparison has no second response, or `no-variant` and `no-turn` where there is no variant or
-    turn to judge. A
+    `group-of-one` where a comparison has no second response, `no-variant` and `no-turn` where there is no variant or
+    turn to judge, or `missing-field` where the task lacks what the evaluator needs. A
     `superseded` verdict does not count, because another judge answered after it (`Escalation`). `calls` are all model
     calls made for it, in the order of their requests, `steps` those of a graph, and `lookups` the ids of its calls of
     tools: evidence from the third has the source `tool:3`.

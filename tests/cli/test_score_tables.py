@@ -360,7 +360,9 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     words = ("score", "chats.jsonl", "--set", "evaluators=[tools.match]", "--set", "reward={}")
     lacks = "tools.match: 1 of 1 tasks lack what it needs ("
     fields = "reference_messages or reference_actions); give it to them, or take tools.match out\n"
-    assert f"{lacks}{fields}" in run(*words, "--dry-run").err
+    dry_run = run(*words, "--dry-run").err
+    assert f"{lacks}{fields}".rstrip() in dry_run
+    assert "out; or leave them out: `if_missing: not_applicable`\n" in dry_run
     scored = run(*words, "--out", "run")
     assert scored.code == 1
     cause = (

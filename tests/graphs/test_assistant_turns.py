@@ -1,5 +1,6 @@
 """Verdicts on the turns of an assistant: what each sees, what stops one, and what a run keeps of them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,30 @@ def test_no_verdict_on_a_turn_knows_what_came_later(
         assert text.startswith(start)
         assert text.endswith(CHAT[verdict.turn or 0]["content"])
         assert ("[2] assistant → look" in text) == (sees is not None and verdict.turn != 0)
+
+
+def test_a_judge_that_sees_what_came_before_is_told_which_message_it_judges() -> None:
+    def told_of(judge: ScriptedJudge, start: int) -> list[list[str]]:
+        texts = (request.messages[-1].content for request in judge.requests[start:])
+        return [re.findall(r"only message (\[\d+\])", text) for text in texts]
+
+    def judge_chat(plan: jg.Plan | None = None, **use: Any) -> tuple[list[list[str]], jg.Plan]:
+        judge = kind_judge()
+        config = {"evaluators": [{"use": "criteria", **use}], "model": "scripted"}
+        with jg.Jury.from_config(config, model=judge) as jury:
+            made = plan or jury.prepare(TASK)
+            jury.score(TASK, [respond()], plan=made)
+        return sorted(told_of(judge, 0)), made
+
+    told, plan = judge_chat(scope="turn")
+    assert told == [["[0]"], ["[4]"], ["[6]"]]
+    assert judge_chat(scope="turn", sees="last_reply")[0] == [[], [], []]
+    assert judge_chat()[0] == [[]]
+    # a plan that was stored before prompts did so asks as it did
+    stored = plan.model_dump(mode="json")
+    for question in stored["survey"]["questions"]:
+        assert question.pop("names_turn")
+    assert judge_chat(jg.Plan.model_validate(stored), scope="turn")[0] == [[], [], []]
 
 
 def test_a_text_is_one_turn_and_a_conversation_without_one_is_not_applicable() -> None:

@@ -222,6 +222,23 @@ def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[Jury
     assert filled[1](**given) == [0.5] * 4, "a filled row is no missing one"
 
 
+def test_a_function_that_would_wait_for_its_own_event_loop_is_refused(
+    opened: list[JuryReward],
+) -> None:
+    jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
+    opened.append(jury)  # type: ignore[arg-type]
+    samples: dict[str, Any] = {"prompts": ["2 + 2?"] * 4, "completions": texts(REWARDS)}
+
+    async def call_both() -> Any:
+        started = asyncio.ensure_future(jury(**samples))
+        await asyncio.sleep(0)
+        with pytest.raises(InputError, match=r"await the jury's function first, or call the other"):
+            brief(**samples)
+        return await started
+
+    assert asyncio.run(call_both()) == REWARDS
+
+
 def test_a_function_beside_the_jury_that_is_not_wrapped_is_refused(
     opened: list[JuryReward],
 ) -> None:
@@ -377,6 +394,32 @@ def test_a_call_with_wrong_samples_says_which(
     opened.append(other)
     call(other, ["2 + 2?"] * 2, ["4", "5"], task_id=["a", "b"])
     assert "samples of one prompt have the ids 'a' and 'b'" in caplog.text
+
+
+def test_a_column_and_a_function_with_other_numbers_of_values_are_named(
+    opened: list[JuryReward],
+) -> None:
+    jury, short = reward_functions(
+        CONFIG, beside=[partial(lambda completions, **_: [1.0])], reference="answer"
+    )
+    opened.append(jury)  # type: ignore[arg-type]
+    samples: dict[str, Any] = {"prompts": ["2 + 2?"] * 2, "completions": texts([1.0, 1.0])}
+    with pytest.raises(
+        InputError, match=r"reference: column 'answer' has 1 values, and there are 2"
+    ):
+        call(jury, *samples.values(), answer=["4"])
+    with pytest.raises(InputError, match=r"<lambda>: returned 1 rewards for 2 completions"):
+        short(**samples, answer=["4", "4"])
+
+
+def test_a_reference_that_no_column_gives_is_missed_when_the_function_is_made(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    opened.append(reward_function({"evaluators": ["maths.accuracy"]}))
+    (record,) = caplog.records
+    assert record.message.startswith("maths.accuracy needs a reference for each prompt; name the")
+    opened.append(reward_function({"evaluators": ["maths.accuracy"]}, reference="answer"))
+    assert caplog.records == [record]
 
 
 def test_a_version_of_trl_without_a_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ VERSIONS = {
     "direct": ("2", "9d0f2751be87495e6308725f86692af68539b3fc27f894fee6deee01e0366b7b"),
     "context": ("1", "7157888af01639b715caa7d4b301a2bb7382c0a28ae2489a8117e75b0f3e399e"),
     "conversation": ("1", "b0b1513bad0c82b250a44b82a92b877d7807658a9c43474997113f919d3216b1"),
+    "turn": ("1", "46a57d71e6c027180e3de3bef12ba4b99e09d5f5cca038c532e454c4213e864a"),
     "goal": ("1", "6ce0aa9f03bcd530635f44639e3263ff0a4312672ef59c02bd1b8fd787c3c3b7"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
@@ -150,6 +151,7 @@ FILLED: dict[str, dict[str, Any]] = {
         ),
     },
     "conversation": {"messages": "[0] user:\nHello"},
+    "turn": {"message": 4},
     "investigate": {
         "tools": [{"name": "read", "description": "Read.", "schema": "{}"}],
         "rounds": 7,
@@ -200,7 +202,7 @@ every_manner = pytest.mark.parametrize(
     "manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}"
 )
 
-PARTS = ("conversation", "example", "investigate", "result", "conclude")
+PARTS = ("conversation", "turn", "example", "investigate", "result", "conclude")
 """Parts of other prompts, which get texts that are inside a fence already, and the steps of an investigation."""
 POLICY = "policy"
 """The system prompt of a policy, which no judge gets."""

@@ -89,6 +89,8 @@ class RemainingWorkEstimator:
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
         for question in questions:
+            if question.missing is not None:
+                continue
             fields = jury.evaluators[question.evaluator].task_fields
             view = plan.survey.views[question.view]
             if fields and all(getattr(view, name) is None for name in fields):

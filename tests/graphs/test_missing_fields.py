@@ -1,0 +1,73 @@
+"""Tasks that lack what an evaluator needs: it abstains, or does not apply where the config leaves such tasks out."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import ConfigError
+from jurygraph.runs.run import Run
+from jurygraph.testing import ScriptedJudge
+from tests.runs.sample_runs import scored_session, traces_of, verify_deeply, verify_run, write_tasks
+
+RUBRIC = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 1}]}
+ANSWER = "The answer is 4."
+TASKS = [
+    {"id": "advice", "query": "What now?", "responses": [{"id": "a", "text": ANSWER}]},
+    {
+        "id": "sum",
+        "query": "2 + 2?",
+        "reference": "#### 4",
+        "responses": [{"id": "b", "text": ANSWER}],
+    },
+]
+
+
+def config_of(**use: Any) -> dict[str, Any]:
+    return {
+        "evaluators": [{"use": "maths.accuracy", **use}, "criteria"],
+        "model": "scripted",
+        "task_defaults": {"rubric": RUBRIC},
+        "reward": {"accuracy": 1, "rubric": 0.5},
+    }
+
+
+def test_a_task_without_a_reference_is_left_out_where_the_config_says_so(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, TASKS)
+    config = config_of(if_missing="not_applicable")
+    judge = ScriptedJudge({"kind": 1.0})
+    with scored_session(tmp_path / "run", tasks, config, model=judge) as scored:
+        assert scored.summary.failed == 0
+    advice, total = traces_of(tmp_path / "run")
+    assert [advice.reward.value, total.reward.value] == [0.5, 1.5]
+    assert (advice.reward.status, advice.reward.coverage) == ("ok", 1.0)
+    (accuracy,) = (one for one in advice.verdicts if one.evaluator == "maths.accuracy")
+    assert (accuracy.status, accuracy.gated_by) == ("not_applicable", "missing-field")
+    assert accuracy.reason == "the task has no reference"
+    with Run.open(tmp_path / "run") as run:
+        explanation = str(run.explain("a"))
+    assert "because of missing-field: the task has no reference" in explanation
+    assert verify_run(tmp_path / "run").traces == 2
+    assert verify_deeply(tmp_path / "run").recomputed == 4
+
+
+def test_it_abstains_unless_the_config_says_so() -> None:
+    with jg.Jury.from_config(config_of(), model=ScriptedJudge({"kind": 1.0})) as jury:
+        (trace,) = jury.score(jg.Task(id="advice", query="What now?"), [ANSWER])
+    assert trace.reward.value is None
+    assert {one.evaluator: one.status for one in trace.verdicts} == {
+        "maths.accuracy": "abstained",
+        "criteria": "ok",
+    }
+
+
+def test_an_evaluator_that_needs_nothing_of_a_task_has_nothing_to_leave_out() -> None:
+    use = {"use": "maths.length", "if_missing": "not_applicable"}
+    with (
+        jg.Jury.from_config({"evaluators": [use]}) as jury,
+        pytest.raises(
+            ConfigError, match=r"evaluators\[0\].if_missing: 'maths.length' names nothing"
+        ),
+    ):
+        jury.score(jg.Task(id="a", query="?"), [ANSWER])
