@@ -169,9 +169,9 @@ class JuryScorer:
         self._warnings: set[str] = set()
         """The warnings that were logged: each is logged once."""
 
-    def _warn_once(self, message: str, *arguments: Any) -> None:
-        if message not in self._warnings:
-            self._warnings.add(message)
+    def _warn_once(self, message: str, *arguments: Any, kind: str = "") -> None:
+        if message + kind not in self._warnings:
+            self._warnings.add(message + kind)
             log.warning(message, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -373,12 +373,16 @@ class JuryScorer:
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
     def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
-        """Log the first failed rewards: what the trainer logs of later ones does not say why."""
-        failed_response_ids = [trace.response_id for trace in group if trace.reward.value is None]
-        if failed_response_ids:
+        """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
+        failed_traces = [trace for trace in group if trace.reward.value is None]
+        if failed_traces:
+            verdicts = chain.from_iterable(trace.verdicts for trace in failed_traces)
+            kinds = {verdict.failure.kind for verdict in verdicts if verdict.failure is not None}
+            first_id = failed_traces[0].response_id
             self._warn_once(
-                "%d of the %d rewards of a group failed (%s)%s (said once; %s/failed has the share of all)",
-                *(len(failed_response_ids), len(group), failed_response_ids[0], why, self._name),
+                "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
+                *(len(failed_traces), len(group), first_id, why, self._name),
+                kind=" ".join(sorted(kinds)),
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:

@@ -69,9 +69,7 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     assert call(function, ["2 + 2?"] * 2, texts([None, 1.0])) == [None, 1.0]
     call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
     (record,) = caplog.records
-    warning = (
-        r"1 of the 2 rewards of a group failed \(prompt-\w+\S+\): there is no number \(said once;"
-    )
+    warning = r"1 of the 2 rewards of a group failed \(prompt-\w+\S+\): there is no number \(said once a kind;"
     assert re.match(warning, record.message)
     jury = function.scorer.jury.open()
     with monkeypatch.context() as child:
@@ -99,6 +97,17 @@ def test_the_warning_of_a_failed_reward_says_why_the_judge_abstained(
     (record,) = caplog.records
     assert record.message.startswith("2 of the 2 rewards of a group failed (")
     assert "): the task's reference states no final answer (said" in record.message
+
+
+def test_each_kind_of_failure_is_warned_of_once(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    function = reward_function(CONFIG)
+    opened.append(function)
+    for completion in ("none", "none", "torn ...", "torn ..."):
+        call(function, ["2 + 2?"] * 2, ["1.0", completion])
+    reasons = [re.search(r"\): (.*) \(said", record.message) for record in caplog.records]
+    assert [found and found[1] for found in reasons] == ["there is no number", "it is torn"]
 
 
 def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(

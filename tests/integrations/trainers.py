@@ -11,7 +11,9 @@ QUESTIONS = ("2 + 2?", "2 + 3?")
 
 @jg.evaluator(layer="check")
 def graded(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
-    """Return the number in the response as its score; one without a number fails."""
+    """Return the number in the response as its score; one without a number fails, and so does a torn one."""
+    if response.text.endswith("..."):
+        return jg.Verdict.fail("torn", "it is torn")
     try:
         return jg.Verdict(score=float(str(response.text).split()[-1]))
     except (ValueError, IndexError):
