@@ -35,7 +35,7 @@ from jurygraph.views.agents import (
     rank_agents_by_mean,
     reward_limits_of,
 )
-from jurygraph.views.components import compare_components, conclude_components
+from jurygraph.views.components import ComponentMeans, compare_components, conclude_components
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -534,17 +534,15 @@ def _notes(searched_keys: Sequence[str], others: int, run: Run, differences: int
     yield "failed rewards are in no mean"
 
 
-def _component_means(
-    ranker: AgentRanker, decided_rewards: DecidedRewards
-) -> dict[tuple[str, str], tuple[float | None, int]]:
+def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> ComponentMeans:
     rewards, _, _, judged = decided_rewards.values
     names = [spec.name for spec in decided_rewards.decisions[0].specs if spec.weight]
     means = {}
     for name, values in zip(names, judged.T, strict=True):
-        is_judged = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
+        is_counted = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
         for number, agent in enumerate(ranker.agents):
-            agent_values = values[is_judged & (ranker.agent == number)].tolist()
-            means[name, agent] = mean_of(agent_values), len(agent_values)
+            counted = values[is_counted & (ranker.agent == number)].tolist()
+            means[name, agent] = mean_of(counted), len(counted)
     return means
 
 

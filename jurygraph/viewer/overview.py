@@ -62,9 +62,7 @@ def run_overview_context(index: RunIndex, name_unit: Callable[[str], str] = str)
         **_read_totals(index),
         "agents": agents,
         "conclusion": conclude_ranking(agents),
-        "components_by_agent": compare_components(
-            agents, _read_component_means(index), run.header.config
-        ),
+        "components_by_agent": compare_components(agents, _read_component_means(index), run.config),
         "buckets": _read_reward_histogram(index),
         "facets": list_facets(index),
     }

@@ -58,10 +58,10 @@ def compare_components(
         return []
     components = []
     for name, weight in weights.items():
-        best_mean, _ = means.get((name, agents[0].agent), (None, 0))
         rows: list[AgentComponent] = []
         for agent in agents:
             mean, judged = means.get((name, agent.agent), (None, 0))
+            best_mean = rows[0].mean if rows else mean
             points = 0.0
             if best_mean is not None and mean is not None:
                 points = weight * (best_mean - mean)
