@@ -401,11 +401,15 @@ def _has_failed_reward(decision: Decision, result: GroupResult) -> Bools:
 
 
 class TableRewards(NamedTuple):
-    """Rewards, NaN where one failed, and the least and greatest that missing verdicts could make of them, [R] each."""
+    """Rewards, NaN where one failed, and the least and greatest that missing verdicts could make of them, [R] each.
+
+    `judged` are the values of the components with a weight, [R,K], from the judged verdicts alone; NaN without any.
+    """
 
     value: Floats
     low: Floats
     high: Floats
+    judged: Floats
 
 
 def compute_reward_values(
@@ -417,7 +421,9 @@ def compute_reward_values(
     """
     result = _compute_group_result(decision, table, combiners)
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
-    return TableRewards(value, result.low, result.high)
+    components = [result.partial[spec.name] for spec in decision.specs if spec.weight]
+    judged = [np.where(part.present, part.value, np.nan) for part in components]
+    return TableRewards(value, result.low, result.high, np.stack(judged, axis=1))
 
 
 def _numbers_or_none(values: Floats, is_present: Bools) -> list[float | None]:

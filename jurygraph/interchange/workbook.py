@@ -8,6 +8,7 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from jurygraph.messages import (
 )
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.bill import CallBill, ReplySource, source_of_reply
+from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -36,12 +38,14 @@ from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import Call
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.views.agents import (
+    RankedAgent,
     UnitRewards,
     agent_label,
     conclude_ranking,
     rank_agents,
     reward_limits_of,
 )
+from jurygraph.views.components import compare_components
 from jurygraph.views.trace import criterion_texts, describe_lost_points
 
 MAX_SHEET_ROWS = 1_048_576
@@ -113,17 +117,22 @@ _LEGEND_ROWS = (
 SheetRows = Sequence[Sequence[JsonValue]]
 
 
-def read_agent_rows(run: Run) -> SheetRows:
-    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks.
+def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
+    """Return the columns of the sheet of agents, and a row for each agent, the best first.
 
+    The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
     What the run was, cost and counted follows after an empty row.
     """
     bill = CallBill()
     times: list[int] = []
     rewards: list[UnitRewards] = []
+    values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for group in read_stored_groups(run):
         rewards += _read_unit_rewards(run, group)
         for trace in group.traces:
+            for name in trace.names:
+                judged, _ = trace.component(name)
+                values[name, trace.agent or ""].append(None if trace.value is None else judged)
             times.append(trace.own_record.at)
             for call in map(Call.model_validate, trace.body.get("calls", ())):
                 bill.add(call, source_of_reply(run, call))
@@ -134,17 +143,17 @@ def read_agent_rows(run: Run) -> SheetRows:
         list(run.decisions()), min((row.least for row in rewards), default=0.0)
     )
     agents = rank_agents(rewards, limits)
-    for row in agents:
-        ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
-        if row.mean is not None and row.missing_interval is not None:
-            ends = (row.mean.value, row.missing_interval, None)
-        failed_count = row.responses - row.scored
-        differences = [
-            None if difference is None else difference.sentence
-            for difference in (row.lead, row.gap)
-        ]
-        counts = row.responses, row.units, failed_count
-        rows.append((agent_label(row.agent), *ends, *counts, *differences))
+    means = {
+        key: (mean_of(judged), len(judged) - judged.count(None)) for key, judged in values.items()
+    }
+    components = compare_components(agents, means, run.config)
+    titles = [
+        f"{row.component}: mean of the judged (weight × how far behind)" for row in components
+    ]
+    columns = [*_AGENT_SHEET_COLUMNS, *(SheetColumn(title, 30) for title in titles)]
+    for number, row in enumerate(agents):
+        means_of_agent = [str(component.agents[number]) for component in components]
+        rows.append((*_agent_cells(row), *means_of_agent))
     fact_rows: list[Sequence[JsonValue]] = [(sentence,) for sentence in conclude_ranking(agents)]
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
@@ -159,13 +168,8 @@ def read_agent_rows(run: Run) -> SheetRows:
     if all(map(math.isfinite, limits)):
         fact_rows.append(("Rewards can be", " to ".join(map(format_number_for_sentence, limits))))
     fact_rows += _LEGEND_ROWS
-    return [
-        *rows,
-        *(
-            (*fact_row, *[None] * (len(_AGENT_SHEET_COLUMNS) - len(fact_row)))
-            for fact_row in fact_rows
-        ),
-    ]
+    rows += ((*fact_row, *[None] * (len(columns) - len(fact_row))) for fact_row in fact_rows)
+    return columns, rows
 
 
 def _read_unit_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
@@ -173,6 +177,17 @@ def _read_unit_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
     for trace in group.traces:
         scored = int(trace.value is not None)
         yield UnitRewards(trace.agent or "", unit, 1, scored, trace.value or 0.0, *trace.span)
+
+
+def _agent_cells(row: RankedAgent) -> Sequence[JsonValue]:
+    ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
+    if row.mean is not None and row.missing_interval is not None:
+        ends = (row.mean.value, row.missing_interval, None)
+    failed_count = row.responses - row.scored
+    differences = [
+        None if difference is None else difference.sentence for difference in (row.lead, row.gap)
+    ]
+    return agent_label(row.agent), *ends, row.responses, row.units, failed_count, *differences
 
 
 def _format_time(epoch_milliseconds: int) -> str:
@@ -247,7 +262,12 @@ def read_response_rows(run: Run, report: ProgressCallback) -> list[Sequence[Json
     return [cells for _, cells in rows]
 
 
-def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, path: Path) -> None:
+def write_workbook(
+    losses: SheetRows,
+    agents: tuple[Sequence[SheetColumn], SheetRows],
+    table: ExportTable,
+    path: Path,
+) -> None:
     """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
     if len(names) > _MAX_SHEET_COLUMNS:
@@ -255,9 +275,7 @@ def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, pat
         raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
     row_values = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     workbook = Workbook(write_only=True)
-    _add_sheet(
-        workbook, "Agents", _AGENT_SHEET_COLUMNS, agents
-    )  # first, so that the file opens on who is better
+    _add_sheet(workbook, "Agents", *agents)  # first, so that the file opens on who is better
     _add_sheet(workbook, "Rewards", _RESPONSE_SHEET_COLUMNS, losses)
     _add_sheet(workbook, "Everything", [SheetColumn(name, 16) for name in names], row_values)
     workbook.save(path)

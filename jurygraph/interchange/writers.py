@@ -43,7 +43,7 @@ class Exporter:
 def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportContent:
     from jurygraph.interchange.workbook import (
         MAX_SHEET_ROWS,
-        read_agent_rows,
+        read_agent_sheet,
         read_response_rows,
         write_workbook,
     )
@@ -55,7 +55,7 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
         )
         raise InputError(f"{problem}; use --to parquet")
     losses = read_response_rows(run, options.report)
-    agents = read_agent_rows(run)
+    agents = read_agent_sheet(run)
     options_without_progress = replace(options, report=lambda count: None)
     return partial(
         write_workbook, losses, agents, _open_table(run, "rewards", options_without_progress, stack)

@@ -17,9 +17,10 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names, notes_on_similar_names
+from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
+from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
 from jurygraph.schema import Config
 from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
@@ -34,6 +35,7 @@ from jurygraph.views.agents import (
     rank_agents_by_mean,
     reward_limits_of,
 )
+from jurygraph.views.components import ComponentMeans, compare_components, conclude_components
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -413,7 +415,11 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
     means = ranker.rank(tried_keys)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
-    ranked_agents = _agent_means(ranker, config, list(means))
+    decided_rewards = ranker.tables.decide(config)
+    ranked_agents = _agent_means(ranker, decided_rewards, list(means))
+    components = compare_components(
+        ranked_agents, _component_means(ranker, decided_rewards), config
+    )
     decided_by = read_decision_means(ranker.run)
     settings = list_settings(config, decided_by)
     pairs = list(pairwise(means))
@@ -434,6 +440,7 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
         "agents": agents,
         "pairs": neighbours,
         "gaps": gaps,
+        "components": components,
         "searched": searched_keys,
     }
     columns = {
@@ -444,6 +451,9 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
     }
     rows = [{**row, "name": agent_label(row["agent"])} for row in agents]
     conclusion = conclude_ranking(ranked_agents)
+    if components:
+        first_mean, second_mean, *_ = means.values()
+        conclusion.append(conclude_components(first_mean - second_mean, components))
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [neighbouring_agents.sentence for neighbouring_agents in gaps]
     orders = {judge: ranker.rank_by_single_judge(config, judge) for judge in ranker.tables.judges}
@@ -466,6 +476,10 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
         figures,
         [
             ReportTable.of(columns, rows),
+            ReportTable(
+                ["component (points behind)", "weight", *(row["name"] for row in rows)],
+                [[row.component, row.weight, *row.agents] for row in components],
+            ),
             ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, by_judge, left=2),
         ],
         [
@@ -520,10 +534,23 @@ def _notes(searched_keys: Sequence[str], others: int, run: Run, differences: int
     yield "failed rewards are in no mean"
 
 
-def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> list[RankedAgent]:
-    """Return agents in the order of their means under a config, with what failed rewards could have been."""
-    decided_rewards = ranker.tables.decide(config)
-    reward, low, high = decided_rewards.values
+def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> ComponentMeans:
+    rewards, _, _, judged = decided_rewards.values
+    names = [spec.name for spec in decided_rewards.decisions[0].specs if spec.weight]
+    means = {}
+    for name, values in zip(names, judged.T, strict=True):
+        is_counted = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
+        for number, agent in enumerate(ranker.agents):
+            counted = values[is_counted & (ranker.agent == number)].tolist()
+            means[name, agent] = mean_of(counted), len(counted)
+    return means
+
+
+def _agent_means(
+    ranker: AgentRanker, decided_rewards: DecidedRewards, agents: Sequence[str]
+) -> list[RankedAgent]:
+    """Return agents in the order of their means, with what failed rewards could have been."""
+    reward, low, high, _ = decided_rewards.values
     has_failed = np.isnan(reward)
     shape = len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1
     cells = ranker.agent * shape[1] + ranker.unit

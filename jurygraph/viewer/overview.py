@@ -21,6 +21,7 @@ from jurygraph.views.agents import (
     rank_agents,
     reward_limits_of,
 )
+from jurygraph.views.components import ComponentMeans, compare_components
 
 _HISTOGRAM_BUCKET_COUNT = 20
 
@@ -61,6 +62,7 @@ def run_overview_context(index: RunIndex, name_unit: Callable[[str], str] = str)
         **_read_totals(index),
         "agents": agents,
         "conclusion": conclude_ranking(agents),
+        "components_by_agent": compare_components(agents, _read_component_means(index), run.config),
         "buckets": _read_reward_histogram(index),
         "facets": list_facets(index),
     }
@@ -118,6 +120,15 @@ def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[Ranke
     rewards = (UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows)
     ((lowest_reward,),) = index.fetch("SELECT coalesce(min(least), 0) FROM responses")
     return rank_agents(rewards, reward_limits_of(list(index.run.decisions()), lowest_reward))
+
+
+def _read_component_means(index: RunIndex) -> ComponentMeans:
+    rows = index.fetch(
+        "SELECT names.name, coalesce(agents.name, ''), avg(judged), count(judged) FROM components"
+        " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
+        " LEFT JOIN names AS agents ON agents.number = agent WHERE reward IS NOT NULL GROUP BY component, agent"
+    )
+    return {(component, agent): (mean, count) for component, agent, mean, count in rows}
 
 
 def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:

@@ -98,7 +98,8 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert rows[first_fact - 1][0].startswith("No agent is shown to be better than another")
     del rows[first_fact - 1 :]
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
-    assert head == (*columns, "Is it better than the next?", "Is the best better than it?")
+    sentences = "Is it better than the next?", "Is the best better than it?"
+    assert head[:9] == (*columns, *sentences)
     ranking = json.loads(run_command("study", "ranking", folder, "--json").out)
     expected = {}
     for agent in ranking["agents"]:
@@ -112,6 +113,18 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert (len(leads), len(gaps)) == (len(ranking["pairs"]), len(ranking["gaps"]))
     assert all(" ".join(pair.split()) in " ".join(printed.split()) for pair in leads + gaps)
     assert sheet[2][1].number_format == "0.0000"
+    # the components as study ranking has them, those in which the agents differ most first
+    titles = [
+        f"{row['component']}: mean of the judged (weight × how far behind)"
+        for row in ranking["components"]
+    ]
+    assert list(head[9:]) == titles
+    for number, row in enumerate(rows):
+        for cell, component in zip(row[9:], ranking["components"], strict=True):
+            mean = component["agents"][number]
+            points = f" ({mean['points']:+.4f})" if round(mean["points"], 4) else ""
+            left_out = f", {mean['left_out']} left out" if mean["left_out"] else ""
+            assert cell == f"{mean['mean']:.4f}{points}{left_out}"
 
 
 def test_below_the_agents_stand_date_models_cost_and_weights(folder: Path) -> None:

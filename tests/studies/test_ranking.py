@@ -1,5 +1,6 @@
 """How far an order of agents is from turning, by settings and by chance."""
 
+import json
 import random
 from collections.abc import Iterator
 from contextlib import closing
@@ -214,6 +215,90 @@ def test_of_one_agent_judges_are_said_to_give_no_order(tmp_path: Path) -> None:
         report = measure_ranking(AgentRanker(run))
     assert [row["judge"] for row in report.figures["judges"]] == [*JUDGES]
     assert report.conclusion == ["there is one agent alone, so that no order can turn"]
+
+
+@pytest.fixture
+def folder_with_failure(tmp_path: Path) -> Path:
+    """Of a run with an agent that is kind, and one that is brief, one of whose rewards fails."""
+
+    def brief_unless_lost(task: jg.TaskView, response: jg.Response) -> float:
+        if "lost" in response.text:
+            raise ConnectionError("the line is dead")
+        return brief(task, response)
+
+    settings: Any = {
+        "evaluators": [kind, brief_unless_lost],
+        "reward": {"kind": 1.0, "brief_unless_lost": 0.5},
+        "scale": 2.0,
+        "failure": {"rule": "strict"},
+    }
+    texts = {"kind": ["kkkkkkkk", "kkkkbb"], "brief": ["kkbbbb", "lost kkkkkkkkk"]}
+    with jg.Jury(**settings) as jury, jury.record(tmp_path / "run"):
+        for number in range(2):
+            responses = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text=texts[agent][number])
+                for agent in texts
+            ]
+            jury.score(jg.Task(id=f"t{number}", query="?"), responses)
+    return tmp_path / "run"
+
+
+def test_the_components_say_why_one_agent_is_better(folder_with_failure: Path) -> None:
+    """The means are (.8 + .4) / 2 and .2 of kind, (0 + .2) / 2 and .4 of brief; what failed is in none."""
+    printed = json.loads(run_command("study", "ranking", folder_with_failure, "--json").out)
+    first, second = printed["components"]
+    assert (first["component"], first["weight"]) == ("kind", 2.0)
+    assert first["agents"] == [
+        {"agent": "kind", "mean": pytest.approx(0.6), "judged": 2, "left_out": 0, "points": 0.0},
+        {
+            "agent": "brief",
+            "mean": pytest.approx(0.2),
+            "judged": 1,
+            "left_out": 1,
+            "points": pytest.approx(0.8),
+        },
+    ]
+    assert [row["mean"] for row in second["agents"]] == pytest.approx([0.1, 0.4])
+    assert second["agents"][1]["points"] == pytest.approx(-0.3)
+    assert (
+        "The mean of kind is 0.5000 above that of brief: kind +0.8000, brief_unless_lost -0.3000."
+        in printed["conclusion"]
+    )
+    table = run_command("study", "ranking", folder_with_failure).out
+    assert "0.2000 (+0.8000), 1 left out" in table
+
+
+def test_components_are_those_of_the_settings_that_are_tried(ranker: AgentRanker) -> None:
+    now, tried = (
+        measure_ranking(ranker, settings) for settings in ([], ["reward.brief=0", "scale=3"])
+    )
+    assert [row.component for row in now.figures["components"]] == ["kind", "brief"]
+    best, *_, poor = now.figures["components"][0].agents
+    assert poor.points == pytest.approx(0.5 * (best.mean - poor.mean))
+    # one component alone is the reward itself
+    assert tried.figures["components"] == []
+    assert not any(" above that of " in sentence for sentence in tried.conclusion)
+
+
+def test_one_agent_has_no_components_to_compare(tmp_path: Path) -> None:
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(agent="a", text="kb")])
+    with closing(Run.open(tmp_path / "run")) as run:
+        assert measure_ranking(AgentRanker(run)).figures["components"] == []
+
+
+def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
+    """A gate takes all of a reward, but nothing of its components."""
+    gate = {"kind": "format", "component": "kind", "below": 0.5}
+    with jg.Jury(**SETTINGS, gates=[gate]) as jury, jury.record(tmp_path / "run"):
+        texts = {"kind": "k" * 8, "brief": "kkkkbbb"}
+        answers = [jg.Response(agent=agent, text=text) for agent, text in texts.items()]
+        jury.score(jg.Task(id="t", query="?"), answers)
+    with closing(Run.open(tmp_path / "run")) as run:
+        conclusion = measure_ranking(AgentRanker(run)).conclusion
+    assert conclusion[0] == (
+        "The mean of kind is 0.4000 above that of brief: kind +0.2000, brief -0.1500, all else +0.3500."
+    )
 
 
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:

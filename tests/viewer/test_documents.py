@@ -13,6 +13,8 @@ import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.shapes import format_failure
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
@@ -131,6 +133,12 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text
+    # agent 0 is polite at .25 and .25, agent 1 at 0, and agent 2 has one response
+    assert "in parentheses weight × how far it is behind that of agent 2." in markup.text
+    assert re.search(
+        r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\), 1 left out",
+        markup.text,
+    )
     failed = r"bob/1\s*agent 1\s*Write to bob.*\s*quixotic\s*Not scored: .*as the response wished"
     assert re.search(failed, markup.text)
     assert "judge's probability" not in markup.text
@@ -138,6 +146,17 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
         name: text for name, text in folder_contents(letters).items() if "index" not in name
     }
     assert unchanged == before
+
+
+def test_the_components_by_agent_are_those_of_study_ranking(letters: Path) -> None:
+    printed = json.loads(run_command("study", "ranking", letters, "--json").out)["components"]
+    with closing(Run.open(letters)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+        index.update()
+        components = run_overview_context(index)["components_by_agent"]
+    assert [row.component for row in components] == ["polite", "brief"]
+    for row, expected in zip(components, printed, strict=True):
+        agents = [pytest.approx(agent._asdict()) for agent in row.agents]
+        assert {**row._asdict(), "agents": agents} == expected
 
 
 def test_a_report_keeps_line_breaks_and_says_what_the_numbers_of_a_criterion_are(

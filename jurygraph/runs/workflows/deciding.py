@@ -209,9 +209,9 @@ class VerdictTables:
         ]
         refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
-        empty_rewards = TableRewards(*np.zeros((3, 0)))
+        empty_rewards = TableRewards(*np.zeros((4, 0)))
         values = [batch.decide(decision, combiners, judge) for batch, decision in pairs]
-        return DecidedRewards(_concatenate_rewards([empty_rewards, *values]), decisions)
+        return DecidedRewards(_concatenate_rewards(values or [empty_rewards]), decisions)
 
     def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:

@@ -1,0 +1,82 @@
+"""Why one agent of a run is better than another: the means of the components of which their rewards are sums.
+
+A reward is Σ weight × value, so that of the difference of two mean rewards a component explains weight × (mean of one
+agent - mean of the other). The means are of judged values, and leave out failed rewards, as the mean reward does. What
+gates take, and what values that do not apply or were filled in add, is the rest.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import NamedTuple
+
+from jurygraph.display import format_number
+from jurygraph.schema import Config
+from jurygraph.views.agents import RankedAgent, agent_label
+
+_MAX_COMPONENTS_IN_SENTENCE = 3
+
+ComponentMeans = Mapping[tuple[str, str], tuple[float | None, int]]
+"""By component and agent: the mean of the judged values of rewards that did not fail, and their number."""
+
+
+class AgentComponent(NamedTuple):
+    """The mean of a component of an agent; None where no value was judged.
+
+    `left_out` are the responses that are not in it: the reward failed, or the component was not judged or does not
+    apply. `points` is by how much it puts the best agent ahead of this one; 0 where one of them has no mean.
+    """
+
+    agent: str
+    mean: float | None
+    judged: int
+    left_out: int
+    points: float
+
+    def __str__(self) -> str:
+        points = f" ({self.points:+.4f})" if round(self.points, 4) else ""
+        left_out = f", {self.left_out} left out" if self.left_out else ""
+        return format_number(self.mean) + points + left_out
+
+
+class ComponentByAgent(NamedTuple):
+    """A component, its weight in points of the reward, and its mean of each agent, the best agent first."""
+
+    component: str
+    weight: float
+    agents: Sequence[AgentComponent]
+
+
+def compare_components(
+    agents: Sequence[RankedAgent], means: ComponentMeans, config: Config
+) -> list[ComponentByAgent]:
+    """Return the components that count, first the one that puts the best agent farthest ahead of, or behind, another.
+
+    There are none where one component alone counts, or there is one agent. Agents without a mean have none of these.
+    """
+    weights = {name: weight * config.scale for name, weight in config.reward.items() if weight}
+    if min(len(weights), len(agents)) < 2:
+        return []
+    components = []
+    for name, weight in weights.items():
+        rows: list[AgentComponent] = []
+        for agent in agents:
+            mean, judged = means.get((name, agent.agent), (None, 0))
+            best_mean = rows[0].mean if rows else mean
+            points = 0.0
+            if best_mean is not None and mean is not None:
+                points = weight * (best_mean - mean)
+            rows.append(AgentComponent(agent.agent, mean, judged, agent.responses - judged, points))
+        components.append(ComponentByAgent(name, weight, rows))
+    components.sort(key=lambda row: -max(abs(agent.points) for agent in row.agents))
+    return components
+
+
+def conclude_components(lead: float, components: Sequence[ComponentByAgent]) -> str:
+    """Return what puts the best agent's mean reward ahead of the next one's, as a sentence."""
+    first_components = components[:_MAX_COMPONENTS_IN_SENTENCE]
+    points = {row.component: row.agents[1].points for row in first_components}
+    points["all else"] = lead - fsum(points.values())
+    parts = [f"{name} {share:+.4f}" for name, share in points.items() if round(share, 4)]
+    best, second = (agent_label(row.agent) for row in components[0].agents[:2])
+    size = format_number(lead)
+    return f"The mean of {best} is {size} above that of {second}: {', '.join(parts) or 'equal in all'}."
