@@ -39,7 +39,7 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
     assert f"\nverdicts reused from run: 6\n{again}" in run(*command, "--dry-run").out
     assert read_calls(letters_folder.parent) == []
     ended = run(*command)
-    assert (ended.code, "verdicts: 6 reused from run, 3 requested\n" in ended.err) == (0, True)
+    assert (ended.code, "verdicts: 6 reused from run, 3 decided anew\n" in ended.err) == (0, True)
     assert read_calls(letters_folder.parent) == ABOUT_OTHER_TEXT
     into_itself = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
     assert (into_itself.code, "--branch: is the run of --out" in into_itself.err) == (2, True)
