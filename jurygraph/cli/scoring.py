@@ -276,7 +276,9 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
     _print_plan_notes(forecaster.plan_notes)
     for (name, needs), number in forecaster.lacking.items():
         sentence = describe_lacking_tasks(name, number, expected.tasks, needs)
-        print_message(f"{sentence}; or leave them out: `if_missing: not_applicable`")
+        print_message(
+            f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
+        )
     return expected
 
 

@@ -402,7 +402,10 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     fields = "reference_messages or reference_actions); give it to them, or take tools.match out\n"
     dry_run = run(*words, "--dry-run").err
     assert f"{lacks}{fields}".rstrip() in dry_run
-    assert "out; or leave them out: `if_missing: not_applicable`\n" in dry_run
+    assert (
+        "out; or leave them out: `if_missing: not_applicable`; else their rewards may fail\n"
+        in dry_run
+    )
     scored = run(*words, "--out", "run")
     assert scored.code == 1
     cause = (
