@@ -347,7 +347,8 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
         ({"a": None}, "evaluators[0]: criteria: params.criteria.a: is null; write an object"),
         (
             [{"text": "a", "weight": -1.0}],
-            "evaluators[0]: criteria: params.criteria[0].weight: is the number -1.0",
+            "evaluators[0]: criteria: params.criteria[0].weight: is negative; give a fault an "
+            "evaluator of its own, whose component has a negative weight under `reward`, such as",
         ),
         ({"a/b": "x"}, "evaluators[0]: criteria: params.criteria.a/b: has a slash; leave it out"),
         (

@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.runs.run import Run
 from jurygraph.sources import read_tasks
-from jurygraph.sources.config import Document
 from tests.command import run_command, run_script
 from tests.interchange import published, test_gear_graphs
 from tests.interchange import test_qags as qags
@@ -720,26 +720,59 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     assert errors["bo"][-3:] == ["0.250", "3.750", "0.250"]
 
 
-def test_a_chat_to_which_a_part_does_not_apply_may_be_as_good_as_any() -> None:
-    (config,) = blocks(read_page("docs/conversations.md"), "yaml")
-    call = {"id": "1", "function": {"name": "move", "arguments": "{}"}}
-    chats = {
-        name: [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "1", "content": "moved B-101"},
-            {"role": "assistant", "content": text},
-        ]
-        for name, text in {
-            "plain": "Done.",
-            "right": "B-101 is moved.",
-            "invented": "It is 40 euros.",
-        }.items()
+def test_a_chat_to_which_a_part_does_not_apply_may_be_as_good_as_any(tmp_path: Path) -> None:
+    """The config and the command of the page: references for one task of two, and a reply that is rude."""
+    page = read_page("docs/conversations.md")
+    (config,) = blocks(page, "yaml")
+    (command,) = (
+        line.strip() for line in page.splitlines() if " --group-by case" in line and "score" in line
+    )
+    replies = {
+        "plain": "Done.",
+        "right": "B-101 is booked.",
+        "invented": "It is 40 euros.",
+        "rude": "Go away.",
     }
-    tool = {"function": {"name": "move", "parameters": {"type": "object"}}}
-    task = jg.Task(id="t", query="Move it.", tools=[tool], reference_actions=[{"name": "move"}])
-    with jg.Jury.from_config(Document(config).value) as jury:
-        traces = jury.score(task, [jg.Response(id=one, messages=chats[one]) for one in chats])
-    assert [trace.reward.value for trace in traces] == [1.0, 1.0, 0.75]
+    tools = [
+        {"function": {"name": name, "parameters": {"type": "object"}}}
+        for name in ("book", "cancel")
+    ]
+    call = {"id": "1", "function": {"name": "book", "arguments": "{}"}}
+    with (tmp_path / "chats.jsonl").open("w", encoding="utf-8") as chats:
+        for case, reference in (("a", {"reference_actions": [{"name": "book"}]}), ("b", {})):
+            for name, text in replies.items():
+                messages = [
+                    {"role": "user", "content": "Book it."},
+                    {"role": "assistant", "content": None, "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": "1", "content": "booked B-101"},
+                    {"role": "assistant", "content": text},
+                ]
+                chat = {"case": case, "agent": name, "messages": messages, "tools": tools}
+                chats.write(json.dumps(chat | reference) + "\n")
+
+    def judge(body: dict[str, Any], number: int) -> Answer:
+        quote = "Go away." if "is rude" in json.dumps(body) else "booked B-101"
+        met = quote in response_in(body)
+        reply = {"reason": "So.", "quotes": [quote] * met, "met": met, "probability": float(met)}
+        return reply_with(json.dumps(dict.fromkeys(items_of(body), reply)))
+
+    with run_server(judge) as server:
+        (tmp_path / "jury.yaml").write_text(config.replace(SERVER, server.url), encoding="utf-8")
+        typed = type_line(command, tmp_path)
+    assert typed.code == 0, typed.printed
+    with closing(Run.open(tmp_path / "run")) as run:
+        rewards = {(trace.task_id, trace.agent): trace.reward.value for trace in run.traces()}
+    # 8 parts of the weight apply, without a reference 6; of both, 1 is for figures.
+    assert rewards == {
+        ("a", "plain"): 1.0,
+        ("a", "right"): 1.0,
+        ("a", "invented"): pytest.approx(7 / 8),
+        ("a", "rude"): pytest.approx(0.7),
+        ("b", "plain"): 1.0,
+        ("b", "right"): 1.0,
+        ("b", "invented"): pytest.approx(5 / 6),
+        ("b", "rude"): pytest.approx(0.7),
+    }
 
 
 PYTEST = read_page("docs/pytest.md")

@@ -211,7 +211,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     except SystemExit as end:
         time_limits_module = sys.modules.get("jurygraph.graphs.time_limits")
         # The interpreter could not destroy these tasks.
-        if argv is None and time_limits_module is not None and time_limits_module.ABANDONED_TASKS:
+        if (
+            argv is None
+            and time_limits_module is not None
+            and time_limits_module.ABANDONED_ASYNCIO_TASKS
+        ):
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))

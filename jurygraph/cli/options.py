@@ -231,7 +231,7 @@ SettingsOption = Annotated[
 def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "TableColumns | None":
     """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`."""
     from jurygraph.sources import TableColumns
-    from jurygraph.sources.task_tables import chat_file_columns
+    from jurygraph.sources.task_tables import chat_file_columns, unnamed_columns_error
 
     column_by_role = {role: name for role, name in names.items() if name not in (None, [], "")}
     has_text_columns = bool(column_by_role.keys() & {"prompt", "response", "messages"})
@@ -244,6 +244,8 @@ def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "Tab
     if isinstance(columns, Problem):
         if tasks != "-":
             _refuse_missing_or_empty_file(tasks)
+            if not has_text_columns:
+                raise unnamed_columns_error(tasks)
         raise InputError(f"{_COLUMN_OPTION_BY_ROLE[str(columns.path[0])]}: {columns}")
     return columns
 

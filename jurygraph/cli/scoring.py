@@ -166,6 +166,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
         raise InputError("--branch: is the run of --out; write what changed to another --out")
     with open_scoring_jury(options, printed_notes) as jury:
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
+        from jurygraph.runs.reports.bill import count_requests
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.stored_work import StoredJobProgress, choose_chat_columns
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
@@ -216,7 +217,10 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
             reuse_text = f"{branch.reused} reused from {options.branch}"
-            print_message(f"verdicts: {reuse_text}, {branch.requested} requested")
+            requests = count_requests(jury)
+            is_free = branch.requested and requests is not None and not requests.number
+            replies_text = ", without a request" if is_free else ""
+            print_message(f"verdicts: {reuse_text}, {branch.requested} decided anew{replies_text}")
 
 
 def _to_evaluation_config(runs: Sequence[Path], config: "Config") -> "Config":
@@ -272,7 +276,9 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
     _print_plan_notes(forecaster.plan_notes)
     for (name, needs), number in forecaster.lacking.items():
         sentence = describe_lacking_tasks(name, number, expected.tasks, needs)
-        print_message(f"{sentence}; or leave them out: `if_missing: not_applicable`")
+        print_message(
+            f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
+        )
     return expected
 
 

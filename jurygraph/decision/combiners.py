@@ -299,7 +299,8 @@ class _Rubric(Combiner):
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
                 "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
-                "positive weight"
+                "positive weight, or, for faults alone, make them `params.criteria` of an evaluator whose component "
+                "has a negative weight under `reward`, such as `reward: {rude: -0.3}`"
             )
         names = list(inputs)
         edges = []

@@ -129,6 +129,12 @@ class ExplainedVerdict:
         return self.counted if self.direction < 0 else 1.0 - self.counted
 
     @property
+    def worst_case_score(self) -> float | None:
+        """Return the score that counts instead of that of an unsupported finding; None of any other verdict."""
+        is_replaced = self.verdict.is_worst_case and self.direction
+        return float(self.direction < 0) if is_replaced else None
+
+    @property
     def label(self) -> str:
         """Return the name of the verdict, with its stakeholder or reviewer, its opponent and its turn."""
         turn = self.verdict.turn

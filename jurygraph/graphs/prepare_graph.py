@@ -170,7 +170,9 @@ def _make_survey(planning: TaskPlanning, context: GraphContext) -> Survey:
     views = view_task(planning["task"], ["task", *_evaluator_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
     derivations = list_derivations(context.derivers, task_view)
-    listed_questions = list_questions_of_evaluators(context.evaluators, views)
+    listed_questions = list_questions_of_evaluators(
+        context.evaluators, views, context.config.evaluators
+    )
     key = survey_cache_key(views, derivations, listed_questions)
     survey_without_texts = context.surveys_without_texts.get(key)
     if survey_without_texts is not None:

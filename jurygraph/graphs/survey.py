@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from jurygraph.agents.registry import prefix_config_errors
 from jurygraph.agents.roles import Configurable, Deriver, Evaluator
 from jurygraph.decision.combiners import raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
@@ -176,19 +177,27 @@ ListedQuestion = tuple[str, TaskView, Question]
 
 
 def list_questions_of_evaluators(
-    evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]
+    evaluators: Mapping[str, Evaluator],
+    views: Sequence[TaskView],
+    uses: Sequence[EvaluatorUse] = (),
 ) -> list[ListedQuestion]:
     """Return the questions that the evaluators list about the views of their audience.
 
-    Raises PlanError for an invalid question.
+    Raises PlanError for an invalid question, and ConfigError for a param that does not fit the task, with its key by
+    the `uses` of the config.
     """
+    keys = {use.known_as: f"evaluators[{index}]." for index, use in enumerate(uses)}
     listed_questions: list[ListedQuestion] = []
     for name, evaluator in evaluators.items():
         for view in views:
             if view.audience != evaluator.audience:
                 continue
             owner = f"`questions` of {name!r}"
-            with add_part_to_plan_errors(*_task_part_of_view(view)), raise_as_plan_error(owner):
+            with (
+                add_part_to_plan_errors(*_task_part_of_view(view)),
+                prefix_config_errors(keys.get(name, "")),
+                raise_as_plan_error(owner),
+            ):
                 questions = list(evaluator.questions(view))
             missing = _find_missing_fields(evaluator, view)
             for question in questions:
@@ -328,7 +337,7 @@ def list_configured_questions(
     available_material_names: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions of the evaluators about these views, as `configure_questions` does."""
-    listed_questions = list_questions_of_evaluators(evaluators, views)
+    listed_questions = list_questions_of_evaluators(evaluators, views, tuple(uses.values()))
     return configure_questions(listed_questions, evaluators, uses, available_material_names)
 
 

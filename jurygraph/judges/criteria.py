@@ -16,7 +16,14 @@ from functools import lru_cache
 from itertools import chain, groupby
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.roles import (
@@ -557,6 +564,16 @@ class OwnCriterion(Criterion):
 
     id: _IdWithoutSlash | None = None  # type: ignore[assignment]  # the key in a mapping, or the place in a list, replaces it
     weight: PositiveNumber = 1.0
+
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _say_where_faults_belong(cls, weight: Any) -> Any:
+        if isinstance(weight, int | float) and weight < 0:
+            raise ValueError(
+                "is negative; give a fault an evaluator of its own, whose component has a negative weight under "
+                "`reward`, such as `reward: {rude: -0.3}`"
+            )
+        return weight
 
     @model_validator(mode="before")
     @classmethod

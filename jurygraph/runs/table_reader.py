@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, get_args
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -16,7 +16,11 @@ from jurygraph.runs.export_table import (
 )
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error, require_temporary_space
+
+if TYPE_CHECKING:
+    from jurygraph.explanation import Explanation
 
 IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
@@ -45,12 +49,14 @@ _VERDICT_COLUMNS = (
         "failure",
         "gated_by",
         "unsupported",
+        "counts_as",
     ),
     *("reason", "quote", "quotes", "call"),
 )
 _COLUMN_TYPES: dict[str, ColumnType | None] = {
     **dict.fromkeys(
-        ("reward", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
+        ("reward", "coverage", "low", "high", "advantage", "score", "confidence", "counts_as"),
+        "double",
     ),
     **dict.fromkeys((*_COUNT_FIELDS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
@@ -73,6 +79,7 @@ class RunForTables(Protocol):
     def reviewer_questions(self) -> list[str]: ...
     def question_scores(self, trace: Trace) -> dict[str, float]: ...
     def predicted_scores(self, trace: Trace) -> dict[str, float]: ...
+    def explain_trace(self, trace: Trace) -> "Explanation": ...
     def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]: ...
 
 
@@ -157,10 +164,17 @@ def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _Rows]:
     if not any(use.scope for use in run.config.evaluators):
         unused_columns.add("turn")
     columns = _column_types(*(field for field in _VERDICT_COLUMNS if field not in unused_columns))
-    return columns, lambda trace: (
-        _verdict_row(verdict, columns)
-        for verdict in verdicts_about_response(trace, superseded=True)
-    )
+
+    def rows(trace: Trace) -> Iterator[ExportRow]:
+        verdicts = verdicts_about_response(trace, superseded=True)
+        counts_as: dict[VerdictKey, float | None] = {}
+        if any(verdict.is_worst_case for verdict in trace.verdicts):
+            explained_verdicts = run.explain_trace(trace).explained.verdicts
+            counts_as = {one.verdict.key: one.worst_case_score for one in explained_verdicts}
+        for verdict in verdicts:
+            yield _verdict_row(verdict, columns, counts_as.get(verdict.key))
+
+    return columns, rows
 
 
 def _column_types(*names: str) -> _ColumnTypes:
@@ -213,13 +227,16 @@ def _reward_row(trace: Trace, reasons: Sequence[str]) -> ExportRow:
     )
 
 
-def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> ExportRow:
+def _verdict_row(
+    verdict: RecordedVerdict, fields: Iterable[str], counts_as: float | None
+) -> ExportRow:
     others = [name for name in verdict.responses if name != verdict.about]
     special_cells: ExportRow = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
         "failure": verdict.failure.kind if verdict.failure else None,
         "quote": verdict.evidence[0].quote if verdict.evidence else None,
         "quotes": len(verdict.evidence),
+        "counts_as": counts_as,
     }
     return {
         name: special_cells[name] if name in special_cells else getattr(verdict, name)

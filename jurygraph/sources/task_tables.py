@@ -28,6 +28,7 @@ from jurygraph.messages import (
     describe_value,
     did_you_mean,
     format_path,
+    join_names,
     nearest_name,
     quote,
     shorten,
@@ -227,6 +228,9 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
         for line in file.lines():
             position = f"line {line.number}"
             location = f"{path}, {position}"
+            if line.text.startswith("["):
+                remedy = "name the file .json, or make lines of it with `jq -c '.[]'`"
+                raise InputError(f"{location}: is a list, or begins one; {remedy}")
             value = _parse_json(line.text, location)
             yield position, _require_json_object(value, location)
 
@@ -526,6 +530,21 @@ def chat_file_columns(path: str | Path) -> TableColumns | None:
         reference_actions="reference_actions",
         system="system" if isinstance(first.get("system"), str | list) else None,
     )
+
+
+def unnamed_columns_error(path: str | Path) -> InputError:
+    """Return the error that nobody named the columns of a table. Raises that of a file without a first row."""
+    first_row = next(read_rows(Path(path)), ("", {}))[1]
+    hint = "name its columns with --prompt-column and --response-column, or --messages-column"
+    for name in _MESSAGES_COLUMN_NAMES:
+        if name in first_row:
+            hint = f"add --messages-column {name}"
+    if {"query", "responses"} <= first_row.keys():
+        return InputError(
+            f"{path}: has tasks with `query` and `responses`; leave out the options of columns"
+        )
+    names = f"; it has {join_names(list(first_row))}" if first_row else ""
+    return InputError(f"{path}: is a table; {hint}{names}")
 
 
 def _read_first_object(path: Path) -> Any:

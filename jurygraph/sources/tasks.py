@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import FieldPath as FieldPath
-from jurygraph.messages import Problem, did_you_mean, join_names, quote, shell_quote
+from jurygraph.messages import Problem, did_you_mean, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.conversation import has_replies
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
@@ -38,7 +38,7 @@ from jurygraph.sources.task_tables import (
     is_table,
     locate_table_files,
     open_table_as_lines,
-    read_rows,
+    unnamed_columns_error,
 )
 
 
@@ -432,10 +432,7 @@ def open_tasks(
             "a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL"
         )
     if columns is None and is_table(path):
-        hint = "name its columns with --prompt-column and --response-column, or --messages-column"
-        first_row = next(read_rows(Path(path)), ("", {}))[1]
-        names = f"; it has {join_names(list(map(str, first_row)))}" if first_row else ""
-        raise InputError(f"{Path(path).name}: is a table; {hint}{names}")
+        raise unnamed_columns_error(path)
     if responses is not None:
         _refuse_table(responses, """{"task": "t1", "text": "…"} for each response""")
     _refuse_yaml_file(path)

@@ -294,7 +294,7 @@ STORED = {
     "rubric_kappa_negative": Refusal(
         "jury.yaml, line 13, key rubric.kappa", "write a number of 0 or more"
     ),
-    "rubric_of_penalties_alone": Refusal("tasks.jsonl, line 2", "give one a positive weight"),
+    "rubric_of_penalties_alone": Refusal("tasks.jsonl, line 2", "such as `reward: {rude: -0.3}`"),
     "rubric_without_criteria": Refusal(
         "tasks.jsonl, line 1, field rubric.criteria", "give it at least 1"
     ),

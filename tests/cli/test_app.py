@@ -1,5 +1,6 @@
 """The list of commands: the help knows each by name and summary, and a command imports what it needs alone."""
 
+import importlib
 import subprocess
 import sys
 from itertools import chain
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.cli.app import COMMANDS, HEADINGS, root_command
+from jurygraph.cli.app import COMMANDS, HEADINGS, main, root_command
 from tests.cli.conftest import Command, write_project
 from tests.rows import all_rows
 
@@ -124,6 +125,17 @@ def test_the_help_lists_every_command_with_its_summary(run: Command) -> None:
     for heading, names in HEADINGS.items():
         listed = " ".join(f"{name} {COMMANDS[name].summary}" for name in names)
         assert f" {heading}: {listed}" in printed
+
+
+def test_a_script_ends_with_the_exit_code_after_graphs_were_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its end looks for tasks that were abandoned, by a name that no type checker follows."""
+    importlib.import_module("jurygraph.graphs.time_limits")
+    monkeypatch.setattr(sys, "argv", ["jurygraph", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_one(run: Command) -> None:

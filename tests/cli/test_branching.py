@@ -35,11 +35,13 @@ def test_a_branch_requests_what_changed_and_prints_what_a_new_run_prints(
     dry = run(*command, "--dry-run", "--json")
     assert (json.loads(dry.out)["verdicts"], "reused" in dry.err) == (3, False)
     assert not Path("new").exists()
-    again = "requested again: 2 of manners.better (better 2)\nrequested again: 1 of manners.echo (echo 1)\n"
+    again = (
+        "decided anew: 2 of manners.better (better 2)\ndecided anew: 1 of manners.echo (echo 1)\n"
+    )
     assert f"\nverdicts reused from run: 6\n{again}" in run(*command, "--dry-run").out
     assert read_calls(letters_folder.parent) == []
     ended = run(*command)
-    assert (ended.code, "verdicts: 6 reused from run, 3 requested\n" in ended.err) == (0, True)
+    assert (ended.code, "verdicts: 6 reused from run, 3 decided anew\n" in ended.err) == (0, True)
     assert read_calls(letters_folder.parent) == ABOUT_OTHER_TEXT
     into_itself = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
     assert (into_itself.code, "--branch: is the run of --out" in into_itself.err) == (2, True)
@@ -85,7 +87,7 @@ def test_a_dry_run_says_which_criteria_are_requested_again(
         branch = ("--out", folder / "new", "--branch", folder / "run")
         dry = run(*command, folder / "new.jsonl", *branch, "--dry-run")
         assert server.count == 2
-    assert f"run: {reused}\nrequested again: {again}\n" in dry.out
+    assert f"run: {reused}\ndecided anew: {again}\n" in dry.out
 
 
 def test_the_workbook_of_a_branch_counts_no_call_of_the_other_run_as_its_own(

@@ -218,7 +218,7 @@ def test_twenty_replies_in_no_form_end_a_run_and_leave_nothing_behind(
             "`reasoning_content` has some; the server's reasoning parser took all of it for a thought",
         ),
         ("tool-call", 3, "the model called a tool (`tool_calls`) where text is expected"),
-        ("cut-prompt", 1, "failed verdicts: 60 of kind overflowed"),
+        ("cut-prompt", 1, "what is judged once their cause is mended, to ask anew for the 60 that"),
     ],
 )
 def test_a_run_says_what_its_server_sends(

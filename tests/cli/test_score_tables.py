@@ -55,6 +55,46 @@ def test_a_bad_row_is_named_by_line_and_column_and_nothing_is_written(
     assert not (folder / "run").exists()
 
 
+CHAT = '{"case": "a", "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("bad.jsonl", '{"case": broken', "bad.jsonl, line 1: is not valid JSON"),
+        (
+            "list.jsonl",
+            f"[{CHAT}]\n",
+            "list.jsonl, line 1: is a list, or begins one; name the file .json",
+        ),
+        ("pretty.jsonl", f"[\n{CHAT}\n]\n", "pretty.jsonl, line 1: is a list, or begins one; name"),
+        (
+            "chats.csv",
+            "case,messages\na,[]\n",
+            "chats.csv: is a table; add --messages-column messages; it has",
+        ),
+        (
+            "texts.csv",
+            "case,q\na,b\n",
+            "texts.csv: is a table; name its columns with --prompt-column",
+        ),
+        (
+            "tasks.jsonl",
+            '{"id": "t", "query": "q", "responses": []}',
+            "tasks.jsonl: has tasks with `query` and `responses`; leave out",
+        ),
+    ],
+)
+@pytest.mark.parametrize("option", ["--group-by", "--agent-column"])
+def test_an_option_of_columns_does_not_hide_what_is_wrong_with_a_file(
+    folder: Path, run: Command, name: str, text: str, message: str, option: str
+) -> None:
+    (folder / name).write_text(text)
+    refused = run("score", name, option, "case", "--out", "run")
+    assert refused.code == 2
+    assert refused.err.startswith(f"error: {message}"), refused.err
+
+
 LOOKING = """\
 workspaces: files
 model: openai-compatible:http://127.0.0.1:9/v1#tiny
@@ -295,7 +335,7 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
         ),
         (
             ("score", "chats.csv"),
-            "--prompt-column and --response-column, or --messages-column; it has messages\n",
+            "chats.csv: is a table; add --messages-column messages; it has messages\n",
         ),
         (
             ("import", "chats", "chats.csv"),
@@ -362,7 +402,10 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     fields = "reference_messages or reference_actions); give it to them, or take tools.match out\n"
     dry_run = run(*words, "--dry-run").err
     assert f"{lacks}{fields}".rstrip() in dry_run
-    assert "out; or leave them out: `if_missing: not_applicable`\n" in dry_run
+    assert (
+        "out; or leave them out: `if_missing: not_applicable`; else their rewards may fail\n"
+        in dry_run
+    )
     scored = run(*words, "--out", "run")
     assert scored.code == 1
     cause = (

@@ -311,7 +311,10 @@ def test_without_a_positive_criterion_that_applies_there_is_no_component() -> No
 
 @pytest.mark.parametrize("name", ["flat", "gear", "hard-local", "hard-transitive"])
 def test_a_rubric_of_penalties_alone_is_refused(name: str) -> None:
-    with pytest.raises(PlanError, match="no criterion of positive weight"):
+    with pytest.raises(
+        PlanError,
+        match=r"no criterion of positive weight.* for faults alone, .*reward: {rude: -0.3}",
+    ):
         run_combiner(name, {"a": matrix(1.0, weight=-1.0)})
 
 

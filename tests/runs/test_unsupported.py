@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
 from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
@@ -15,7 +16,7 @@ from jurygraph.runs.run import Run
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
-from jurygraph.viewer.report import render_run_report
+from jurygraph.viewer.report import render_response_report, render_run_report
 from tests.cli.conftest import run_command
 from tests.models.judge_scripts import quotable, requested_items, response_in
 from tests.models.server import Answer, reply_with, run_server
@@ -155,3 +156,18 @@ def test_a_run_says_that_most_findings_have_no_quotation(
         assert (warning in report) == is_mostly
         assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report
         assert count_findings_of(run.traces()) == findings
+
+
+def test_an_unsupported_fault_is_shown_with_the_1_that_it_counts(tmp_path: Path) -> None:
+    def rude(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.0, met=False, unsupported="worst-case")
+
+    run = tmp_path / "run"
+    with jg.Jury(evaluators=[rude], reward={"rude": -0.3}, record=run) as jury:
+        jury.score(jg.Task(id="t", query="Write."), [jg.Response(id="r", text="please")])
+    assert "0.0000, counts 1  (" in run_command("show", str(run), "--response", "r").out
+    with closing(Run.open(run)) as opened_run:
+        (row,) = opened_run.to_arrow("verdicts").to_pylist()
+        page = render_response_report(opened_run, "r")
+    assert (row["score"], row["counts_as"]) == (0.0, 1.0)
+    assert "0.0000, counts 1</span>" in page

@@ -185,7 +185,7 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
             '{"name": "b"}\n\n{"name": "a"\n',
             ", line 3: is not valid JSON (EOF while parsing an object at lin",
         ),
-        ("t.jsonl", "[1]", ", line 1: is a list; a row is an object, with a value for each column"),
+        ("t.jsonl", "[1]", ", line 1: is a list, or begins one; name the file .json"),
         (
             "t.jsonl",
             '{"name": ' + "[" * 5000 + "]" * 5000 + "}",

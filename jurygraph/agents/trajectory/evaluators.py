@@ -126,8 +126,11 @@ class ToolsMatch(TrajectoryEvaluator):
                 if mode == "exact":
                     _refuse_missing_argument(error_location, reference_action, schema)
             tool_names = {*schemas, *(call.name for call in self._list_reference_calls(view, ()))}
-            error_location = f"task {view.id!r}: its `tools` lack what params.only names"
-            require_known_names(error_location, self.settings.only, tool_names, "tool")
+            try:
+                error_location = f"params.only: task {view.id!r}"
+                require_known_names(error_location, self.settings.only, tool_names, "tool")
+            except PlanError as error:  # the slip is the config's, for any task
+                raise ConfigError(str(error)) from None
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:

@@ -7,7 +7,7 @@ import typer
 from jurygraph.agents.extraction import RecordParams
 from jurygraph.cli.options import JsonOption, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, shorten, validate
 from jurygraph.prompts import (
     Prompt,
@@ -19,7 +19,7 @@ from jurygraph.prompts import (
 )
 from jurygraph.safety.gates import read_project_key
 from jurygraph.safety.redaction import make_process_redactor
-from jurygraph.schema import Message
+from jurygraph.schema import EvaluatorUse, Message
 from jurygraph.sources.ratings import read_json_object
 
 prompts = typer.Typer(
@@ -69,6 +69,7 @@ def show_prompt(name: PromptNameArgument) -> None:
     Example:
         jurygraph prompts show criteria
     """
+    _refuse_name_of_evaluator(name)
     print_result(read_prompt_source(name).rstrip("\n"))
 
 
@@ -94,9 +95,26 @@ def render_prompt(
         {"query": "Say hello.", "reference": null, "response": "Hello, Ann!", "compact": false,
          "items": [{"name": "kind", "text": "It is kind."}]}
     """
+    _refuse_name_of_evaluator(name)
     messages = _render_with_variables(load_prompt(name), values)
     lines = (f"## {message.role}\n{message.content}\n" for message in messages)
     print_report(json, [message.model_dump(mode="json") for message in messages], lines)
+
+
+def _refuse_name_of_evaluator(name: str) -> None:
+    """Raise `InputError` for the name of an evaluator that no prompt has, with the name of its prompt."""
+    from jurygraph.agents.registry import BUILTIN_EVALUATOR_PATHS, load_evaluator
+
+    if name in prompt_names() or name not in BUILTIN_EVALUATOR_PATHS:
+        return
+    try:
+        evaluator = load_evaluator(EvaluatorUse(use=name))
+    except ConfigError:  # one that needs params
+        return
+    prompt = getattr(evaluator, "prompt", getattr(evaluator, "_prompt", None))
+    if isinstance(prompt, Prompt):
+        hint = f"the evaluator of that name asks with the prompt {prompt.id}"
+        raise InputError(f"there is no prompt {name!r}; {hint}")
 
 
 def _render_with_variables(prompt: Prompt, file: str) -> tuple[Message, ...]:

@@ -336,6 +336,12 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
     advice = _advise_retry(summary, has_model_problem=bool(jury.gateways.problems))
     if advice is not None:
         print_message(f"{advice}:  {options.retry_command}")
+    kept_failure_count = sum(row.verdicts for row in summary.failures if not row.is_transient)
+    if kept_failure_count and jury.gateways and not jury.gateways.problems:
+        kept_text = f"the {kept_failure_count} that this run and a --branch keep"
+        print_message(
+            f"once their cause is mended, to ask anew for {kept_text}:  {options.fresh_command}"
+        )
     return code
 
 

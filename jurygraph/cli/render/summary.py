@@ -190,13 +190,13 @@ def _format_reuse_lines(expected: "RemainingWork", branch: "Path") -> list[str]:
     """Return how many verdicts of another run are reused, and the evaluators and criteria that are requested again."""
     lines = ["", escape_line(f"verdicts reused from {branch}: {expected.reused}")]
     if not expected.requested:
-        return [*lines, "requested again: nothing"]
+        return [*lines, "decided anew: nothing"]
     for evaluator, numbers in expected.requested.items():
         largest_counts = sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_NAMED_CRITERIA]
         subjects = _join_counts(largest_counts)
         if len(numbers) > len(largest_counts):
             subjects += f", and {len(numbers) - len(largest_counts)} more"
-        repeat_line = f"requested again: {sum(numbers.values())} of {evaluator} ({subjects})"
+        repeat_line = f"decided anew: {sum(numbers.values())} of {evaluator} ({subjects})"
         lines.append(escape_line(repeat_line))
     if expected.with_tools:
         lines.append(

@@ -199,6 +199,8 @@ def _format_verdict_heading(explained_verdict: ExplainedVerdict) -> str:
         question += f", sample {verdict.sample + 1}"
     answer = format_number(explained_verdict.score) if verdict.status == "ok" else verdict.status
     answer = explained_verdict.prediction or answer
+    if explained_verdict.worst_case_score not in (None, explained_verdict.score):
+        answer += f", counts {explained_verdict.worst_case_score:g}"
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
     evaluator = escape_line(f"{verdict.evaluator}, version {version}")
     return f"  {question}  {answer}  ({evaluator})"

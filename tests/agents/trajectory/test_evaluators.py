@@ -204,7 +204,8 @@ def test_a_schema_whose_references_lead_nowhere_is_an_error_of_the_plan(referenc
 
 def test_a_name_in_only_that_is_no_tool_is_refused() -> None:
     with pytest.raises(
-        PlanError, match=r"params\.only.*: there is no tool 'bok'; did you mean book"
+        ConfigError,
+        match=r"evaluators\[0\]\.params\.only: task 't': there is no tool 'bok'; did you mean book",
     ):
         judge(
             "tools.match", "Done.", params={"only": ["bok"]}, tools=TOOLS, reference_actions=ACTIONS

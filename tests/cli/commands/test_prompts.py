@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.agents.registry import BUILTIN_EVALUATOR_PATHS
 from jurygraph.prompts import load_prompt, prompt_names, read_prompt_source
 from tests.cli.conftest import Command
 from tests.prompts.test_library import FILLED
@@ -43,6 +44,11 @@ def test_show_prints_the_file(run: Command) -> None:
         2,
         "error: there is no prompt 'criterion'; did you mean criteria?\n",
     )
+    goal = "the evaluator of that name asks with the prompt goal"
+    ended = run("prompts", "show", "goal_reached")
+    assert ended.err == f"error: there is no prompt 'goal_reached'; {goal}\n"
+    for name in BUILTIN_EVALUATOR_PATHS.keys() - {*prompt_names()}:
+        assert f"error: there is no prompt {name!r}; " in run("prompts", "show", name).err
 
 
 def test_render_prints_the_messages_that_a_model_receives(run: Command, person: Path) -> None:
