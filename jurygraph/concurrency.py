@@ -99,7 +99,7 @@ class ThreadCall:
 
 
 _RECORDED_THREAD_CALLS: "ContextVar[list[ThreadCall] | None]" = ContextVar(
-    "_RECORDED_CALLS", default=None
+    "_RECORDED_THREAD_CALLS", default=None
 )
 
 

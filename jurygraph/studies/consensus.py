@@ -678,11 +678,10 @@ def _annotator_figures(
         row = quality._asdict()
         intervals = refits.annotators[name] if refits else [None] * len(_ANNOTATOR_RATE_NAMES)
         for rate, interval in zip(_ANNOTATOR_RATE_NAMES, intervals, strict=True):
-            if rate != "accuracy" and not has_order:
-                del row[rate]
-                continue
+            has_meaning = rate == "accuracy" or has_order
             is_known = interval is not None and np.isfinite(interval).all()
-            row[f"{rate}_interval"] = interval if is_known else None
+            row[rate] = row[rate] if has_meaning else None
+            row[f"{rate}_interval"] = interval if has_meaning and is_known else None
         rows[str(name)] = row
     return rows
 
