@@ -280,7 +280,8 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
 def _find_missing_fields(evaluator: Evaluator, view: TaskView) -> str | None:
     """Return what an evaluator needs of a task that has none of it; None if the task has any, or nothing is needed."""
     fields = evaluator.task_fields
-    is_missing = bool(fields) and all(getattr(view, field) is None for field in fields)
+    # an empty cell of a table is no reference; an empty list of actions is one
+    is_missing = bool(fields) and all(getattr(view, field) in (None, "") for field in fields)
     return " or ".join(fields) if is_missing else None
 
 

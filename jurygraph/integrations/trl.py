@@ -9,6 +9,7 @@ None where the judge failed. Nothing of TRL is imported; what is read of its tra
 import asyncio
 import logging
 import sys
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -359,7 +360,7 @@ class JuryScorer:
         for members, group in zip(batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
             why = describe_first_failure(group)
-            self._warn_of_failure(group, why)
+            self._warn_of_failure(group)
             self.jury.outages.observe(rewards, why)
             filled_rewards = self._fill_failed(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
@@ -372,17 +373,18 @@ class JuryScorer:
         _log_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
-    def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
+    def _warn_of_failure(self, group: Sequence[Trace]) -> None:
         """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
-        failed_traces = [trace for trace in group if trace.reward.value is None]
-        if failed_traces:
-            verdicts = chain.from_iterable(trace.verdicts for trace in failed_traces)
-            kinds = {verdict.failure.kind for verdict in verdicts if verdict.failure is not None}
-            first_id = failed_traces[0].response_id
+        traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
+        for trace in group:
+            if trace.reward.value is None:
+                traces_by_kind[_kind_of_failure(trace)].append(trace)
+        for kind, failed_traces in traces_by_kind.items():
+            why = describe_first_failure(failed_traces)
             self._warn_once(
                 "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
-                *(len(failed_traces), len(group), first_id, why, self._name),
-                kind=" ".join(sorted(kinds)),
+                *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
+                kind=kind,
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
@@ -415,6 +417,12 @@ class _TrainerBatch(NamedTuple):
     members: list[list[int]]
     rule: FailedRewardRule
     trainer: TrainerSettings
+
+
+def _kind_of_failure(trace: Trace) -> str:
+    """Return the kind of the failure that `describe_first_failure` describes, "" for an abstention."""
+    failures = (verdict.failure for verdict in trace.verdicts if verdict.failure is not None)
+    return next((failure.kind for failure in failures), "")
 
 
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Why one agent of a run is better than another: the means of the components of which their rewards are sums.
 
-A reward is Σ weight × value, so that of the difference of two mean rewards a component explains weight × (mean of one
-agent - mean of the other). The means are of judged values, and leave out failed rewards, as the mean reward does. What
-gates take, and what values that do not apply or were filled in add, is the rest.
+A reward is Σ weight × value, so that to an agent's mean reward a component adds weight × mean × the share of the
+rewards in which it was judged: where it does not apply, it adds nothing. The means are of judged values, and leave out
+failed rewards, as the mean reward does. What gates take, and what values that were filled in add, is the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class AgentComponent(NamedTuple):
     """The mean of a component of an agent; None where no value was judged.
 
     `left_out` are the responses that are not in it: the reward failed, or the component was not judged or does not
-    apply. `points` is by how much it puts the best agent ahead of this one; 0 where one of them has no mean.
+    apply. `points` is by how much it puts the best agent ahead of this one.
     """
 
     agent: str
@@ -59,13 +59,14 @@ def compare_components(
     components = []
     for name, weight in weights.items():
         rows: list[AgentComponent] = []
+        best_added = 0.0
         for agent in agents:
             mean, judged = means.get((name, agent.agent), (None, 0))
-            best_mean = rows[0].mean if rows else mean
-            points = 0.0
-            if best_mean is not None and mean is not None:
-                points = weight * (best_mean - mean)
-            rows.append(AgentComponent(agent.agent, mean, judged, agent.responses - judged, points))
+            added = 0.0 if mean is None else weight * mean * judged / agent.scored
+            if not rows:
+                best_added = added
+            left_out = agent.responses - judged
+            rows.append(AgentComponent(agent.agent, mean, judged, left_out, best_added - added))
         components.append(ComponentByAgent(name, weight, rows))
     components.sort(key=lambda row: -max(abs(agent.points) for agent in row.agents))
     return components

@@ -14,7 +14,12 @@ from tests.runs.sample_runs import scored_session, traces_of, verify_deeply, ver
 RUBRIC = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 1}]}
 ANSWER = "The answer is 4."
 TASKS = [
-    {"id": "advice", "query": "What now?", "responses": [{"id": "a", "text": ANSWER}]},
+    {
+        "id": "advice",
+        "query": "What now?",
+        "reference": "",
+        "responses": [{"id": "a", "text": ANSWER}],
+    },
     {
         "id": "sum",
         "query": "2 + 2?",

@@ -108,6 +108,15 @@ def test_each_kind_of_failure_is_warned_of_once(
         call(function, ["2 + 2?"] * 2, ["1.0", completion])
     reasons = [re.search(r"\): (.*) \(said", record.message) for record in caplog.records]
     assert [found and found[1] for found in reasons] == ["there is no number", "it is torn"]
+    caplog.clear()
+    other = reward_function(CONFIG)
+    opened.append(other)
+    call(other, ["2 + 2?"] * 4, ["1.0", "torn ...", "none", "torn ..."], task_id=["a"] * 4)
+    found = [record.message.split(" (said")[0] for record in caplog.records]
+    assert found == [
+        "2 of the 4 rewards of a group failed (a/2): it is torn",
+        "1 of the 4 rewards of a group failed (a/3): there is no number",
+    ]
 
 
 def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
