@@ -29,7 +29,7 @@ from jurygraph.agents.isolation import IsolatedEvaluator, open_in_worker
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, did_you_mean, nearest_name, validate
+from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, validate
 from jurygraph.schema import (
     Config,
     DeriverUse,
@@ -165,9 +165,16 @@ def builtin_params_models(role: str) -> dict[str, type[ParamsModel]]:
 
 def load_evaluators(config: Config) -> dict[str, Evaluator]:
     """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
-    return dict(
-        sorted(load_components_by_name("evaluators", load_evaluator, config.evaluators).items())
-    )
+    evaluators = load_components_by_name("evaluators", load_evaluator, config.evaluators)
+    for index, (use, evaluator) in enumerate(
+        zip(config.evaluators, evaluators.values(), strict=True)
+    ):
+        if use.if_missing is not None and not evaluator.task_fields:
+            problem = f"{quote(evaluator.name)} names nothing that a task has to have"
+            raise ConfigError(
+                f"evaluators[{index}].if_missing: {problem}; leave it out, or use `when`"
+            )
+    return dict(sorted(evaluators.items()))
 
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:

@@ -244,7 +244,7 @@ def configure_questions(
         changes = {
             **_configured_changes(use, question, keys[name]),
             **_toolset_fields(evaluator),
-            **_missing_changes(use, evaluator, question, keys[name]),
+            **_missing_changes(use, question),
         }
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
@@ -285,19 +285,9 @@ def _find_missing_fields(evaluator: Evaluator, view: TaskView) -> str | None:
     return " or ".join(fields) if is_missing else None
 
 
-def _missing_changes(
-    use: EvaluatorUse, evaluator: Evaluator, question: Question, key: str
-) -> dict[str, None]:
-    """Return the change of a question that is asked although the task lacks something: the evaluator then abstains.
-
-    Raises ConfigError for an evaluator that needs nothing, if such tasks are to be left out.
-    """
-    if use.if_missing is None:
-        return {} if question.missing is None else {"missing": None}
-    if not evaluator.task_fields:
-        problem = f"{quote(evaluator.name)} names nothing that a task has to have"
-        raise ConfigError(f"{key}.if_missing: {problem}; leave it out, or use `when`")
-    return {}
+def _missing_changes(use: EvaluatorUse, question: Question) -> dict[str, None]:
+    """Return the change of a question that is asked although the task lacks something: the evaluator then abstains."""
+    return {} if use.if_missing is not None or question.missing is None else {"missing": None}
 
 
 def _check_turn_question(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
