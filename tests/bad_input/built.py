@@ -83,10 +83,7 @@ def a_gzip_file_that_is_cut_short(folder: Path) -> None:
     )
 
 
-@gives(
-    "tasks.parquet",
-    "name its columns with --prompt-column and --response-column, or --messages-column",
-)
+@gives("{folder}/tasks.parquet", "copy it again")
 def a_parquet_file(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.parquet").write_bytes(b"PAR1\x15\x04\x15\x20\x15\x24" + b"PAR1")
