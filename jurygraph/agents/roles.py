@@ -219,6 +219,13 @@ class Evaluator(Configurable, ABC):
     needs_the_end: bool = False
     task_fields: tuple[str, ...] = ()
 
+    def find_missing_fields(self, view: TaskView) -> str | None:
+        """Return the `task_fields` if the task has none of them; None if it has any, or nothing is needed."""
+        fields = self.task_fields
+        # an empty cell of a table is no reference; an empty list of actions is one
+        is_missing = bool(fields) and all(getattr(view, field) in (None, "") for field in fields)
+        return " or ".join(fields) if is_missing else None
+
     @property
     def branch(self) -> GraphBranch:
         """Return the branch of the score graph that this evaluator belongs to."""

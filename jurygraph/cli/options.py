@@ -80,7 +80,7 @@ StatusOption = Annotated[
     ),
 ]
 AgentOption = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
-OnlyLabel = Annotated[
+LabelOption = Annotated[
     str | None,
     option("NAME=VALUE", "Only responses with this label, such as step=312.", "--label"),
 ]

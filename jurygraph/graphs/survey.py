@@ -199,7 +199,7 @@ def list_questions_of_evaluators(
                 raise_as_plan_error(owner),
             ):
                 questions = list(evaluator.questions(view))
-            missing = _find_missing_fields(evaluator, view)
+            missing = evaluator.find_missing_fields(view)
             for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(
@@ -275,14 +275,6 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
         hint = f"leave `{field}` out, or ask one that reads the text"
         part = "variant" if field == "material" else "turn by itself"
         raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
-
-
-def _find_missing_fields(evaluator: Evaluator, view: TaskView) -> str | None:
-    """Return what an evaluator needs of a task that has none of it; None if the task has any, or nothing is needed."""
-    fields = evaluator.task_fields
-    # an empty cell of a table is no reference; an empty list of actions is one
-    is_missing = bool(fields) and all(getattr(view, field) in (None, "") for field in fields)
-    return " or ".join(fields) if is_missing else None
 
 
 def _missing_changes(use: EvaluatorUse, question: Question) -> dict[str, None]:

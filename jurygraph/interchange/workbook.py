@@ -147,9 +147,7 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
         key: (mean_of(judged), len(judged) - judged.count(None)) for key, judged in values.items()
     }
     components = compare_components(agents, means, run.config)
-    titles = [
-        f"{row.component}: mean of the judged (weight × how far behind)" for row in components
-    ]
+    titles = [f"{row.component}: mean of the judged (points behind)" for row in components]
     columns = [*_AGENT_SHEET_COLUMNS, *(SheetColumn(title, 30) for title in titles)]
     for number, row in enumerate(agents):
         means_of_agent = [str(component.agents[number]) for component in components]

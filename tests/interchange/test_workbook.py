@@ -115,8 +115,7 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert sheet[2][1].number_format == "0.0000"
     # the components as study ranking has them, those in which the agents differ most first
     titles = [
-        f"{row['component']}: mean of the judged (weight × how far behind)"
-        for row in ranking["components"]
+        f"{row['component']}: mean of the judged (points behind)" for row in ranking["components"]
     ]
     assert list(head[9:]) == titles
     for number, row in enumerate(rows):

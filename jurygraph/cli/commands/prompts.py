@@ -103,9 +103,11 @@ def render_prompt(
 
 def _refuse_name_of_evaluator(name: str) -> None:
     """Raise `InputError` for the name of an evaluator that no prompt has, with the name of its prompt."""
+    if name in prompt_names():
+        return
     from jurygraph.agents.registry import BUILTIN_EVALUATOR_PATHS, load_evaluator
 
-    if name in prompt_names() or name not in BUILTIN_EVALUATOR_PATHS:
+    if name not in BUILTIN_EVALUATOR_PATHS:
         return
     try:
         evaluator = load_evaluator(EvaluatorUse(use=name))

@@ -12,7 +12,7 @@ import typer
 from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
-    OnlyLabel,
+    LabelOption,
     OutputFileOption,
     RunFolderArgument,
     SortColumnOption,
@@ -68,7 +68,7 @@ def show(
     status: StatusOption = None,
     agent: AgentOption = None,
     sort: SortColumnOption = None,
-    label: OnlyLabel = None,
+    label: LabelOption = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -229,7 +229,7 @@ def explain(
     status: StatusOption = None,
     agent: AgentOption = None,
     sort: SortColumnOption = None,
-    label: OnlyLabel = None,
+    label: LabelOption = None,
     limit: Annotated[
         int | None,
         option(

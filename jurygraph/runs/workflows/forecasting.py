@@ -91,10 +91,10 @@ class RemainingWorkEstimator:
         for question in questions:
             if question.missing is not None:
                 continue
-            fields = jury.evaluators[question.evaluator].task_fields
-            view = plan.survey.views[question.view]
-            if fields and all(getattr(view, name) is None for name in fields):
-                self.lacking[question.evaluator, " or ".join(fields)] += 1
+            evaluator = jury.evaluators[question.evaluator]
+            missing = evaluator.find_missing_fields(plan.survey.views[question.view])
+            if missing is not None:
+                self.lacking[question.evaluator, missing] += 1
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
         if jury.gateways:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)
