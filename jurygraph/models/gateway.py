@@ -33,6 +33,7 @@ from jurygraph.models.limits import (
 )
 from jurygraph.models.request import (
     ALL_REJECTED_FAULT_KIND,
+    PROBE_ONLY_FAULT_KINDS,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -112,6 +113,8 @@ class Gateway:
         self._recorder = recorder
         self.redactor = make_process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstRepliesCheck()
+        self._answered_request: tuple[Request, float | None] | None = None
+        """The last request that the model replied to, with its highest cost: a server that is up answers it again."""
         self._pending: dict[
             tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
         ] = {}
@@ -326,6 +329,10 @@ class Gateway:
                     # replies would be paid for and lost
                     if sink is not None and sink in self._store_errors:
                         raise self._store_errors[sink]
+                    if turn.is_probe and self._answered_request is not None:
+                        sent_count += 1
+                        if not await self._repeat_answered_request(turn, until):
+                            continue
                     _time_left(self.limits.timeout, until)
                     with await self.budget.reserve_when_free(max_cost, until) as reservation:
                         sent_count += 1
@@ -333,6 +340,7 @@ class Gateway:
                         may_repeat = turn.is_probe or repeats < self.limits.retries.attempts
                         reply = await self._send(request, reservation, turn, until, may_repeat)
                     if reply is not None:
+                        self._answered_request = request, max_cost
                         turn.limiter.release(turn)
                         fields = {
                             "cost": self._reply_cost(reply),
@@ -369,6 +377,22 @@ class Gateway:
         # A secret may be cut into several tokens, none of which has it.
         content = reply.model_dump(mode="json", exclude={"tokens"})
         return Reply.model_validate(redactor.redact_json(content))
+
+    async def _repeat_answered_request(self, turn: RequestTurn, until: float | None) -> bool:
+        """Probe the server with the last request that it answered; return whether it answers anything.
+
+        The request whose turn it is may be one that it never answers: its failures in a row would be no outage. Raises
+        `Fault` as `_send` does where that ends the turn's request, too.
+        """
+        assert self._answered_request is not None
+        request, max_cost = self._answered_request
+        with await self.budget.reserve_when_free(max_cost, until) as reservation:
+            try:
+                await self._send(request, reservation, turn, until, may_repeat=True)
+            except Fault as fault:
+                if fault.kind in PROBE_ONLY_FAULT_KINDS or fault.kind in ("outage", "deadline"):
+                    raise
+        return not turn.is_probe
 
     async def _send(
         self,

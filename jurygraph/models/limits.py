@@ -100,9 +100,10 @@ class RequestLimiter:
 
     `after` consecutive faults that suggest an outage begin one. Then one turn at a time is granted as a probe, after
     0.5, 1, 2, … and at most 30 seconds, and the other requests wait. Any answer of the server ends the outage, and so
-    does a new event loop. `wait` seconds after its begin, or once the server refused the key, the model or all first
-    requests, requests fail at once, except for an occasional probe. If it never answered, and there is no connection,
-    `first` replaces `wait`: a server that was not started, or a wrong URL, is no outage that ends by itself.
+    does a new event loop. `wait` seconds after its begin all requests that wait fail; the next that comes is a probe.
+    Once the server refused the key, the model or all first requests, requests fail at once, except for an occasional
+    probe. If it never answered, and there is no connection, `first` replaces `wait`: a server that was not started, or
+    a wrong URL, is no outage that ends by itself.
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class RequestLimiter:
         self._is_announced = False
         self._pause = FIRST_PROBE_PAUSE_SECONDS
         self._probe_at = -inf
+        self._earliest_probe = -inf
         self._gives_up_at = inf
         self._schedule_grants()
 
@@ -203,6 +205,9 @@ class RequestLimiter:
         once the wait for the server was given up, or of the kind of the server's refusal.
         """
         limiter = self._limiter_of_running_loop()
+        if limiter._has_given_up and limiter._refusal is None:
+            # whoever comes after those that failed asks anew
+            limiter._probe_at = max(_loop_time(), limiter._earliest_probe)
         can_start_now = (
             not limiter._line
             and limiter._earliest_start(tokens) - _loop_time() <= _DUE_TOLERANCE_SECONDS
@@ -309,7 +314,8 @@ class RequestLimiter:
     def report_fault(self, turn: RequestTurn, fault: Fault) -> bool:
         """Report a failed request; return True if the server is away, so that it should be sent again later.
 
-        Call it while the turn is open, else another request is sent before the pause.
+        Call it while the turn is open, else another request is sent before the pause. Raises `Fault` of kind `outage`
+        for the last probe, with which the wait is given up.
         """
         if fault.kind in PROBE_ONLY_FAULT_KINDS:
             self._refuse_requests(fault)
@@ -321,6 +327,8 @@ class RequestLimiter:
             return False
         if turn.is_probe:
             self._continue_outage(fault)
+            if self._has_given_up:
+                raise self._outage_fault() from fault
         elif not self._is_away and turn.outages == self.outages:
             self._count_failure(fault)
             return self._is_away and not self._has_given_up
@@ -348,10 +356,14 @@ class RequestLimiter:
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
     def _note_answer(self, turn: RequestTurn) -> None:
-        """End an outage, except by an answer to a request that was sent before the server's refusal."""
+        """End an outage, except by an answer to a request that was sent before the server's refusal.
+
+        A turn that was a probe is none any more: what it sends next counts as that of any other.
+        """
         self._has_answered = True
         if self._refusal is not None and not turn.is_probe:
             return
+        turn.is_probe = False
         if self._is_announced:
             log.warning("the model server answers again, after %.0f s", _loop_time() - self._since)
         if self._failures or self._is_away:
@@ -373,7 +385,10 @@ class RequestLimiter:
 
     def _continue_outage(self, fault: Fault) -> None:
         self._pause = min(2 * self._pause, MAX_PROBE_PAUSE_SECONDS)
+        had_given_up = self._has_given_up
         self._plan_probe(fault)
+        if had_given_up:
+            return  # that was said
         if self._has_given_up:
             log.warning("%s: requests fail until it answers", self._describe_outage())
         elif not self._is_announced:
@@ -391,7 +406,8 @@ class RequestLimiter:
         next_probe_time = now + self._pause
         if now < self._gives_up_at:
             next_probe_time = min(next_probe_time, self._gives_up_at)
-        self._probe_at = max(next_probe_time, now + (fault.retry_after or 0.0))
+        self._earliest_probe = now + (fault.retry_after or 0.0)
+        self._probe_at = max(next_probe_time, self._earliest_probe)
 
     def _refuse_requests(self, fault: Fault) -> None:
         """Fail all waiting requests, and later ones until the server accepts a probe."""

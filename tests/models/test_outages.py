@@ -5,19 +5,27 @@ import contextlib
 import itertools
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.models import limits
 from jurygraph.models.backend import Backend, EndpointCapabilities
+from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limits import FIRST_PROBE_PAUSE_SECONDS, RequestLimiter, RequestTurn
+from jurygraph.models.limits import (
+    FIRST_PROBE_PAUSE_SECONDS,
+    RequestLimiter,
+    RequestTurn,
+    RetryPolicy,
+)
 from jurygraph.models.request import RETRYABLE_FAULT_KINDS, AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.examples import at_most
+from tests.models.server import Answer, reply_with, run_server, status
 from tests.rows import all_rows
 from tests.virtual_time import now, run
 
@@ -371,6 +379,68 @@ class TestLimits:
         answers, ended = run(leave())
         assert answers == ["yes"] * 3
         assert ended < 3.0
+
+
+class TestRequestsThatAlwaysFail:
+    """A real server that gives a 500 to some requests, and answers others."""
+
+    @pytest.fixture(autouse=True)
+    def _pause(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "FIRST_PROBE_PAUSE_SECONDS", 0.0)
+
+    @pytest.mark.parametrize("number", [2, 8, 40])
+    def test_they_fail_alone_after_their_retries_where_others_were_answered(
+        self, number: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """At the end of a step nobody else is asked: what was answered before is, again."""
+        with run_server(lambda body, _: status(500) if is_bad(body) else reply_with("yes")) as it:
+            first, rest, then = asyncio.run(
+                ask_in_turn(it.url, [3], range(100, 100 + number), [4], wait=20.0)
+            )
+        assert (kinds(first), kinds(then)) == (set(), set())
+        assert {
+            (fault.kind, "500" in str(fault)) for fault in rest if isinstance(fault, Fault)
+        } == {("server", True)}
+        assert len(rest) == number
+        assert caplog.records == [], "nobody is told of an outage"
+        bodies = [request.body for request in it.requests]
+        assert sum(map(is_bad, bodies)) <= number * 2 * RequestLimits().retries.attempts
+
+    def test_a_server_that_answers_nothing_any_more_is_away_and_the_next_request_asks_anew(
+        self,
+    ) -> None:
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return reply_with("yes") if number == 1 or number > 4 else status(503)
+
+        with run_server(script) as server:
+            batches = asyncio.run(ask_in_turn(server.url, [3], [4], [6], [7], after=1, wait=1e-9))
+        expected: list[set[str]] = [set(), {"outage"}, {"outage"}, set()]
+        assert [kinds(results) for results in batches] == expected
+        words = [request.body["messages"][0]["content"] for request in server.requests]
+        assert [text.split()[1] for text in words] == ["3", "4", "3", "3", "3", "7"]
+
+
+def is_bad(body: dict[str, Any]) -> bool:
+    return int(body["messages"][0]["content"].split()[1]) >= 100
+
+
+async def ask_in_turn(
+    url: str, *batches: Iterable[int], **outage: Any
+) -> list[list[AnsweredCall | Fault]]:
+    """Ask batches of requests one after another; a request is tried again without a pause."""
+    limiter = RequestLimiter(32, **outage)
+    backend = OpenAICompatibleBackend(url, "tiny")
+    gateway = Gateway(backend, limiter, RequestLimits(retries=RetryPolicy(first=0.0)))
+    try:
+        results: list[Any] = [
+            await asyncio.gather(
+                *(gateway.ask(make_request(each)) for each in batch), return_exceptions=True
+            )
+            for batch in batches
+        ]
+    finally:
+        await gateway.close()
+    return results
 
 
 spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)
