@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from jurygraph.agents.maths.answer import NO_ANSWER_REASON
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
 from jurygraph.display import format_value
 from jurygraph.errors import InputError
@@ -369,6 +370,7 @@ class JuryScorer:
                 factors[index] = filled_rewards.factor
         scored_traces = [trace for trace in traces if trace is not None]
         self._warn_of_quotations(scored_traces)
+        self._warn_of_missing_answers(scored_traces)
         _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors)
         _log_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
@@ -398,6 +400,17 @@ class JuryScorer:
                 *(worst.about, worst.reason),
             )
 
+    def _warn_of_missing_answers(self, traces: Sequence[Trace]) -> None:
+        """Log that most responses of a call count 0 for their form: the policy was not asked for it, or is cut off."""
+        count = sum(map(_states_no_answer, traces))
+        if 2 * count > len(traces):
+            self._warn_once(
+                "%d of the %d responses of a call state no final answer, which counts as 0 (said once; %s/no_answer has "
+                "the share of each call): ask for one in the prompt, such as \\boxed{4} or `The answer is 4`; or is "
+                "max_completion_length too small?",
+                *(count, len(traces), self._name),
+            )
+
     def _fill_failed(
         self, rewards: RewardValues, batch: "_TrainerBatch", why: str
     ) -> FilledRewards:
@@ -425,6 +438,10 @@ def _kind_of_failure(trace: Trace) -> str:
     return next((failure.kind for failure in failures), "")
 
 
+def _states_no_answer(trace: Trace) -> bool:
+    return any(verdict.reason == NO_ANSWER_REASON for verdict in trace.verdicts)
+
+
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
     """Yield the row of each sample: the values of those columns that have one for each."""
     lists = {
@@ -447,6 +464,8 @@ def _log_metrics(
     findings = count_findings_of(traces)
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
+    if missing_count := sum(map(_states_no_answer, traces)):
+        log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
     for trace in traces:
         value_by_metric = {"reward": trace.reward.value, **trace.reward.components}
         for name, value in value_by_metric.items():

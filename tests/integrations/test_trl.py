@@ -99,6 +99,28 @@ def test_the_warning_of_a_failed_reward_says_why_the_judge_abstained(
     assert "): the task's reference states no final answer (said" in record.message
 
 
+def test_responses_without_a_final_answer_are_told_of_once(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = Trainer()
+    function = reward_function({"evaluators": ["maths.accuracy"]}, reference="solution")
+    opened.append(function)
+    missing = "First we add.\nThen we think about it."
+    for texts_of_call, share in (
+        ([missing, missing, "The answer is 4.", r"\boxed{5}"], 0.5),
+        ([missing] * 3 + ["The answer is 4."], 0.75),
+        ([missing] * 4, 1.0),
+    ):
+        columns = trainer.columns(solution=["4"] * 4)
+        rewards = call(function, ["2 + 2?"] * 4, texts_of_call, **columns)
+        assert rewards == [float("is 4" in text) for text in texts_of_call]
+        assert trainer.metrics["jury/no_answer"] == share
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "3 of the 4 responses of a call state no final answer, which counts as 0 (said once;"
+    )
+
+
 def test_each_kind_of_failure_is_warned_of_once(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:

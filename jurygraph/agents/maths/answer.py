@@ -22,6 +22,7 @@ from jurygraph.agents.maths.labels import (
 from jurygraph.agents.maths.reading import fold_full_width
 from jurygraph.safety.evidence import Passage
 
+NO_ANSWER_REASON = "the response states no final answer"
 ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _THINK_OPEN_TAG, _THINK_CLOSE_TAG, _ANSWER_OPEN_TAG, _ANSWER_CLOSE_TAG = ANSWER_TAGS
 _ORDINAL_WORDS = (

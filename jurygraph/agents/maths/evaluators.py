@@ -12,6 +12,7 @@ from typing import Any
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
     ANSWER_TAGS,
+    NO_ANSWER_REASON,
     count_ordered_steps,
     find_final_answer,
     find_reference_answer,
@@ -118,7 +119,7 @@ def _abstain_on_reference(reference: str) -> Verdict:
 
 def _build_verdict(status: ComparisonStatus, answer: Passage | None, reference: str) -> Verdict:
     if answer is None:
-        return Verdict(score=0.0, met=False, reason="the response states no final answer")
+        return Verdict(score=0.0, met=False, reason=NO_ANSWER_REASON)
     is_equal = status == "equal"
     relation = {"equal": "equals", "different": "is not"}.get(status, "cannot be read as")
     reason = f"the final answer {quote(answer.text)} {relation} {quote(reference)}"
