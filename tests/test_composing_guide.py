@@ -323,6 +323,8 @@ def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> No
         assert shown in " ".join(printed.split())
         if len(quotes) == 1:
             assert "2 of 2 findings had no quotation that counts" in ended.printed
+            first = type_line("jurygraph show run-1 --limit 1", tmp_path).printed
+            assert "1 of 1 findings had no quotation" in first, "of what is shown"
             assert (
                 "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
                 in ended.printed

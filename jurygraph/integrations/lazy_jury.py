@@ -6,6 +6,7 @@ jury's own event loop, because some trainers begin a new loop at every step, and
 
 import asyncio
 import atexit
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -20,6 +21,8 @@ from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import choose_folder
 from jurygraph.schema import Config, Trace
 from jurygraph.sources.files import refuse_unreadable_file
+
+log = logging.getLogger(__name__)
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 """A config as `Jury.from_config` takes it: a file, its content, or a whole config."""
@@ -40,7 +43,7 @@ class LazyJury:
                 self._config.stat()
             raise InputError(f"{config}: is no file; name a config")
         if record is not None:
-            choose_folder(record)
+            _warn_of_earlier_run(choose_folder(record))
         self._reset_process_state()
         self.open()
 
@@ -90,6 +93,16 @@ class LazyJury:
             self._jury = None
         if jury is not None:
             jury.close()
+
+
+def _warn_of_earlier_run(folder: Path) -> None:
+    """Log that a folder holds a run: a training that goes on means it, one that starts anew is mixed with it."""
+    if folder.is_dir() and any(folder.iterdir()):
+        log.warning(
+            "%s holds a run, which is gone on with: a step that recurs has the responses of both trainings under "
+            "--label step=N; where this one starts anew, name another folder",
+            folder,
+        )
 
 
 def find_shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJury:

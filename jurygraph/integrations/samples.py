@@ -111,15 +111,16 @@ def read_tasks(
 ) -> list[Task]:
     """Return the task of each sample, by its prompt and its row.
 
-    Raises `InputError` as `read_task` does, and for a column other than that of the id which is not there.
+    Raises `InputError` as `read_task` does, and for a column which is not there; ids in `task_id` may be missing.
 
     The samples of a prompt follow each other, so that equal neighbours share one task: it is read once.
     """
     for part, column in columns.items():
-        if rows and column not in (None, *rows[0]) and part != "id":
+        if rows and column not in (None, "task_id", *rows[0]):
             column_names_text = ", ".join(sorted(rows[0])) or "none"
+            argument = "task_id" if part == "id" else part
             raise InputError(
-                f"{part}: the data set has no column {column!r}; it has {column_names_text}"
+                f"{argument}: the data set has no column {column!r}; it has {column_names_text}"
             )
     tasks: list[Task] = []
     previous_content: tuple[Any, dict[str, Any]] | None = None

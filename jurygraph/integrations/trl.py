@@ -405,8 +405,8 @@ class JuryScorer:
         count = sum(map(_states_no_answer, traces))
         if 2 * count > len(traces):
             self._warn_once(
-                "%d of the %d responses of a call state no final answer, which counts as 0 (said once; %s/no_answer has "
-                "the share of each call): ask for one in the prompt, such as \\boxed{4} or `The answer is 4`; or is "
+                "%d of the %d responses of a call state no final answer, which counts as 0 (said once; %s/no_answer "
+                "has the share of each): ask for one in the prompt, such as \\boxed{4} or `The answer is 4`; or is "
                 "max_completion_length too small?",
                 *(count, len(traces), self._name),
             )
@@ -562,6 +562,7 @@ async def _await_result(result: Awaitable[Sequence[float | None]]) -> Sequence[f
 def reward_function(
     config: ConfigSource,
     *,
+    task_id: str = "task_id",
     reference: str | None = None,
     rubric: str | None = None,
     stakeholders: str | None = None,
@@ -573,7 +574,7 @@ def reward_function(
 ) -> JuryReward:
     """Return a reward function for `GRPOTrainer(reward_funcs=…)` and its siblings, which the jury of a config gives.
 
-    `reference`, `rubric` and `stakeholders` are names of columns of the data set; the column `task_id` names tasks.
+    `reference`, `rubric` and `stakeholders` are names of columns of the data set, and `task_id` that of the tasks' ids.
     Equal prompts in a call are one group, or several of `group_size` samples, by default the trainer's. What is scored
     is stored in the run `record`, with the trainer's step as the label `step`. `failed` says what a failed reward
     becomes: `auto` is the trainer's own mask where it has one, else `neutral`. `name` begins what the trainer logs. For
@@ -582,7 +583,7 @@ def reward_function(
     Raises InputError for a wrong argument.
     """
     columns = {
-        "id": "task_id",
+        "id": task_id,
         "reference": reference,
         "rubric": rubric,
         "stakeholders": stakeholders,

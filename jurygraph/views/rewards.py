@@ -221,10 +221,12 @@ def build_reward_table(
     rows = []
     rewards = []
     parts = ComponentValuesByOutcome()
+    responses: set[str] = set()
     has_unsupported_verdict = False
     for row, trace in selection.select(run, read_row):
         rows.append(row)
         rewards.append(trace.value)
+        responses.add(trace.response_id)
         parts.add(trace.reward, trace.names)
         has_unsupported_verdict |= any(
             "unsupported" in verdict for verdict in trace.body["verdicts"]
@@ -235,7 +237,7 @@ def build_reward_table(
             for values in (columns, *rows):
                 del values[index]
     # a second pass over the verdicts, which most runs do without
-    findings = count_findings(run) if has_unsupported_verdict else FindingCounts()
+    findings = count_findings(run, responses) if has_unsupported_verdict else FindingCounts()
     return RewardTable(
         columns=columns,
         rows=rows,
@@ -294,9 +296,9 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     if question in questions:
         read_scores = scores.questions
         return RewardColumn(name, lambda trace: read_scores(response_address(trace)).get(question))
-    labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
-    if name in labels:
-        label = labels[name]
+    labels = {f"label.{label}": None for trace in run.traces() for label in trace.labels}
+    if name in labels or (name.startswith("label.") and not run.tasks_scored):
+        label = name.removeprefix("label.")
         return RewardColumn(
             name, lambda trace: read(response_address(trace)).labels.get(label), True
         )

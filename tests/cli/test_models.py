@@ -186,6 +186,15 @@ def test_a_run_that_ends_early_has_its_exit_code_and_says_how_to_go_on(
     assert (project.folder / "run").exists()
 
 
+def test_a_run_without_responses_has_every_label_as_a_column(tmp_path: Path, run: Command) -> None:
+    project = Project(tmp_path, run, {"1": "Text."})
+    project.write_config("http://127.0.0.1:9/v1")
+    project.score("run", "--max-calls", 0)
+    shown = run("show", project.folder / "run", "--columns", "label.step")
+    assert (shown.code, "label.step" in shown.out) == (0, True), shown.err
+    assert "no response matches" in shown.err
+
+
 def test_twenty_replies_in_no_form_end_a_run_and_leave_nothing_behind(
     tmp_path: Path, run: Command
 ) -> None:

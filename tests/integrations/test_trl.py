@@ -163,16 +163,26 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
 
 
 def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
-    opened: list[JuryReward], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: list[JuryReward],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("RANK", "3")
     trainer = Trainer(num_generations=2)
-    function = reward_function(CONFIG, record=tmp_path / "run" / "{rank}")
+    function = reward_function(CONFIG, record=tmp_path / "run" / "{rank}", task_id="name")
     opened.append(function)
-    columns = trainer.columns(task_id=["a"] * 4)
+    with pytest.raises(InputError, match="task_id: the data set has no column 'name'; it has id"):
+        call(function, [QUESTIONS[0]] * 4, texts(REWARDS), id=["a"] * 4)
+    columns = trainer.columns(name=["a"] * 4)
     assert call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **columns) == REWARDS
     assert trainer.extra["response_id"] == ["a@1#3/1", "a@1#3/2", "a@2#3/1", "a@2#3/2"]
     function.close()
+    assert "holds a run" not in caplog.text
+    opened.append(reward_function(CONFIG, record=tmp_path / "run" / "{rank}"))
+    record = caplog.records[-1]
+    earlier = f"{tmp_path / 'run' / '3'} holds a run, which is gone on with: a step that recurs has"
+    assert record.getMessage().startswith(earlier)
     with jg.Run.open(tmp_path / "run" / "3") as run:
         assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
     shown = run_command("show", tmp_path / "run" / "3", "--label", "step=312", "--json")

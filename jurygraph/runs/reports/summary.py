@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
@@ -131,12 +131,14 @@ class FindingCounts(NamedTuple):
         )
 
 
-def count_findings(run: Run) -> FindingCounts:
-    """Count the findings of a run that need a quotation; this reads every verdict, without its texts."""
+def count_findings(run: Run, responses: Container[str] | None = None) -> FindingCounts:
+    """Count the findings that need a quotation, of a run or of some responses in it; this reads no texts."""
     summary = Summary()
     for group in read_stored_groups(run):
         questions = run.source.survey_without_texts(group.survey).questions
         for trace in group.traces:
+            if responses is not None and trace.response_id not in responses:
+                continue
             for verdict in trace.body["verdicts"]:
                 if not verdict.get("superseded"):
                     summary.count_finding(verdict, questions[verdict["question"]])
