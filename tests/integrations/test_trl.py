@@ -24,11 +24,13 @@ from jurygraph.integrations.trl import (
     reward_function,
     reward_functions,
 )
+from jurygraph.models import limits
 from jurygraph.schema import Config, EvaluatorUse
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
-from tests.models.judge_scripts import requested_items
-from tests.models.server import reply_with, run_server
+from tests.models import judge_scripts
+from tests.models.judge_scripts import judge_reply, requested_items, response_in
+from tests.models.server import Answer, reply_with, run_server, status
 from tests.rows import all_rows
 
 REWARDS = [0.25, 0.5, None, 1.0]
@@ -119,6 +121,30 @@ def test_responses_without_a_final_answer_are_told_of_once(
     assert record.getMessage().startswith(
         "3 of the 4 responses of a call state no final answer, which counts as 0 (said once;"
     )
+
+
+def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
+    opened: list[JuryReward], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "FIRST_PROBE_PAUSE_SECONDS", 0.0)
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return status(500) if "poison" in response_in(body) else judge_reply(body)
+
+    rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
+    with run_server(script) as server:
+        config = judge_scripts.config(server.url, attempts=1, cache=False, outage={"wait": 10})
+        function = reward_function(
+            {**config, "task_defaults": {"rubric": rubric}}, record=tmp_path / "run"
+        )
+        opened.append(function)
+        for number, word in enumerate(("kind", "poison", "kind")):
+            answers = [f"Dear Ann, a {word} letter, {number} {index}." for index in range(10)]
+            rewards = call(function, ["Write."] * 10, answers)
+            assert {reward is None for reward in rewards} == {word == "poison"}
+        function.close()
+    with jg.Run.open(tmp_path / "run") as run:
+        assert len(list(run.traces())) == 30
 
 
 def test_each_kind_of_failure_is_warned_of_once(
