@@ -63,6 +63,11 @@ class Votes:
         """Return which items have a label, [N]."""
         return np.bincount(self.item, minlength=len(self.items)) > 0
 
+    @property
+    def labels_by_annotator(self) -> Ints:
+        """Return the number of labels of each annotator, [A]."""
+        return np.bincount(self.annotator, minlength=len(self.annotators))
+
     @cached_property
     def counts(self) -> Ints:
         """Return how often each item got each label, [N,K]."""
@@ -626,9 +631,9 @@ class Consensus(ItemPosteriors):
 
     def annotators(self) -> dict[ItemKey, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
-        labels = np.bincount(self.votes.annotator, minlength=len(self.votes.annotators))
-        rows = zip(*error_rates(self.confusion).tolist(), labels.tolist(), strict=True)
-        return dict(zip(self.votes.annotators, map(AnnotatorQuality._make, rows), strict=True))
+        votes = self.votes
+        columns = [*error_rates(self.confusion).tolist(), votes.labels_by_annotator.tolist()]
+        return dict(zip(votes.annotators, map(AnnotatorQuality, *columns), strict=True))
 
     def hard_labels(self) -> ItemPosteriors:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
