@@ -51,7 +51,7 @@ class PresentationModels:
             return {}
         number = _count_responses(texts)
         what = "reads responses without data"
-        read = self._ask(self.reader, what, texts, number, read_response)
+        read: dict[str, Prose | str] = self._ask(self.reader, what, texts, number, read_response)
         prose = {}
         for name, found in read.items():
             if isinstance(found, str):

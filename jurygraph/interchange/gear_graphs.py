@@ -242,8 +242,7 @@ def _select_acyclic_edges(
         parent_ids.add(edge.parent)
         try:
             TopologicalSorter(parents).prepare()
+            kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
         except CycleError:  # an edge of a criterion with itself, too
             parent_ids.remove(edge.parent)
-            continue
-        kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
     return kept

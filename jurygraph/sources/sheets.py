@@ -160,8 +160,9 @@ def make_sheets(
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
-    items_without_gold = [item for item in items if item.key not in gold_keys]
-    items_without_gold.sort(key=lambda item: item.key)
+    items_without_gold = sorted(
+        (item for item in items if item.key not in gold_keys), key=lambda item: item.key
+    )
     strata = [(item.author or item.agent or "", item.domain or "") for item in items_without_gold]
     names = sorted(reviewers)
     rated_before = np.zeros((len(items_without_gold), len(names)), dtype=np.bool_)

@@ -755,11 +755,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         columns, _rows_with_names({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
     variants = _figures_by_variant_name(figures["ablations"])
-    columns = (
-        {"variant of gear": "name"}
-        | dict(zip(_CREDIT_FIGURE_NAMES, _CREDIT_FIGURE_NAMES, strict=True))
-        | means
-    )
+    columns = {"variant of gear": "name", **{name: name for name in _CREDIT_FIGURE_NAMES}, **means}
     yield ReportTable.of(columns, _rows_with_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
@@ -804,9 +800,8 @@ def _notes(figures: Figures) -> Iterator[str]:
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     gear_figures_by_name = figures["methods"]["gear"]
-    leakage_task_count, preservation_task_count = [
-        gear_figures_by_name[name]["tasks"] for name in _CREDIT_FIGURE_NAMES
-    ]
+    leakage_task_count = gear_figures_by_name["leakage"]["tasks"]
+    preservation_task_count = gear_figures_by_name["preservation"]["tasks"]
     if min(leakage_task_count, preservation_task_count) < _MIN_TASKS_FOR_INTERVAL:
         limit = f"with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and with one there is none"
         yield (
@@ -823,10 +818,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         for name in names:
             values = [variant[name] for variant in variants]
             series.append(PlotSeries(name, values, KAPPAS))
-        series_descriptions = [
-            describe_series(line.label.capitalize(), "κ =", line) for line in series
-        ]
-        title = "; ".join(series_descriptions)
+        title = "; ".join(describe_series(line.label.capitalize(), "κ =", line) for line in series)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _CREDIT_FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}

@@ -481,7 +481,7 @@ def ranking_stability(
     }
 
 
-def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
+def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> Bools:
     count = len(votes.annotators)
     if subsets < 2:
         raise PlanError(f"subsets is {subsets}: at least 2 are needed")
@@ -498,7 +498,7 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     kept = np.zeros((subsets, count), dtype=np.bool_)
     for row in kept:
         row[rng.choice(count, size, replace=False)] = True
-    return list(kept)
+    return kept
 
 
 def _stability(scores: Floats, full_scores: Floats) -> RankingStability:
