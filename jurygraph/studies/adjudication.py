@@ -203,15 +203,12 @@ def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) ->
     for name, old in earlier_consensus.items.items():
         new = new_consensus.items[name]
         if new.posterior != old.posterior:
-            both = (old.posterior, new.posterior)
-            labels = [name_likeliest_classes(new_consensus.classes, share) for share in both]
-            items.append(MovedItem(name, *labels, old.ambiguity, new.ambiguity))
-
-    def order(item: MovedItem) -> tuple[bool, float]:
-        """Put another label first, and then the greatest change of ambiguity."""
-        return item.label == item.label_before, -abs(item.ambiguity - item.ambiguity_before)
-
-    items.sort(key=order)
+            label_before = name_likeliest_classes(earlier_consensus.classes, old.posterior)
+            label = name_likeliest_classes(new_consensus.classes, new.posterior)
+            items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))
+    # Another label first, then the greatest change of ambiguity.
+    items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
+    items.sort(key=lambda item: item.label == item.label_before)
     previous_ranks = rank_agents(earlier_consensus.agents)
     ranks = rank_agents(new_consensus.agents)
     agents = []
