@@ -122,7 +122,7 @@ def predict(
     if "own-history" in judges:
         draws = range(seeds if counts else 0)
         by_seed = [_mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in draws]
-        for count, means in zip(counts, zip(*by_seed, strict=True), strict=True):
+        for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
             yield Predictions("own-history", count, np.stack(drawn))
         history = _mean_without_own_subgroup(
             part.score, _reviewer_domain_numbers(part), _item_group_numbers(part)
