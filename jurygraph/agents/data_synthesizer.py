@@ -74,18 +74,16 @@ class TextEdit:
 
     def variant(self, name: str, response: Response) -> Variant:
         """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
-        first = self.changes[0]
-        last = self.changes[-1]
+        start = self.changes[0].start
+        end = self.changes[-1].end
         text = self.apply(response.text)
         length_change = len(text) - len(response.text)
-        before = response.text[first.start : last.end]
-        after = text[first.start : last.end + length_change]
         edit_fields = {
             "kind": self.kind,
-            "start": first.start,
-            "end": last.end,
-            "before": before,
-            "after": after,
+            "start": start,
+            "end": end,
+            "before": response.text[start:end],
+            "after": text[start : end + length_change],
             "says": self.reason,
         }
         return Variant(response=Response(id=name, text=text), edit=edit_fields)
@@ -495,20 +493,16 @@ class Synthesizer(Deriver):
         call_id: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
-        response_id = inputs.response.id
-        variant_name_prefix = "~" * (
-            1 + len(response_id) - len(response_id.lstrip("~"))
-        )  # no variant has its parent's id
-        seed = self.settings.seed
+        response = inputs.response
+        # one more than its parent's id has: no variant has that id
+        prefix = "~" * (1 + len(response.id) - len(response.id.lstrip("~")))
         variants = []
         for kind in self._kinds:
             kind_edits = [edit for edit in edits if edit.kind == kind]
-            selection_seed = f"{seed} {kind} {inputs.response.text}"
+            selection_seed = f"{self.settings.seed} {kind} {response.text}"
             chosen_edits = sample_candidates(kind_edits, self.settings.each, selection_seed)
             for number, edit in enumerate(chosen_edits, 1):
-                variants.append(
-                    edit.variant(f"{variant_name_prefix}{kind}-{number}", inputs.response)
-                )
+                variants.append(edit.variant(f"{prefix}{kind}-{number}", response))
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
         return Material(

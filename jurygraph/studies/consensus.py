@@ -542,10 +542,9 @@ def report(
         "warnings": fitted_consensus.warnings,
         "limits": limits,
     }
-    sections = list(_sections(figures, settings))
     return Report(
         figures,
-        sections,
+        list(_sections(figures, settings)),
         [*fitted_consensus.warnings, *limits],
         list(_plots(figures)),
         symbols=symbols.CONSENSUS_SYMBOLS,

@@ -242,15 +242,14 @@ def _native_reward_and_components(
             continue
         parts = reward.parts.get(name, {})
         figures = reward.diagnostics.get(name, {})
-        has_utilities = bool(people) and all(person in parts for person in people)
         fields: dict[str, Any] = {"score": 1.0 + _NATIVE_SCALE_WIDTH * value}
-        if has_utilities:
+        if people and parts.keys() >= set(people):
             fields["utilities"] = {
                 person: 1.0 + _NATIVE_SCALE_WIDTH * parts[person] for person in people
             }
-        weights = {person: figures.get(f"weight of {person}") for person in people}
-        if has_utilities and None not in weights.values():
-            fields["weights"] = weights
+            weights = {person: figures.get(f"weight of {person}") for person in people}
+            if None not in weights.values():
+                fields["weights"] = weights
         yield name, fields
 
 

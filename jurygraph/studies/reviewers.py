@@ -580,10 +580,13 @@ def report(
     ]
     conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], sizes)
     figures["judges"] += judge_rows_by_domain
-    sections = list(_sections(figures))
-    notes = list(_notes(judged))
     return Report(
-        figures, sections, notes, list(_plots(figures)), conclusion, symbols.REVIEWER_STUDY_SYMBOLS
+        figures,
+        list(_sections(figures)),
+        list(_notes(judged)),
+        list(_plots(figures)),
+        conclusion,
+        symbols.REVIEWER_STUDY_SYMBOLS,
     )
 
 

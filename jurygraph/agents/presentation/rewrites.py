@@ -208,17 +208,13 @@ def _find_broken_invariant(
 
 
 def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
+    required = {*statement.verbatim_values, *_find_proper_names(statement.text)}
     # Words of one or two letters occur by chance, so they count as no value of another statement.
-    others = {
-        words for words in values if not _contains_words(statement.text, words) and len(words) > 2
-    }
-    if not all(_contains_words(text, words) for words in statement.verbatim_values):
-        return False
-    if any(_contains_words(text, words) for words in others):
-        return False
-    if not all(_contains_words(statement.text, name) for name in _find_proper_names(text)):
-        return False
-    return all(_contains_words(text, name) for name in _find_proper_names(statement.text))
+    other_values = {words for words in values if len(words) > 2 and _contains_words(text, words)}
+    named = other_values | _find_proper_names(text)
+    return all(_contains_words(text, words) for words in required) and all(
+        _contains_words(statement.text, words) for words in named
+    )
 
 
 def _find_proper_names(text: str) -> set[str]:

@@ -512,12 +512,11 @@ def _stability(scores: Floats, full_scores: Floats) -> RankingStability:
         agent_ranks.std(ddof=1) for agent_ranks in finite_ranks_by_agent if len(agent_ranks) > 1
     ]
     rank_ranges = [np.ptp(agent_ranks) for agent_ranks in finite_ranks_by_agent if len(agent_ranks)]
-    score_shifts = np.abs(scores - full_scores)
     return RankingStability(
         tau_b=_mean(correlations),
         rank_sd=_mean(deviations),
         rank_range=_mean(rank_ranges),
-        score_shift=_mean(score_shifts.ravel()),
+        score_shift=_mean(np.abs(scores - full_scores)),
         subsets=len(scores),
     )
 
