@@ -696,8 +696,8 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     from scipy.stats import rankdata
 
     # ties can differ in their last bits
-    negated_scores = np.array([round(-agent.score, 12) for agent in scores.values()])
-    return dict(zip(scores, rankdata(negated_scores).tolist(), strict=True))
+    ranks = rankdata([round(-agent.score, 12) for agent in scores.values()])
+    return dict(zip(scores, ranks.tolist(), strict=True))
 
 
 def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:

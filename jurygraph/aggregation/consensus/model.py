@@ -421,13 +421,11 @@ class FitProblem:
         return Model(prior / prior.sum(), confusion.reshape(k, -1))
 
     def _log_prior(self, model: Model) -> float:
-        smallest_float = np.finfo(np.float64).tiny
-        log_class_share_sum = float(np.log(model.prior + smallest_float).sum())
-        log_confusion_sum = float(np.log(model.confusion + smallest_float).sum())
+        tiny = np.finfo(np.float64).tiny
+        shares = float(np.log(model.prior + tiny).sum())
+        confusions = float(np.log(model.confusion + tiny).sum())
         settings = self._settings
-        return (settings.prior_mu - 1.0) * log_class_share_sum + (
-            settings.prior_confusion - 1.0
-        ) * log_confusion_sum
+        return (settings.prior_mu - 1.0) * shares + (settings.prior_confusion - 1.0) * confusions
 
     def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
