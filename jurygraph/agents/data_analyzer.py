@@ -624,9 +624,8 @@ class Analyzer:
 
     def _measure_movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
-        scores = np.array(self._scores)
-        before = scores[max(0, since - 1 - _STEPS_BEFORE_CHANGE) : since - 1]
-        latest = scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :]
+        before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE_CHANGE) : since - 1])
+        latest = np.array(self._scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :])
         moves = dict.fromkeys(_SERIES_OF_HACKING, 0.0)
         for index, series in enumerate(self.series):
             earlier_values = before[~np.isnan(before[:, index]), index]
