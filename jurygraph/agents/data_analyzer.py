@@ -273,15 +273,14 @@ def learn_calibration(first_steps: Sequence[TrainingStep]) -> StreamCalibration:
     opposed_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_names) < 2:
         opposed_names = []
+    known = StreamCalibration(opposed_names, shares, float("nan"), np.empty(0))
     if len(first_steps) < CALIBRATION_STEPS:
-        return StreamCalibration(opposed_names, shares, float("nan"), np.empty(0))
+        return known
     rewards = np.concatenate([centered_rewards(step) for step in first_steps])
-    conflict_threshold = float("nan")
     if opposed_names:
-        conflict_threshold = find_conflict_threshold(
-            [disagreement(step, opposed_names) for step in first_steps]
-        )
-    return StreamCalibration(opposed_names, shares, conflict_threshold, rewards)
+        pairs = [disagreement(step, opposed_names) for step in first_steps]
+        known = known._replace(conflict_threshold=find_conflict_threshold(pairs))
+    return known._replace(rewards=rewards)
 
 
 def measure_series(
@@ -303,21 +302,12 @@ def measure_series(
         r = length_correlation(step.lengths, step.rewards, step.groups)
         yield SeriesSpec("length_reward", "up"), _build_measure(r, r, len(step.rewards) ** -0.5)
     if calibration.opposed and step.components.keys() >= set(calibration.opposed):
-        pairs = disagreement(step, calibration.opposed)
-        is_conflict = pairs >= calibration.conflict_threshold - MIN_RELATIVE_SD
-        conflict_flags = np.where(
-            np.isnan(pairs - calibration.conflict_threshold), np.nan, is_conflict
-        )
-        yield (
-            SeriesSpec("conflict", "up", is_share=True),
-            measure_mean(conflict_flags, is_share=True),
-        )
+        excess = disagreement(step, calibration.opposed) - calibration.conflict_threshold
+        flags = np.where(np.isnan(excess), np.nan, excess >= -MIN_RELATIVE_SD)
+        yield SeriesSpec("conflict", "up", is_share=True), measure_mean(flags, is_share=True)
     if step.groups is not None:
-        saturation_flags = flag_saturated_groups(step.rewards, step.groups)
-        yield (
-            SeriesSpec("saturation", "up", is_share=True),
-            measure_mean(saturation_flags, is_share=True),
-        )
+        flags = flag_saturated_groups(step.rewards, step.groups)
+        yield SeriesSpec("saturation", "up", is_share=True), measure_mean(flags, is_share=True)
 
 
 CUSUM_REFERENCES = (0.25, 1.0)
@@ -434,12 +424,8 @@ class DriftTests:
     def _update_cusums(self, step: int, u: Floats, is_tested: Bools) -> None:
         is_cusum_zero = self.cusum <= 0.0
         new_baseline = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
-        pairs = zip(new_baseline, self.baseline_at_zero, strict=True)
-        baseline_statistics = [
-            np.where(is_cusum_zero, current_statistic, earlier_statistic)
-            for current_statistic, earlier_statistic in pairs
-        ]
-        self.baseline_at_zero = Baseline(*baseline_statistics)
+        at_zero = np.where(is_cusum_zero, new_baseline, self.baseline_at_zero)
+        self.baseline_at_zero = Baseline(*at_zero)
         self.last_zero_step = np.where(is_cusum_zero, step - 1, self.last_zero_step)
         n = np.maximum(new_baseline.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
@@ -448,10 +434,7 @@ class DriftTests:
         self.cusum = np.where(is_tested[..., None, None], grown_cusum, self.cusum)
 
     def restart_series(self, is_restarted: Bools) -> None:
-        baseline_statistics = [
-            np.where(is_restarted, 0.0, statistic) for statistic in self.baseline
-        ]
-        self.baseline = Baseline(*baseline_statistics)
+        self.baseline = Baseline(*np.where(is_restarted, 0.0, self.baseline))
         self.cusum = np.where(is_restarted[..., None, None], 0.0, self.cusum)
 
 
@@ -462,6 +445,7 @@ CALIBRATED_SERIES_NAMES = ("shape", "conflict")
 MAX_STEPS_BETWEEN_RELATED_ALERTS = 50  # the number of steps within which changes are related
 
 ACCURACY_SERIES_NAME = "component.accuracy"
+_SERIES_OF_HACKING = ("reward", "format", "length", "length_reward")
 _STEPS_BEFORE_CHANGE = 40
 _LATEST_STEP_COUNT = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
@@ -516,7 +500,7 @@ class Analyzer:
         self._scores: list[Floats] = []
         self._first_steps: list[TrainingStep] = []
         self._last_alert: dict[str, Alert] = {}
-        self._last_hack_step: int | None = None
+        self._last_hack_step = -np.inf
 
     @property
     def step_count(self) -> int:
@@ -544,11 +528,7 @@ class Analyzer:
         self._last_alert |= {alert.series: alert for alert in alerts}
         hack_alert = self._diagnose_hacking()
         if hack_alert is not None:
-            last_hack_step = self._last_hack_step
-            if (
-                last_hack_step is None
-                or self.step_count - last_hack_step > MAX_STEPS_BETWEEN_RELATED_ALERTS
-            ):
+            if self.step_count - self._last_hack_step > MAX_STEPS_BETWEEN_RELATED_ALERTS:
                 alerts.append(hack_alert)  # and not a continuing one
             self._last_hack_step = self.step_count
         self.tests.restart_series(has_alarm)
@@ -620,57 +600,40 @@ class Analyzer:
         alert = self._last_alert.get(series)
         if alert is None or alert.direction != direction:
             return None
-        is_recent_alert = self.step_count - alert.step <= MAX_STEPS_BETWEEN_RELATED_ALERTS
-        return alert if is_recent_alert else None
+        age = self.step_count - alert.step
+        return alert if age <= MAX_STEPS_BETWEEN_RELATED_ALERTS else None
 
     def _find_reward_divergence(self, since: int) -> list[str]:
         """Return the evidence that the reward did not follow a fall of accuracy; empty if it did, or accuracy is back.
 
         Other series count if they rose since the same step.
         """
-        movement_by_series = self._measure_movements(since)
-        accuracy_movement = movement_by_series[ACCURACY_SERIES_NAME]
+        moves = self._measure_movements(since)
+        accuracy_move = moves[ACCURACY_SERIES_NAME]
         if (
-            not accuracy_movement < -_MIN_CLEAR_MOVE_IN_SD
-            or not movement_by_series["reward"] > _REWARD_FOLLOWS_FALL_THRESHOLD * accuracy_movement
+            not accuracy_move < -_MIN_CLEAR_MOVE_IN_SD
+            or not moves["reward"] > _REWARD_FOLLOWS_FALL_THRESHOLD * accuracy_move
         ):
             return []
-        evidence = [
-            f"{name} rises"
-            for name in ("reward", "format")
-            if movement_by_series[name] > _MIN_CLEAR_MOVE_IN_SD
-        ]
-        if (
-            "reward rises" not in evidence
-            and movement_by_series["reward"] > _REWARD_HOLDS_THRESHOLD * accuracy_movement
-        ):
+        risen = [name for name in _SERIES_OF_HACKING if moves[name] > _MIN_CLEAR_MOVE_IN_SD]
+        evidence = [f"{name} rises" for name in risen if name in ("reward", "format")]
+        if "reward" not in risen and moves["reward"] > _REWARD_HOLDS_THRESHOLD * accuracy_move:
             evidence.append("reward holds")
-        length_rise_texts = [
-            f"{name} rises"
-            for name in ("length", "length_reward")
-            if movement_by_series[name] > _MIN_CLEAR_MOVE_IN_SD
-        ]
-        return ["accuracy falls", *evidence, *length_rise_texts] if evidence else []
+        length_evidence = [f"{name} rises" for name in risen if name.startswith("length")]
+        return ["accuracy falls", *evidence, *length_evidence] if evidence else []
 
     def _measure_movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
-        earlier_scores = np.array(
-            self._scores[max(0, since - 1 - _STEPS_BEFORE_CHANGE) : since - 1]
-        )
-        latest_scores = np.array(
-            self._scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :]
-        )
-        movement_by_series = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
+        before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE_CHANGE) : since - 1])
+        latest = np.array(self._scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :])
+        moves = dict.fromkeys(_SERIES_OF_HACKING, 0.0)
         for index, series in enumerate(self.series):
-            earlier_values = earlier_scores[~np.isnan(earlier_scores[:, index]), index]
-            latest_values = latest_scores[~np.isnan(latest_scores[:, index]), index]
+            earlier_values = before[~np.isnan(before[:, index]), index]
+            latest_values = latest[~np.isnan(latest[:, index]), index]
             if len(earlier_values) > 1 and len(latest_values):
-                floor = float(self.tests.baseline.floor[index])
-                sd = max(float(earlier_values.std(ddof=1)), floor)
-                movement_by_series[series.name] = (
-                    float(latest_values.mean() - earlier_values.mean()) / sd
-                )
-        return movement_by_series | {"format": movement_by_series.get("component.format", 0.0)}
+                sd = max(earlier_values.std(ddof=1), self.tests.baseline.floor[index])
+                moves[series.name] = float(latest_values.mean() - earlier_values.mean()) / sd
+        return moves | {"format": moves.get("component.format", 0.0)}
 
     def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
         beginning_text = (
@@ -680,8 +643,7 @@ class Analyzer:
             "step": self.step_count,
             "kind": "hack",
             "adverse": True,
+            "sentence": f"{beginning_text}: {', '.join(evidence)}",
             "evidence": tuple(evidence),
         }
-        return first_alert.model_copy(
-            update={**updated_fields, "sentence": f"{beginning_text}: {', '.join(evidence)}"}
-        )
+        return first_alert.model_copy(update=updated_fields)

@@ -74,18 +74,16 @@ class TextEdit:
 
     def variant(self, name: str, response: Response) -> Variant:
         """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
-        first = self.changes[0]
-        last = self.changes[-1]
+        start = self.changes[0].start
+        end = self.changes[-1].end
         text = self.apply(response.text)
         length_change = len(text) - len(response.text)
-        before = response.text[first.start : last.end]
-        after = text[first.start : last.end + length_change]
         edit_fields = {
             "kind": self.kind,
-            "start": first.start,
-            "end": last.end,
-            "before": before,
-            "after": after,
+            "start": start,
+            "end": end,
+            "before": response.text[start:end],
+            "after": text[start : end + length_change],
             "says": self.reason,
         }
         return Variant(response=Response(id=name, text=text), edit=edit_fields)
@@ -243,10 +241,8 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         if line.group().strip()
     ]
     solution_lines = lines[:MAX_SOLUTION_LINES]
-    if (
-        solution_lines and solution_lines[-1].end() == answer.span.start
-    ):  # the beginning of the answer's own line
-        solution_lines = solution_lines[:-1]
+    if solution_lines and solution_lines[-1].end() == answer.span.start:
+        solution_lines.pop()  # the beginning of the answer's own line
     results_by_line = [_results_of_line(line.group()) for line in solution_lines]
     times = Counter(chain.from_iterable(results_by_line))
     values_known_before = {*find_numbers(query), Fraction(0)}  # 0 needs no calculation
@@ -254,20 +250,15 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         values_only_from_line = {
             value for value in results_by_line[index] - values_known_before if times[value] == 1
         }
-        value = _find_first_operand(values_only_from_line, solution_lines[index + 1 :])
-        if value is not None:
+        later_lines = solution_lines[index + 1 :]
+        uses = (values_only_from_line & _operands_of_line(later.group()) for later in later_lines)
+        used_values = next(filter(None, uses), None)
+        if used_values:
+            value = min(used_values)
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             reason = f"{float(value):.10g}, which it needs, is worked out in no step"
             yield replace_passage("step", line.start(), end, "", reason)
         values_known_before |= find_numbers(line.group())
-
-
-def _find_first_operand(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
-    for line in lines:
-        found_operands = values & _operands_of_line(line.group())
-        if found_operands:
-            return min(found_operands)
-    return None
 
 
 def _results_of_line(line: str) -> set[Fraction]:
@@ -405,31 +396,26 @@ def _compute_margins(
     The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
     """
     contrast_count = max(contrast.value.shape[1] for _, contrast in matrix_pairs)
-    shape = len(matrix_pairs[0][0].value), contrast_count
-    margin = np.zeros(shape)
-    size = np.zeros(shape)
-    fill_value = np.ones(shape)
-    is_judged = np.full(shape, True)
-    has_contrast = np.full(shape, False)
+    margin, size = np.zeros((2, len(matrix_pairs[0][0].value), contrast_count))
+    fill_value = np.ones_like(margin)
+    is_judged = np.full(margin.shape, True)
     for original, contrast in matrix_pairs:
-        weight = original.input_weight
         pad_widths = ((0, 0), (0, contrast_count - contrast.value.shape[1]))
-        # The response has one column, which stands beside a column for each of its contrasts.
         columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
         value, is_applicable, is_contrast_judged = (
             np.pad(column, pad_widths) for column in columns
         )
-        is_applicable = is_applicable & original.applicable[:, :1]
-        are_both_judged = is_contrast_judged & original.judged[:, :1]
-        margin = margin + np.where(is_applicable, weight * (original.value[:, :1] - value), 0.0)
-        size = size + np.where(is_applicable, weight, 0.0)
-        is_judged = is_judged & (are_both_judged | ~is_applicable)
+        # The response has one column, which stands beside a column for each of its contrasts.
+        is_applicable &= original.applicable
+        weight = original.input_weight
+        margin += np.where(is_applicable, weight * (original.value - value), 0.0)
+        size += np.where(is_applicable, weight, 0.0)
         # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
-        unjudged_value = np.where(is_contrast_judged, original.value[:, :1], value)
-        fill_value = np.minimum(
-            fill_value, np.where(is_applicable & ~are_both_judged, unjudged_value, 1.0)
-        )
-        has_contrast = has_contrast | is_applicable
+        unjudged_value = np.where(is_contrast_judged, original.value, value)
+        is_unjudged = is_applicable & ~(is_contrast_judged & original.judged)
+        is_judged &= ~is_unjudged
+        fill_value = np.where(is_unjudged, np.minimum(fill_value, unjudged_value), fill_value)
+    has_contrast = size > 0.0
     return margin / np.where(size > 0.0, size, 1.0), is_judged, has_contrast, fill_value
 
 
@@ -480,11 +466,8 @@ class Synthesizer(Deriver):
         self._kinds = tuple(kind for kind in EDIT_KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
-            versions = [
-                load_prompt(prompt_id).full_version
-                for prompt_id in (PROPOSE_PROMPT_ID, COMPARE_PROMPT_ID)
-            ]
-            self.version = f"1 prompts {' '.join(versions)}"
+            prompts = (load_prompt(PROPOSE_PROMPT_ID), load_prompt(COMPARE_PROMPT_ID))
+            self.version = f"1 prompts {' '.join(prompt.full_version for prompt in prompts)}"
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
@@ -510,20 +493,16 @@ class Synthesizer(Deriver):
         call_id: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
-        response_id = inputs.response.id
-        variant_name_prefix = "~" * (
-            1 + len(response_id) - len(response_id.lstrip("~"))
-        )  # no variant has its parent's id
-        seed = self.settings.seed
+        response = inputs.response
+        # one more than its parent's id has: no variant has that id
+        prefix = "~" * (1 + len(response.id) - len(response.id.lstrip("~")))
         variants = []
         for kind in self._kinds:
             kind_edits = [edit for edit in edits if edit.kind == kind]
-            selection_seed = f"{seed} {kind} {inputs.response.text}"
+            selection_seed = f"{self.settings.seed} {kind} {response.text}"
             chosen_edits = sample_candidates(kind_edits, self.settings.each, selection_seed)
             for number, edit in enumerate(chosen_edits, 1):
-                variants.append(
-                    edit.variant(f"{variant_name_prefix}{kind}-{number}", inputs.response)
-                )
+                variants.append(edit.variant(f"{prefix}{kind}-{number}", response))
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
         return Material(
@@ -659,11 +638,9 @@ async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     assert inputs.client is not None, "a model is required"
     edited_text = edit.apply(inputs.response.text)
     is_edited_first = hashlib.sha256(edited_text.encode()).digest()[0] % 2 == 1
-    texts = (
-        (edited_text, inputs.response.text)
-        if is_edited_first
-        else (inputs.response.text, edited_text)
-    )
+    texts = [inputs.response.text, edited_text]
+    if is_edited_first:
+        texts.reverse()
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
     variables = shared_prompt_variables(inputs)
     del variables["response"]  # it would tell which of the two is the edited one

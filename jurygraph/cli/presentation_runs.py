@@ -21,12 +21,13 @@ from jurygraph.schema import Config
 from jurygraph.sources import read_tasks
 from jurygraph.studies.presentations import (
     TasksWithResponses,
-    check_responses,
+    ask_about_each_response,
+    check_response,
     generate_presentations,
     prose_responses_by_task,
-    read_responses,
+    read_response,
     repeating,
-    rewrite_responses,
+    rewrite_response,
 )
 from jurygraph.studies.report import Report
 
@@ -50,7 +51,7 @@ class PresentationModels:
             return {}
         number = _count_responses(texts)
         what = "reads responses without data"
-        read = self._ask(self.reader, what, number, number, partial(read_responses, texts))
+        read: dict[str, Prose | str] = self._ask(self.reader, what, texts, number, read_response)
         prose = {}
         for name, found in read.items():
             if isinstance(found, str):
@@ -67,25 +68,24 @@ class PresentationModels:
         """Return what a model writes of each response; that of responses in prose is read back by the reader."""
         if self.writer is None:
             return {}
-        number = _count_responses(pairs)
-        requests = number * len(REWRITINGS) * versions
-        rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
-        written = self._ask(self.writer, "writes variants", number, requests, rewrite)
+        requests = _count_responses(pairs) * len(REWRITINGS) * versions
+        rewrite = partial(rewrite_response, versions=versions, prose=prose)
+        written = self._ask(self.writer, "writes variants", pairs, requests, rewrite)
         if not written or self.reader is None or not prose:
             return written
         requests = sum(len(written[name].variants) for name in prose)
-        check = partial(check_responses, pairs, prose=prose, written=written)
-        return self._ask(self.reader, "reads what was written", number, requests, check)
+        check = partial(check_response, prose=prose, written=written)
+        return self._ask(self.reader, "reads what was written", pairs, requests, check)
 
     def _ask(
         self,
         model: str,
         what: str,
-        responses: int,
+        pairs: TasksWithResponses,
         requests: int,
-        ask_model: Callable[..., Awaitable[dict[str, T]]],
+        ask: Callable[..., Awaitable[T | None]],
     ) -> dict[str, T]:
-        """Return what `ask(client, advance=…)` makes of a model for so many responses, with so many requests at most.
+        """Return what `ask` gives for each response, by its id, with so many requests at most.
 
         Replies stay in the cache for the next time. A dry run says how much it is, and gives nothing.
         """
@@ -105,8 +105,9 @@ class PresentationModels:
         print_message(f"{model} {what}: {limit}")
         jury = Jury(config, max_cost=self.options.max_cost, max_calls=self.options.max_calls)
         with jury, asyncio.Runner() as runner:
-            with progress(what, responses, "responses") as advance:
-                request = Planner(jury).amake(partial(ask_model, advance=advance))
+            with progress(what, _count_responses(pairs), "responses") as advance:
+                ask_all = partial(ask_about_each_response, pairs, ask, advance=advance)
+                request = Planner(jury).amake(ask_all)
                 advice = "run the same command again: it continues from the cache"
                 try:
                     with exit_on_interrupt(f"interrupted; {advice}"):

@@ -7,6 +7,7 @@ each row, as in the authors' `compute_fcp_metrics.py`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -120,19 +121,15 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
     rows = _read_located_rows(path, AnnotatedRow)
     if not rows:
         raise InputError(f"{path}: holds no rows; name a file that GEAR's rubric_graph.py wrote")
-    dump_lines_by_row: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
-    if scores is not None:
-        lines = _read_located_rows(scores, DumpRow)
-        dump_lines_per_row, rest = divmod(len(lines), len(rows))
-        if not dump_lines_per_row or rest:
-            raise InputError(
-                f"{scores}: has {len(lines)} lines for the {len(rows)} rows of {path}; each row needs equally many"
-            )
-        starts = range(0, len(lines), dump_lines_per_row)
-        dump_lines_by_row = [lines[start : start + dump_lines_per_row] for start in starts]
-    for number, ((where, row), dump_lines) in enumerate(
-        zip(rows, dump_lines_by_row, strict=True), 1
-    ):
+    lines = [] if scores is None else _read_located_rows(scores, DumpRow)
+    lines_per_row, rest = divmod(len(lines), len(rows))
+    if scores is not None and (rest or not lines):
+        raise InputError(
+            f"{scores}: has {len(lines)} lines for the {len(rows)} rows of {path}; each row needs equally many"
+        )
+    unread_lines = iter(lines)
+    for number, (where, row) in enumerate(rows, 1):
+        dump_lines = list(islice(unread_lines, lines_per_row))
         fields, notes = _to_task_content(f"{row.data_source}-{number}", row, dump_lines)
         task = None if fields is None else validate_content(where, TaskLine, fields)
         yield ImportResult(task, tuple(notes))
@@ -242,8 +239,7 @@ def _select_acyclic_edges(
         parent_ids.add(edge.parent)
         try:
             TopologicalSorter(parents).prepare()
+            kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
         except CycleError:  # an edge of a criterion with itself, too
             parent_ids.remove(edge.parent)
-            continue
-        kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
     return kept

@@ -160,8 +160,9 @@ def make_sheets(
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
-    items_without_gold = [item for item in items if item.key not in gold_keys]
-    items_without_gold.sort(key=lambda item: item.key)
+    items_without_gold = sorted(
+        (item for item in items if item.key not in gold_keys), key=lambda item: item.key
+    )
     strata = [(item.author or item.agent or "", item.domain or "") for item in items_without_gold]
     names = sorted(reviewers)
     rated_before = np.zeros((len(items_without_gold), len(names)), dtype=np.bool_)
@@ -240,31 +241,27 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
         keys = [path for path in sheets if Path(path).suffix == ".jsonl"]
         found = keys[0] if keys else "the key.jsonl that `jurygraph assign` wrote beside the sheets"
         raise InputError(f"{key}: is a sheet; the key comes first: {found}")
-    row_by_id = {row.id: row for _, row in read_validated_rows(Path(key), SheetKeyRow).rows}
-    votes: dict[str, SheetVote] = {}
+    # The key has each question after the one that it depends on; a sheet may have been sorted.
+    votes = {}
+    for _, row in read_validated_rows(Path(key), SheetKeyRow).rows:
+        votes[row.id] = _make_vote(row, f"{key}, row {row.id}", None, is_returned=False)
     for path in sheets:
         file = read_validated_rows(Path(path), _FilledRow)
         for position, sheet_row in file.rows:
             where = f"{path}, {position}"
-            row = row_by_id.get(sheet_row.item)
-            if row is None:
+            vote = votes.get(sheet_row.item)
+            if vote is None:
                 problem = f"{quote(sheet_row.item)} is not in {key}; name the key of these sheets"
                 raise InputError(f"{where}, field {file.columns['item']}: {problem}")
-            if sheet_row.item in votes:
-                first = votes[sheet_row.item].location
-                problem = f"row {quote(sheet_row.item)} is also in {first}; keep one of them"
+            if vote.is_returned:
+                problem = (
+                    f"row {quote(sheet_row.item)} is also in {vote.location}; keep one of them"
+                )
                 raise InputError(f"{where}: {problem}")
             location = f"{where}, field {file.columns['label']}"
-            score = _parse_score(location, row, sheet_row.label)
-            votes[sheet_row.item] = _make_vote(row, location, score, reason=sheet_row.reason)
-    # The key has each question after the one that it depends on; a sheet may have been sorted.
-    votes_in_key_order = []
-    for identity, row in row_by_id.items():
-        vote = votes.get(identity)
-        votes_in_key_order.append(
-            vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False)
-        )
-    return _screen_votes(votes_in_key_order)
+            score = _parse_score(location, vote.row, sheet_row.label)
+            votes[sheet_row.item] = _make_vote(vote.row, location, score, reason=sheet_row.reason)
+    return _screen_votes(votes.values())
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
@@ -274,7 +271,7 @@ def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: A
     )
 
 
-def _screen_votes(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
+def _screen_votes(votes: Iterable[SheetVote]) -> Iterator[SheetVote]:
     """Yield the votes with `is_due`. Raises `InputError` for a score where it is not true."""
     scores: dict[tuple[str | None, ...], Any] = {}
     for vote in votes:

@@ -19,6 +19,7 @@ from jurygraph.aggregation.consensus import (
     RefitIntervals,
 )
 from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.model import class_credit_values
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import (
@@ -194,15 +195,15 @@ def _select_votes_of_dimension(
 ) -> list[_LocatedVote]:
     present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
     dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED_NAMES])
-    if dimension is None and len(present) > 1:
-        raise InputError(
-            f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
-        )
-    if dimension is not None and dimension not in present:
+    if dimension is None:
+        if len(present) > 1:
+            raise InputError(
+                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
+            )
+        return votes
+    if dimension not in present:
         hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    if dimension is None:
-        return votes
     return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
 
 
@@ -274,12 +275,10 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> t
 def _refuse_word_labels(votes: Sequence[_LocatedVote]) -> None:
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if texts:
-        words = (
-            located_vote
-            for located_vote in texts
-            if isinstance(_label_to_class_value(str(located_vote.vote.label)), str)
+        # a word rather than a number that is written as text
+        word = max(
+            texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
         )
-        word = next(words, texts[0])
         found = describe_value(word.vote.label)
         problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
@@ -459,28 +458,22 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     changes: Any = settings.fit
     model = consensus.fit(*columns, preset, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
+    method = settings.method or "stableval"
     small_panel_reason = consensus.too_small(model.votes)
-    should_use_majority = (
-        small_panel_reason is not None and settings.preset is None and settings.method is None
-    )
-    method: Method = "majority" if should_use_majority else settings.method or "stableval"
     warnings = [warning for warning in model.warnings if warning != small_panel_reason]
     if small_panel_reason is not None:
-        remedy = (
-            "agents and items are by majority vote, ties shared; --method stableval takes the model"
-        )
-        warnings.append(
-            f"{small_panel_reason}; {remedy}" if should_use_majority else small_panel_reason
-        )
+        if settings.preset is None and settings.method is None:
+            method = "majority"
+            remedy = "--method stableval takes the model"
+            small_panel_reason += f"; agents and items are by majority vote, ties shared; {remedy}"
+        warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
     if ballots.spelling_change_counts:
         spellings = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
         ]
         warnings.append(f"labels in another spelling are read as one: {join_names(spellings)}")
-    values = settings.values
-    if not values:
-        values = [index / (len(classes) - 1) for index in range(len(classes))]
+    values = class_credit_values(model.votes, settings.values).tolist()
     return FittedConsensus(
         ballots, settings, model, majority, method, tuple(values), tuple(warnings)
     )
@@ -508,39 +501,31 @@ def report(
     """
     stability = _measure_stability(fitted_consensus, advance)
     refits = _refit_if_affordable(fitted_consensus, advance)
-    has_refit_intervals = (
-        refits is not None
-        and fitted_consensus.method == "stableval"
-        and fitted_consensus.ballots.agent is not None
-    )
     settings = fitted_consensus.settings
+    intervals = _describe_interval_source(fitted_consensus)
     # by t, nothing is drawn
     draws = settings.resamples if settings.is_paper else BOOTSTRAP_RESAMPLES
-    scores = (
-        refits.agents
-        if refits and has_refit_intervals
-        else fitted_consensus.scores(fitted_consensus.method, draws)
-    )
+    scores: Mapping[Any, AgentScore] = fitted_consensus.scores(fitted_consensus.method, draws)
+    if refits is not None and scores and fitted_consensus.method == "stableval":
+        intervals = "t, with refits"
+        scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
     further_labels = _forecast(fitted_consensus)
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
-    has_agent_ranking = fitted_consensus.ballots.agent is not None or settings.compare
-    reasons = {
-        "no stability of a ranking": fitted_consensus.no_stability_reason
-        if has_agent_ranking
-        else None,
-        "annotators have no intervals": fitted_consensus.no_refits_reason,
-    }
+    reasons = {"annotators have no intervals": fitted_consensus.no_refits_reason}
+    if fitted_consensus.ballots.agent is not None or settings.compare:
+        stability_reason = fitted_consensus.no_stability_reason
+        reasons = {"no stability of a ranking": stability_reason, **reasons}
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
     figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
-        "agents": {str(name): score for name, score in scores.items()},
-        "intervals": _describe_interval_source(fitted_consensus, has_refit_intervals),
+        "agents": scores,
+        "intervals": intervals,
         "annotators": _annotator_figures(model, refits, fitted_consensus.ballots.has_order),
         "stability": stability,
         "comparison": agent_comparison_rows,
@@ -549,18 +534,17 @@ def report(
             agent_comparison_rows,
         ),
         "further_labels": further_labels,
-        "decided_by_one": [str(name) for name in majority.items_decided_by_one_vote()],
-        "ties": {"rule": _tie_rule(settings), "items": list(map(str, tied_items))},
+        "decided_by_one": majority.items_decided_by_one_vote(),
+        "ties": {"rule": _tie_rule(settings), "items": tied_items},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
         "warnings": fitted_consensus.warnings,
         "limits": limits,
     }
-    sections = list(_sections(figures, settings))
     return Report(
         figures,
-        sections,
+        list(_sections(figures, settings)),
         [*fitted_consensus.warnings, *limits],
         list(_plots(figures)),
         symbols=symbols.CONSENSUS_SYMBOLS,
@@ -634,7 +618,6 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     item_posteriors = fitted_consensus.item_posteriors_by_method(fitted_consensus.method)
     votes = item_posteriors.votes
     ballots = fitted_consensus.ballots
-    agents = set(ballots.agent or ())
     counts = {
         "rows": len(votes.item_code_by_row),
         "repeated": votes.repeated_rows,
@@ -642,18 +625,18 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "items": len(votes.items),
         "unlabelled": int(np.count_nonzero(~votes.has_label)),
         "annotators": len(votes.annotators),
-        "agents": len(agents),
+        "agents": len(set(ballots.agent or ())),
         "gold": len(ballots.gold),
     }
     posterior = item_posteriors.posterior.tolist()
     ambiguity = item_posteriors.ambiguity().tolist()
-    items: dict[str, Figures] = {}
-    for index, name in enumerate(item_posteriors.items):
-        figures = {"posterior": posterior[index], "ambiguity": ambiguity[index], "annotators": []}
-        items[str(name)] = figures
+    items: dict[Any, Figures] = {}
+    for index, name in enumerate(votes.items):
+        items[name] = {"posterior": posterior[index], "ambiguity": ambiguity[index]}
+        items[name]["annotators"] = []
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
-        items[str(votes.items[item])]["annotators"].append(str(votes.annotators[annotator]))
+        items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
     return {
         "method": fitted_consensus.method,
         "preset": fitted_consensus.settings.preset or "converged",
@@ -676,19 +659,16 @@ def _annotator_figures(
     rows = {}
     for name, quality in model.annotators().items():
         row = quality._asdict()
-        intervals = refits.annotators[name] if refits else [None] * len(_ANNOTATOR_RATE_NAMES)
-        for rate, interval in zip(_ANNOTATOR_RATE_NAMES, intervals, strict=True):
-            has_meaning = rate == "accuracy" or has_order
-            is_known = interval is not None and np.isfinite(interval).all()
-            row[rate] = row[rate] if has_meaning else None
-            row[f"{rate}_interval"] = interval if has_meaning and is_known else None
+        for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
+            interval = refits.annotators[name][index] if refits else (np.nan,)
+            row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
+            if rate != "accuracy" and not has_order:
+                row[rate] = row[f"{rate}_interval"] = None
         rows[str(name)] = row
     return rows
 
 
-def _describe_interval_source(fitted_consensus: FittedConsensus, has_refit_intervals: bool) -> str:
-    if has_refit_intervals:
-        return "t, with refits"
+def _describe_interval_source(fitted_consensus: FittedConsensus) -> str:
     unit = "items" if fitted_consensus.ballots.prompt is None else "prompts"
     return f"resampled {unit}" if fitted_consensus.settings.is_paper else f"t over {unit}"
 
@@ -716,8 +696,8 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     from scipy.stats import rankdata
 
     # ties can differ in their last bits
-    negated_scores = np.array([round(-agent.score, 12) for agent in scores.values()])
-    return dict(zip(scores, rankdata(negated_scores).tolist(), strict=True))
+    ranks = rankdata([round(-agent.score, 12) for agent in scores.values()])
+    return dict(zip(scores, ranks.tolist(), strict=True))
 
 
 def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
@@ -726,7 +706,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figu
     The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
     by the two; None unless each has two different ones.
     """
-    agents = list(comparison.values())
+    agents = comparison.values()
     scores = np.array([[row["majority"], row["stableval"]] for row in agents])
     # equal scores can differ in their last bits
     has_differing_scores = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
@@ -857,13 +837,9 @@ def list_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
     for name, posterior in zip(
         item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
     ):
-        is_decided = posterior.count(max(posterior)) == 1
-        label = (
-            name_likeliest_classes(fitted_consensus.ballots.classes, posterior)
-            if is_decided
-            else ""
-        )
-        rows.append({"item": str(name), "label": label})
+        label = name_likeliest_classes(fitted_consensus.ballots.classes, posterior)
+        is_tied = posterior.count(max(posterior)) > 1
+        rows.append({"item": str(name), "label": "" if is_tied else label})
     return rows
 
 
@@ -876,14 +852,12 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
 
 def _doubtful_item_sections(figures: Figures) -> Iterator[str | ReportTable]:
     """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
-    deciding_vote_text_by_item = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
-    deciding_vote_text_by_item |= dict.fromkeys(figures["decided_by_one"], "one vote")
+    decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
+    decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
-    for name, deciding_vote_text in deciding_vote_text_by_item.items():
+    for name, vote_text in decided_by.items():
         posterior = figures["items"][name]["posterior"]
-        rows.append(
-            [name, deciding_vote_text, name_likeliest_classes(figures["classes"], posterior)]
-        )
+        rows.append([name, vote_text, name_likeliest_classes(figures["classes"], posterior)])
     header = ("items in doubt", "majority decided by", "class")
     yield ReportTable(header, rows, most=_MAX_ROWS_LISTED)
     if rows:

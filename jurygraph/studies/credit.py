@@ -273,18 +273,18 @@ def _rubric_or_skip_reason(run: Run, task_id: str) -> tuple[ComponentSpec, Rubri
     task = run.task_with_planning_results(task_id)
     if task is None:
         return "tasks that were erased"
-    no_rubric_reason = "tasks without a rubric that counts by its criteria"
     rules = (Flat.name, Gear.name, *_HARD_COMBINER_BY_NAME)
     specs = run.decision_of(task_id).specs
     spec = next(
         (spec for spec in specs if spec.name == RUBRIC_COMPONENT_NAME and spec.combiner in rules),
         None,
     )
-    if spec is None or task.rubric is None:
-        return no_rubric_reason
-    criteria = {criterion.id for criterion in task.rubric.criteria}
-    if set(spec.inputs) != criteria:
-        return no_rubric_reason
+    if (
+        spec is None
+        or task.rubric is None
+        or set(spec.inputs) != {criterion.id for criterion in task.rubric.criteria}
+    ):
+        return "tasks without a rubric that counts by its criteria"
     try:
         settings = run.config.rubric.model_dump(include={"kappa", "exact"})
         params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
@@ -319,9 +319,8 @@ def _add_sheet(
     has_positive_weight = (is_applicable & (weights > 0.0)).any(axis=1)
     left_out = sheets.left_out
     left_out["responses whose reward failed"] += int((~has_reward).sum())
-    has_no_positive_weight = has_reward & ~has_positive_weight
     left_out["responses to which no criterion of positive weight applies"] += int(
-        has_no_positive_weight.sum()
+        (has_reward & ~has_positive_weight).sum()
     )
     kept = np.flatnonzero(has_reward & has_positive_weight)
     if not len(kept):
@@ -413,37 +412,27 @@ def report(sheets: RunRubricScores, random_graphs: int = RANDOM_GRAPH_COUNT) -> 
         "ablations": _ablation_figures(sheets, cases, flat_scores.rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
-    sections = list(_sections(figures))
-    plots = list(_plots(figures))
     return Report(
         figures,
-        sections,
+        list(_sections(figures)),
         list(_notes(figures)),
-        plots,
+        list(_plots(figures)),
         conclude_credit(figures),
         symbols.CREDIT_SYMBOLS,
     )
 
 
 def _count_edges(sheets: RunRubricScores, cases: EdgeCases) -> Figures:
-    graphs = 0
-    exact_count = 0
-    examples = 0
-    edges = 0
-    for sheet in sheets.sheets:
-        examples += len(sheet.responses)
-        edges += len(sheet.edges) * len(sheet.responses)
-        if sheet.edges:
-            graphs += 1
-            exact_count += is_inferred_exactly(sheet.graph, sheet.exact)
+    graphs = [sheet for sheet in sheets.sheets if sheet.edges]
+    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
     return {
         "tasks": sheets.tasks,
         "units": units_label(sheet.unit for sheet in sheets.sheets),
         "responses": sheets.responses,
         "rubrics": len(sheets.sheets),
-        "graphs": graphs,
-        "exact": exact_count,
-        "examples": examples,
+        "graphs": len(graphs),
+        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+        "examples": sum(len(sheet.responses) for sheet in sheets.sheets),
         "edges": edges,
         "unjudged": edges - len(cases.p_child),
         "left_out": +sheets.left_out,  # without those of which there are none
@@ -617,15 +606,11 @@ def _ablation_figures(
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
     factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
     retention = fmean(factors)
-    untyped_graph_figures = variant(
-        lambda sheet: sheet.gated_scores([retention] * len(sheet.edges))
-    )
-    untyped_graph_figures["retention"] = retention
-    figures_by_kappa = {f"{kappa:g}": variant(_gear_scoring_rule(kappa)) for kappa in KAPPAS}
+    untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
     return {
         "random": {"mean": mean, "by_seed": figures_by_seed},
-        "untyped": untyped_graph_figures,
-        "kappas": figures_by_kappa,
+        "untyped": {**untyped, "retention": retention},
+        "kappas": {f"{kappa:g}": variant(_gear_scoring_rule(kappa)) for kappa in KAPPAS},
     }
 
 
@@ -755,11 +740,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         columns, _rows_with_names({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
     variants = _figures_by_variant_name(figures["ablations"])
-    columns = (
-        {"variant of gear": "name"}
-        | dict(zip(_CREDIT_FIGURE_NAMES, _CREDIT_FIGURE_NAMES, strict=True))
-        | means
-    )
+    columns = {"variant of gear": "name", **{name: name for name in _CREDIT_FIGURE_NAMES}, **means}
     yield ReportTable.of(columns, _rows_with_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
@@ -804,9 +785,8 @@ def _notes(figures: Figures) -> Iterator[str]:
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     gear_figures_by_name = figures["methods"]["gear"]
-    leakage_task_count, preservation_task_count = [
-        gear_figures_by_name[name]["tasks"] for name in _CREDIT_FIGURE_NAMES
-    ]
+    leakage_task_count = gear_figures_by_name["leakage"]["tasks"]
+    preservation_task_count = gear_figures_by_name["preservation"]["tasks"]
     if min(leakage_task_count, preservation_task_count) < _MIN_TASKS_FOR_INTERVAL:
         limit = f"with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and with one there is none"
         yield (
@@ -823,10 +803,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         for name in names:
             values = [variant[name] for variant in variants]
             series.append(PlotSeries(name, values, KAPPAS))
-        series_descriptions = [
-            describe_series(line.label.capitalize(), "κ =", line) for line in series
-        ]
-        title = "; ".join(series_descriptions)
+        title = "; ".join(describe_series(line.label.capitalize(), "κ =", line) for line in series)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _CREDIT_FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}

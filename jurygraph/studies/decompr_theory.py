@@ -1,8 +1,9 @@
 """DecompR's theory, and judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -70,13 +71,11 @@ def true_variance_figures(n: int) -> dict[str, float]:
     terms = variance_terms(
         weights, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_ERROR_SD**2
     )
-    exchangeable_term = exchangeable_aggregation(utilities, DRIFT_SD**2)
-    shift = terms.aggregation + terms.cross
     return {
         **terms._asdict(),
         "semantic": terms.total,
-        "exchangeable": exchangeable_term,
-        "shift": shift,
+        "exchangeable": exchangeable_aggregation(utilities, DRIFT_SD**2),
+        "shift": terms.aggregation + terms.cross,
     }
 
 
@@ -195,20 +194,15 @@ def measure_all_signs(snr: float, group: int, seed: int) -> float:
 
 
 def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
-    """Return the rows of `terms`, `signs`, `growth_rows`, `ensemble_rows`: the `formula`, and what each seed
-    `simulated`."""
+    """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
     terms = []
     for n in STAKEHOLDER_COUNTS:
         figures_by_seed = [measure_known_judge(n, seed) for seed in seeds]
         for name, value in true_variance_figures(n).items():
-            simulated_values = [figures[name] for figures in figures_by_seed]
-            term = {
-                "name": name,
-                "stakeholders": n,
-                "formula": value,
-                "simulated": simulated_values,
-            }
-            terms.append(term)
+            simulated = [figures[name] for figures in figures_by_seed]
+            terms.append(
+                {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
+            )
     signs = []
     for snr, group in product(PUBLISHED_SIGN_SHARE_BY_SNR, GROUP_SIZES):
         shares = [measure_signs(snr, group, seed) for seed in seeds]
@@ -242,29 +236,28 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
         return
     deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_ERROR_SD:g}"
     yield f"DecompR: {deviations}; {VARIANT_COUNT} variants for each seed"
-    header = ["Theorem 1, Proposition 1"]
-    for n in STAKEHOLDER_COUNTS:
-        header += [f"n={n}", "simulated"]
-    rows = [[title, *_column_cells(decompr["terms"], name)] for name, title in _TERM_TITLES.items()]
-    yield ReportTable(header, rows, digits=5)
-    header = ["Proposition 2: SNR"]
-    for group in GROUP_SIZES:
-        header += [f"G={group}", "simulated"]
-    header += ["all, G=8", "simulated", "paper, G=8"]
-    rows = []
-    for snr, paper in PUBLISHED_SIGN_SHARE_BY_SNR.items():
-        rows.append([f"{snr:g}", *_column_cells(decompr["signs"], snr), f"{paper:.2f}"])
-    yield ReportTable(header, rows, digits=3)
-    header = ["Eq. 35: SNR if σ²_η is"]
-    for n in STAKEHOLDER_COUNTS:
-        header += [f"n={n}", "simulated"]
-    rows = [[name, *_column_cells(decompr["scaling"], name)] for name in DRIFT_VARIANCE_BY_REGIME]
-    yield ReportTable(header, rows, digits=2)
-    header = [f"B.3: mean of M calls, n={ENSEMBLE_SIZE}"]
-    for calls in ENSEMBLE_CALL_COUNTS:
-        header += [f"M={calls}", "simulated"]
-    rows = [[name, *_column_cells(decompr["ensembles"], name)] for name in ("variance", "bias")]
-    yield ReportTable(header, rows, digits=5)
+    people = [f"n={n}" for n in STAKEHOLDER_COUNTS]
+    groups = [*(f"G={group}" for group in GROUP_SIZES), "all, G=8"]
+    calls = [f"M={count}" for count in ENSEMBLE_CALL_COUNTS]
+    snrs = {snr: f"{snr:g}" for snr in PUBLISHED_SIGN_SHARE_BY_SNR}
+    regimes = {name: name for name in DRIFT_VARIANCE_BY_REGIME}
+    errors = {"variance": "variance", "bias": "bias"}
+    parts: Sequence[tuple[str, str, Sequence[str], Mapping[Any, str], int]] = (
+        ("terms", "Theorem 1, Proposition 1", people, _TERM_TITLES, 5),
+        ("signs", "Proposition 2: SNR", groups, snrs, 3),
+        ("scaling", "Eq. 35: SNR if σ²_η is", people, regimes, 2),
+        ("ensembles", f"B.3: mean of M calls, n={ENSEMBLE_SIZE}", calls, errors, 5),
+    )
+    for part, title, settings, titles, digits in parts:
+        header = [title]
+        for setting in settings:
+            header += [setting, "simulated"]
+        rows = [[text, *_column_cells(decompr[part], name)] for name, text in titles.items()]
+        if part == "signs":
+            header.append("paper, G=8")
+            for row, share in zip(rows, PUBLISHED_SIGN_SHARE_BY_SNR.values(), strict=True):
+                row.append(f"{share:.2f}")
+        yield ReportTable(header, rows, digits=digits)
 
 
 def _column_cells(rows: Sequence[Figures], name: object) -> list[object]:

@@ -242,15 +242,14 @@ def _native_reward_and_components(
             continue
         parts = reward.parts.get(name, {})
         figures = reward.diagnostics.get(name, {})
-        has_utilities = bool(people) and all(person in parts for person in people)
         fields: dict[str, Any] = {"score": 1.0 + _NATIVE_SCALE_WIDTH * value}
-        if has_utilities:
+        if people and parts.keys() >= set(people):
             fields["utilities"] = {
                 person: 1.0 + _NATIVE_SCALE_WIDTH * parts[person] for person in people
             }
-        weights = {person: figures.get(f"weight of {person}") for person in people}
-        if has_utilities and None not in weights.values():
-            fields["weights"] = weights
+            weights = {person: figures.get(f"weight of {person}") for person in people}
+            if None not in weights.values():
+                fields["weights"] = weights
         yield name, fields
 
 
@@ -420,16 +419,19 @@ def prose_responses_by_task(pairs: TasksWithResponses) -> list[tuple[Task, list[
     return found
 
 
-async def _ask_about_each_response(
+async def ask_about_each_response(
     pairs: TasksWithResponses,
-    ask: Callable[[TaskView, Task, Response], Awaitable[T | None]],
+    ask: Callable[[Task, Response, "JudgeClient"], Awaitable[T | None]],
+    client: "JudgeClient",
     advance: ProgressCallback,
 ) -> dict[str, T]:
-    """Return what `ask` gives for each response, by its id, without those for which it gives None."""
+    """Return what `ask` gives for each response, by its id, without those for which it gives None.
+
+    Raises what ends a run.
+    """
     result_by_id: dict[str, T] = {}
     for task, responses in pairs:
-        view = TaskView(id=task.id, query=task.query)
-        answers = await gather_all(ask(view, task, response) for response in responses)
+        answers = await gather_all(ask(task, response, client) for response in responses)
         for response, answer in zip(responses, answers, strict=True):
             if answer is not None:
                 result_by_id[response.id] = answer
@@ -437,54 +439,39 @@ async def _ask_about_each_response(
     return result_by_id
 
 
-async def read_responses(
-    pairs: TasksWithResponses, client: "JudgeClient", advance: ProgressCallback
-) -> dict[str, Prose | str]:
-    """Return each response as a model reads it, or the reason why it cannot, by its id. Raises what ends a run."""
-
-    async def read(view: TaskView, task: Task, response: Response) -> Prose | str:
-        people = [person.id for person in task.stakeholders]
-        return await read_prose(view, response, people, client)
-
-    return await _ask_about_each_response(pairs, read, advance)
+async def read_response(task: Task, response: Response, client: "JudgeClient") -> Prose | str:
+    """Return a response as a model reads it, or the reason why it cannot."""
+    people = [person.id for person in task.stakeholders]
+    return await read_prose(_view_of_query(task), response, people, client)
 
 
-async def rewrite_responses(
-    pairs: TasksWithResponses,
+async def rewrite_response(
+    _: Task, response: Response, client: "JudgeClient", versions: int, prose: ResponseProseById
+) -> PresentationSet | None:
+    """Return the variants that a model writes of a structured or read response; None of any other."""
+    read = prose.get(response.id)
+    if read is None:
+        return await rewrite_data(response.data, client, versions)
+    return await rewrite_statements(read.original, read.statements_by_name(), client, versions)
+
+
+async def check_response(
+    task: Task,
+    response: Response,
     client: "JudgeClient",
-    versions: int,
-    advance: ProgressCallback,
-    prose: ResponseProseById = MappingProxyType({}),
-) -> dict[str, PresentationSet]:
-    """Return the variants that a model writes of each structured or read response, by its id.
-
-    Raises what ends a run.
-    """
-
-    async def write(_: TaskView, __: Task, response: Response) -> PresentationSet | None:
-        read = prose.get(response.id)
-        if read is None:
-            return await rewrite_data(response.data, client, versions)
-        return await rewrite_statements(read.original, read.statements_by_name(), client, versions)
-
-    return await _ask_about_each_response(pairs, write, advance)
-
-
-async def check_responses(
-    pairs: TasksWithResponses,
-    client: "JudgeClient",
-    advance: ProgressCallback,
     prose: ResponseProseById,
     written: Mapping[str, PresentationSet],
-) -> dict[str, PresentationSet]:
-    """Return what was written of the read responses, as far as a model reads the same in it. Raises what ends a run."""
+) -> PresentationSet | None:
+    """Return what was written of a response; of a read one as far as a model reads the same in it."""
+    variants = written.get(response.id)
+    if variants is None or response.id not in prose:
+        return variants
+    view = _view_of_query(task)
+    return await keep_faithful_variants(prose[response.id], view, variants, client)
 
-    async def check(view: TaskView, _: Task, response: Response) -> PresentationSet | None:
-        if response.id not in prose:
-            return written.get(response.id)
-        return await keep_faithful_variants(prose[response.id], view, written[response.id], client)
 
-    return await _ask_about_each_response(pairs, check, advance)
+def _view_of_query(task: Task) -> TaskView:
+    return TaskView(id=task.id, query=task.query)
 
 
 def generate_presentations(
@@ -500,11 +487,11 @@ def generate_presentations(
     and `discarded` by family, `broken` by invariant, and the number of responses with `structured` data and of those in
     `prose`; the others are left out. Raises InputError if there is none of these.
     """
-    counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded")}
-    discarded_counts: Counter[str] = Counter()
+    counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded", "broken")}
     lines = []
     prose_count = 0
     presented_count = 0
+    left_out = 0
     for task, responses in pairs:
         written_responses: list[Response] = []
         for response in responses:
@@ -513,42 +500,35 @@ def generate_presentations(
                 presentation = make_prose_presentations(prose[response.id], versions)
                 prose_count += 1
             if presentation is None:
+                left_out += 1
                 continue
             if written is not None and response.id in written:
                 presentation.add(written[response.id])
             presented_count += 1
-            discarded_counts.update(presentation.broken)
             original, *variants = _variants_as_responses(response, presentation)
             written_responses += [original, *variants] if with_originals else variants
             counts["variants"].update(variant.family for variant in presentation.variants)
             counts["undefined"].update(presentation.undefined.keys())
             counts["discarded"].update(presentation.discarded)
+            counts["broken"].update(presentation.broken)
         if written_responses:
             content = {name: getattr(task, name) for name in Task.model_fields}
             line = TaskLine.model_construct(**content, responses=tuple(written_responses))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
-    left_out = sum(len(responses) for _, responses in pairs) - presented_count
     if not presented_count:
         hint = "give `data` the form of docs/stability.md, or name a model that reads them with --reader"
         raise InputError(f"none of {left_out} responses has structured data; {hint}")
-    rows = []
-    for family in dict.fromkeys(chain.from_iterable(counts.values())):
-        rows.append((family, *(count_by_family[family] for count_by_family in counts.values())))
-    table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
-    notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
-    structured_count = presented_count - prose_count
     title = f"{presented_count} responses, {counts['variants'].total()} variants"
-    flaws = ReportTable(
-        ("discarded, because it breaks", "variants"), discarded_counts.most_common()
-    )
-    figures = {
-        "structured": structured_count,
-        "prose": prose_count,
-        "left_out": left_out,
-        **counts,
-        "broken": discarded_counts,
-    }
-    return lines, Report(figures, [title, table, flaws], notes)
+    *counts_by_family, broken = counts.values()
+    rows = []
+    for family in dict.fromkeys(chain.from_iterable(counts_by_family)):
+        rows.append([family, *(count[family] for count in counts_by_family)])
+    table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
+    flaws = ReportTable(("discarded, because it breaks", "variants"), broken.most_common())
+    structured_count = presented_count - prose_count
+    sizes = {"structured": structured_count, "prose": prose_count, "left_out": left_out}
+    notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
+    return lines, Report({**sizes, **counts}, [title, table, flaws], notes)
 
 
 def _variants_as_responses(response: Response, presentation: PresentationSet) -> Iterator[Response]:

@@ -126,7 +126,7 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
     upper = np.triu_indices(len(first), 1)
     values = first[upper]
     others = second[upper]
-    pairs = int((~np.isnan(values) & ~np.isnan(others)).sum())
+    pairs = int((~np.isnan(values + others)).sum())
     observed_correlation = _correlation(values, others)
     if np.isnan(observed_correlation):
         return MantelTest(pairs, None, None)
@@ -146,7 +146,7 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
 
 
 def _correlation(first: Floats, second: Floats) -> float:
-    has_both = ~np.isnan(first) & ~np.isnan(second)
+    has_both = ~np.isnan(first + second)
     a = first[has_both]
     b = second[has_both]
     if len(a) < _MIN_PAIRS_FOR_CORRELATION or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
@@ -178,31 +178,20 @@ def match_reasons(
 
     Arguments are of ratings [n]. A cell is a rating with both reasons, of an item for which another person gave one.
     """
-    reviewer, item = map(np.asarray, (reviewer, item))
     vectors = vectorize([*reasons, *judge_reasons])
     has_own_reason = np.array([bool(reason.strip()) for reason in reasons])
-    has_both = has_own_reason & np.array([bool(reason.strip()) for reason in judge_reasons])
-    count = len(reasons)
-    own_cosines = []
-    other_cosines = []
+    has_both = has_own_reason & [bool(reason.strip()) for reason in judge_reasons]
+    means = []
     units = []
     for row in np.flatnonzero(has_both):
-        is_other_reviewer_of_item = (
-            has_own_reason & (item == item[row]) & (reviewer != reviewer[row])
-        )
-        if is_other_reviewer_of_item.any():
-            judge_row_index = np.array([count + row])
-            own_cosines.append(cosines(vectors, judge_row_index, np.array([row])).mean())
-            other_cosines.append(
-                cosines(vectors, judge_row_index, np.flatnonzero(is_other_reviewer_of_item)).mean()
-            )
+        is_by_other = has_own_reason & (item == item[row]) & (reviewer != reviewer[row])
+        if is_by_other.any():
+            judge_row = np.array([len(reasons) + row])
+            compared_rows = (np.array([row]), np.flatnonzero(is_by_other))
+            means.append([cosines(vectors, judge_row, rows).mean() for rows in compared_rows])
             units.append(reviewer[row])
-    if not own_cosines:
+    if not means:
         return ReasonMatch(0, None, None, None)
-    mean_difference = mean_with_cluster_interval(np.subtract(own_cosines, other_cosines), units)
-    return ReasonMatch(
-        len(own_cosines),
-        float(np.mean(own_cosines)),
-        float(np.mean(other_cosines)),
-        mean_difference,
-    )
+    own, others = np.array(means).T.copy()
+    difference = mean_with_cluster_interval(own - others, units)
+    return ReasonMatch(len(own), float(own.mean()), float(others.mean()), difference)

@@ -120,14 +120,10 @@ def predict(
     """
     counts = sorted({shot for shot in shots if shot > 0})
     if "own-history" in judges:
-        means_by_seed = []
-        if counts:
-            means_by_seed = [
-                _mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in range(seeds)
-            ]
-        for index, count in enumerate(counts):
-            means_by_draw = [means[index] for means in means_by_seed]
-            yield Predictions("own-history", count, np.stack(means_by_draw))
+        draws = range(seeds if counts else 0)
+        by_seed = [_mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in draws]
+        for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
+            yield Predictions("own-history", count, np.stack(drawn))
         history = _mean_without_own_subgroup(
             part.score, _reviewer_domain_numbers(part), _item_group_numbers(part)
         )
@@ -512,11 +508,9 @@ def notes_on_unrated_predictions(
                 "predicts none of the ratings: responses, reviewers or dimensions have other names"
             )
             cells = []
-            for dimension, reviewer, item in (
-                min(run.verdicts, default=("",) * 3),
-                min(rated_keys),
-            ):
-                cells.append(f"{quote(reviewer)} on {quote(dimension)} of {quote(item)}")
+            for key in (min(run.verdicts, default=("",) * 3), min(rated_keys)):
+                dimension, reviewer, item = map(quote, key)
+                cells.append(f"{reviewer} on {dimension} of {item}")
             examples = f"it has {cells[0]}, and the ratings have {cells[1]}"
             hint = "a response needs the id of the rated item"
             raise InputError(f"{run.run}: {problem} ({examples}); {hint}")
@@ -561,7 +555,8 @@ def report(
     judge_rows_by_domain: list[Figures] = []
     sizes: dict[str, int] = {}
     for part, columns in judged:
-        best = _predictions_with_most_shots(columns)
+        # of each judge the last, which has the most examples
+        best = list({prediction.judge: prediction for prediction in columns}.values())
         all_ratings = np.ones(len(part.score), dtype=bool)
         compared_judges = _predicting_judges(best)
         tests = _test_alternative_annotator(part, compared_judges)
@@ -585,16 +580,14 @@ def report(
     ]
     conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], sizes)
     figures["judges"] += judge_rows_by_domain
-    sections = list(_sections(figures))
-    notes = list(_notes(judged))
     return Report(
-        figures, sections, notes, list(_plots(figures)), conclusion, symbols.REVIEWER_STUDY_SYMBOLS
+        figures,
+        list(_sections(figures)),
+        list(_notes(judged)),
+        list(_plots(figures)),
+        conclusion,
+        symbols.REVIEWER_STUDY_SYMBOLS,
     )
-
-
-def _predictions_with_most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
-    """Return the last predictions of each judge, those with the most examples."""
-    return list({prediction.judge: prediction for prediction in columns}.values())
 
 
 def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
@@ -852,12 +845,8 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     }
     rows = []
     for row in judges:
-        shots = (
-            "all"
-            if row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
-            else row["shots"]
-        )
-        rows.append({**row, "shots": shots})
+        uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
+        rows.append({**row, "shots": "all"} if uses_all else row)
     return _table(columns, rows)
 
 

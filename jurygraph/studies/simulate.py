@@ -6,7 +6,7 @@ Items have a known ambiguity, agents a known quality, and annotators known confu
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -23,13 +23,12 @@ from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTa
 
 RaterBehaviour = Literal["normal", "strict", "lenient", "adversarial"]
 RATER_BEHAVIOURS: tuple[RaterBehaviour, ...] = get_args(RaterBehaviour)
-CONFUSION_BY_BEHAVIOUR: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
-    "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
-    "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
-    "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
-    "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
-}
-"""Label probabilities of each behaviour for a clear item, a row for each true class; adversarial annotators guess."""
+_PUBLISHED: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("stableval.toml").read_text("utf-8")
+)
+CONFUSION_BY_BEHAVIOUR: Mapping[RaterBehaviour, Sequence[Sequence[float]]] = _PUBLISHED[
+    "confusions"
+]
 CLASS_COUNT = 3
 CREDIT_BY_CLASS = (0.0, 0.5, 1.0)
 PARTLY_RIGHT_SHARE = 0.35
@@ -143,13 +142,11 @@ def simulate_with(
     # the first of a random order of all annotators, so that those of an item differ
     order = generator.random((total, len(behaviours))).argsort(axis=1)
     annotator = order[:, :labels].ravel()
-    confusions = np.array([CONFUSION_BY_BEHAVIOUR[behaviour] for behaviour in RATER_BEHAVIOURS])[
-        behaviours
-    ]
+    names = [RATER_BEHAVIOURS[index] for index in behaviours.tolist()]
+    confusions = np.array([CONFUSION_BY_BEHAVIOUR[name] for name in names])
     noise_share = ambiguity[item, None]
-    probabilities = (1.0 - noise_share) * confusions[
-        annotator, truth[item]
-    ] + noise_share / CLASS_COUNT
+    clear_share = (1.0 - noise_share) * confusions[annotator, truth[item]]
+    probabilities = clear_share + noise_share / CLASS_COUNT
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
     return SimulatedEvaluation(
         setting=setting,
@@ -157,7 +154,7 @@ def simulate_with(
         agent=agent[item],
         annotator=annotator,
         label=label,
-        behaviours=tuple(RATER_BEHAVIOURS[index] for index in behaviours.tolist()),
+        behaviours=tuple(names),
         confusions=confusions,
         truth=truth,
         ambiguity=ambiguity,
@@ -195,9 +192,8 @@ FIGURE_NAMES = ("mse", "accuracy", "tau_b")
 
 
 def _read_configurations() -> dict[str, Configuration]:
-    file = files("jurygraph.studies").joinpath("stableval.toml")
     configurations = {}
-    for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items():
+    for name, row in _PUBLISHED["configurations"].items():
         for field, value in row.items():
             row[field] = tuple(value) if isinstance(value, list) else value
         sweep = row.pop("sweep")

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
@@ -144,11 +145,7 @@ async def read_prose(
     deriver = Extract(records=_build_record_kinds(people))
     material = await deriver.derive(DeriverInput(view, response, {}, client))
     if material.status == "failed" or not material.evidence:
-        return (
-            NO_RECORD_REASON
-            if material.failure is None
-            else material.failure.message or NO_RECORD_REASON
-        )
+        return (material.failure and material.failure.message) or NO_RECORD_REASON
     records = list(_read_records(material))
     known_people = tuple(people) or tuple(dict.fromkeys(_iter_field_values(records, "person")))
     pieces, end = split_into_pieces(response.text)
@@ -223,12 +220,10 @@ def split_into_pieces(text: str) -> tuple[tuple[ProsePiece, ...], str]:
         start = _LINE_START_PATTERN.match(text, line.start(), line.end())
         assert start is not None, "everything in it may be absent"
         is_heading = _HEADING_PATTERN.match(line.group()) is not None
-        is_single_piece = is_heading or text.startswith("|", start.end())
-        sentence_starts = (
-            [] if is_single_piece else list(_iter_sentence_starts(text, start.end(), line.end()))
-        )
-        piece_starts = [start.end(), *sentence_starts]
-        for begin, stop in zip(piece_starts, [*sentence_starts, line.end()], strict=True):
+        bounds = [start.end(), line.end()]
+        if not is_heading and not text.startswith("|", start.end()):
+            bounds[1:1] = _iter_sentence_starts(text, *bounds)
+        for begin, stop in pairwise(bounds):
             words = text[begin:stop].rstrip()
             pieces.append(ProsePiece(text[end:begin], words, is_heading))
             end = begin + len(words)
@@ -388,10 +383,9 @@ def _vary_headings(prose: Prose, rng: random.Random) -> Iterator[str]:
     for title_shift in range(1, len(SECTION_HEADINGS["itinerary"])):
         pieces = []
         for piece in prose.pieces:
-            renamed_text = (
-                _rename_heading(piece.text, title_shift) if piece.is_heading else piece.text
-            )
-            pieces.append(piece._replace(text=renamed_text))
+            if piece.is_heading:
+                piece = piece._replace(text=_rename_heading(piece.text, title_shift))
+            pieces.append(piece)
         yield join_pieces(pieces, prose.end)
 
 

@@ -8,7 +8,7 @@ it refuses is only not used."""
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
@@ -16,9 +16,9 @@ from pydantic import Field
 
 from jurygraph.agents.presentation.variants import (
     ORIGINAL_FAMILY,
+    PRESENTATION_WORDS,
     SERVED_FIELD,
     FactDocument,
-    FactRecord,
     FactValue,
     Presentation,
     PresentationSet,
@@ -107,8 +107,13 @@ _PATTERN_BY_STRENGTH_CLASS = {
 
 
 def make_statements(document: FactDocument) -> dict[str, Statement]:
-    statements = _iter_statements(document, _list_people(document))
-    return {f"s{number}": statement for number, statement in enumerate(statements, 1)}
+    people = _list_people(document)
+    statements = {}
+    for number, (kind, text, values, status) in enumerate(_iter_statement_parts(document), 1):
+        is_underserved = kind == "summary" and _classify_status(status) != "met"
+        mentioned = find_mentioned_people(text, people)
+        statements[f"s{number}"] = Statement(kind, text, values, mentioned, status, is_underserved)
+    return statements
 
 
 def _list_people(document: FactDocument) -> tuple[str, ...]:
@@ -123,41 +128,25 @@ def _list_people(document: FactDocument) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _iter_statements(document: FactDocument, people: Sequence[str]) -> Iterator[Statement]:
+def _iter_statement_parts(
+    document: FactDocument,
+) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """Yield the kind of each statement, its text, what stays letter by letter, and the status of a constraint."""
     for section in document:
         for record in section.records:
             if section.kind in ("stakeholder", "tradeoffs"):
-                text = str(record["text"])
-                if section.name:
-                    text = f"for {section.name}: {text}"
-                yield Statement(section.kind, text, (), find_mentioned_people(text, people))
+                about = f"for {section.name}: " if section.name else ""
+                yield section.kind, f"{about}{record['text']}", (), ""
             elif section.kind == "summary":
-                yield from _iter_summary_statements(record, people)
+                constraints = dict(record)
+                person = constraints.pop("stakeholder")
+                for constraint, status in constraints.items():
+                    yield "summary", f"{person}, {constraint}: {status}", (constraint,), str(status)
             else:
-                yield _make_record_statement(section.kind, record, people)
-
-
-def _iter_summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[Statement]:
-    person = str(record["stakeholder"])
-    for constraint, status in record.items():
-        if constraint != "stakeholder":
-            text = f"{person}, {constraint}: {status}"
-            mentioned_names = find_mentioned_people(text, people)
-            is_underserved = _classify_status(str(status)) != "met"
-            yield Statement(
-                "summary", text, (constraint,), mentioned_names, str(status), is_underserved
-            )
-
-
-def _make_record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:
-    fields = []
-    verbatim: list[str] = []
-    for field, value in record.items():
-        texts = _list_value_texts(value)
-        fields.append(f"{field}: {', '.join(texts)}")
-        verbatim += [text for text in texts if any(map(str.isalnum, text))]
-    text = "; ".join(fields)
-    return Statement(kind, text, tuple(verbatim), find_mentioned_people(text, people))
+                texts = {field: _list_value_texts(value) for field, value in record.items()}
+                text = "; ".join(f"{field}: {', '.join(found)}" for field, found in texts.items())
+                words = [word for word in chain(*texts.values()) if any(map(str.isalnum, word))]
+                yield section.kind, text, tuple(words), ""
 
 
 def _list_value_texts(value: FactValue) -> list[str]:
@@ -219,17 +208,13 @@ def _find_broken_invariant(
 
 
 def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
+    required = {*statement.verbatim_values, *_find_proper_names(statement.text)}
     # Words of one or two letters occur by chance, so they count as no value of another statement.
-    others = {
-        words for words in values if not _contains_words(statement.text, words) and len(words) > 2
-    }
-    if not all(_contains_words(text, words) for words in statement.verbatim_values):
-        return False
-    if any(_contains_words(text, words) for words in others):
-        return False
-    if not all(_contains_words(statement.text, name) for name in _find_proper_names(text)):
-        return False
-    return all(_contains_words(text, name) for name in _find_proper_names(statement.text))
+    other_values = {words for words in values if len(words) > 2 and _contains_words(text, words)}
+    named = other_values | _find_proper_names(text)
+    return all(_contains_words(text, words) for words in required) and all(
+        _contains_words(statement.text, words) for words in named
+    )
 
 
 def _find_proper_names(text: str) -> set[str]:
@@ -295,65 +280,14 @@ class PassagesReply(FrozenModel):
     passages: Annotated[tuple[PassageReply, ...], Field(min_length=1, max_length=500)]
 
 
-class _RewritingFamily(NamedTuple):
-    """A family: its operation, its places or ways (those of later versions repeat), and where it is defined."""
-
-    operation: str
-    version_instructions: Sequence[str]
-    is_defined: Callable[[Mapping[str, Statement]], bool]
-    undefined: str
-
-
-_REWRITING_FAMILIES: Mapping[Rewriting, _RewritingFamily] = {
-    "causal-direction": _RewritingFamily(
-        "Turn the direction in which each trade-off is told, from cause to effect or from effect to cause. {way}",
-        (
-            "Begin with effects.",
-            "Begin with causes.",
-            "Turn every second one.",
-            "Join with “because”.",
-            "Join with “so”.",
-        ),
-        lambda statements: any(entry.kind == "tradeoffs" for entry in statements.values()),
-        "it has no trade-off",
-    ),
-    "under-served-evidence": _RewritingFamily(
-        "Move the statements about those whose needs are not met, or met in part, to another place: {way}",
-        (
-            "before the itinerary.",
-            "after the itinerary.",
-            "between its parts.",
-            "to the very beginning.",
-            "to the end.",
-        ),
-        lambda statements: any(entry.is_underserved for entry in statements.values()),
-        "nobody is under-served in it",
-    ),
-    "paraphrase": _RewritingFamily(
-        "Say everything in other words, with synonyms. {way}",
-        (
-            "Keep it plain.",
-            "Use full sentences.",
-            "Be concise.",
-            "Use a friendly tone.",
-            "Use a formal tone.",
-        ),
-        lambda statements: True,
-        "",
-    ),
-    "topic-position": _RewritingFamily(
-        "Move what is about no single stakeholder (itinerary, shared items, trade-offs) to another place: {way}",
-        (
-            "to the end.",
-            "to the beginning.",
-            "trade-offs first.",
-            "shared items first.",
-            "into the middle.",
-        ),
-        lambda statements: len({entry.kind for entry in statements.values()}) > 1,
-        "it has one topic alone",
-    ),
-}
+def _is_defined(family: Rewriting, statements: Mapping[str, Statement]) -> bool:
+    """Return whether a response makes the statements that a family is about."""
+    kinds = {statement.kind for statement in statements.values()}
+    if family == "causal-direction":
+        return "tradeoffs" in kinds
+    if family == "under-served-evidence":
+        return any(statement.is_underserved for statement in statements.values())
+    return family == "paraphrase" or len(kinds) > 1
 
 
 async def rewrite_data(
@@ -388,13 +322,13 @@ async def rewrite_statements(
 
     async def write(family: Rewriting, number: int) -> tuple[str, str | None]:
         """Return the text of a version, and the invariant that it breaks, if any."""
-        operation = _REWRITING_FAMILIES[family].operation
-        version_instructions = _REWRITING_FAMILIES[family].version_instructions
-        instruction = version_instructions[(number - 1) % len(version_instructions)]
+        words = PRESENTATION_WORDS["rewritings"][family]
+        # the ways of later versions repeat
+        way = words["ways"][(number - 1) % len(words["ways"])]
         variables = {
             "response": original.text,
             "statements": listed,
-            "operation": operation.format(way=instruction),
+            "operation": words["operation"].format(way=way),
         }
         request = client.request(
             load_prompt(PRESENTATION_PROMPT_NAME),
@@ -415,8 +349,8 @@ async def rewrite_statements(
 
     presentations = PresentationSet(original)
     for family in REWRITINGS if versions else ():
-        if not _REWRITING_FAMILIES[family].is_defined(statements):
-            presentations.undefined[family] = _REWRITING_FAMILIES[family].undefined
+        if not _is_defined(family, statements):
+            presentations.undefined[family] = PRESENTATION_WORDS["rewritings"][family]["undefined"]
             continue
         numbers = range(1, versions + 1)
         written_versions = await gather_all(write(family, number) for number in numbers)

@@ -8,10 +8,12 @@ import hashlib
 import json
 import random
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
@@ -22,27 +24,11 @@ FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
 LayoutFormat = Literal["bullets", "numbers", "prose", "table", "columns", "blocks"]
 LAYOUT_FORMATS: tuple[LayoutFormat, ...] = get_args(LayoutFormat)
-SECTION_HEADINGS: Mapping[str, Sequence[str]] = {
-    "itinerary": ("Itinerary", "Schedule", "Day by day", "The plan", "Programme", "Timetable"),
-    "stakeholder": ("For", "About", "Regarding", "Concerning", "What is in it for", "Notes on"),
-    "summary": (
-        "Satisfaction",
-        "Requirements",
-        "Who gets what",
-        "Needs and wishes",
-        "Fulfilment",
-        "Constraints",
-    ),
-    "shared": (
-        "Shared",
-        "In common",
-        "Joint benefits",
-        "Together",
-        "Common ground",
-        "Several at once",
-    ),
-    "tradeoffs": ("Trade-offs", "Compromises", "Conflicts", "Tensions", "Balance", "Concessions"),
-}
+PRESENTATION_WORDS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("words.toml").read_text("utf-8")
+)
+"""Headings by kind of section, and the operations of the families that a model writes."""
+SECTION_HEADINGS: Mapping[str, Sequence[str]] = PRESENTATION_WORDS["headings"]
 """The headings of each kind of section, the usual one first; that of a stakeholder is followed by the name."""
 SERVED_FIELD = "serves"
 """Field of a record of what several share: the names of those that it serves."""
@@ -357,20 +343,17 @@ def _make_reordering_generator(kind: str) -> VariantGenerator:
 
     def draw(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
         sections = [section for section in document if section.kind == kind]
-        for order in _draw_orders(sections, rng):
+        orders: Iterable[list[Section]] = _draw_orders(sections, rng)
+        if sections and kind != "stakeholder":
+            (section,) = sections
+            record_orders = _draw_orders(section.records, rng)
+            orders = ([section._replace(records=tuple(records))] for records in record_orders)
+        for order in orders:
             others = iter(order)
-            permuted_sections = [
-                next(others) if section.kind == kind else section for section in document
-            ]
-            yield tuple(permuted_sections), Layout()
-        if len(sections) != 1 or kind == "stakeholder":
-            return
-        for records in _draw_orders(sections[0].records, rng):
-            changed_section = sections[0]._replace(records=tuple(records))
-            permuted_sections = [
-                changed_section if section.kind == kind else section for section in document
-            ]
-            yield tuple(permuted_sections), Layout()
+            yield (
+                tuple(next(others) if other.kind == kind else other for other in document),
+                Layout(),
+            )
 
     return draw
 

@@ -2,6 +2,7 @@
 by majority, the baseline; and estimates on parts of the votes: stability of rankings, intervals by resampling."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
@@ -190,11 +191,10 @@ def vote(votes: Votes, ties: TieRule, gold: Ints) -> MajorityVote:
     posterior = is_leading_class / is_leading_class.sum(axis=1, keepdims=True)
     if ties != "shared":
         posterior = np.eye(k)[_break_ties(votes, is_leading_class, ties)]
-    lacks_label = ~votes.has_label
-    posterior[lacks_label] = 1.0 / k
+    posterior[~votes.has_label] = 1.0 / k
     _set_gold_posteriors(posterior, gold)
-    is_tied_item = is_leading_class.sum(axis=1) > 1
-    return MajorityVote(votes, posterior, is_tied_item & ~lacks_label, margin)
+    is_tied_item = (is_leading_class.sum(axis=1) > 1) & votes.has_label
+    return MajorityVote(votes, posterior, is_tied_item, margin)
 
 
 def _break_ties(votes: Votes, is_leading_class: Bools, ties: TieRule) -> Ints:
@@ -249,7 +249,7 @@ def panel_structure(votes: Votes) -> PanelStructure:
     annotator_item_matrix = coo_array((np.ones(len(votes.item)), ends), shape=(a + n, a + n))
     _, parts = connected_components(annotator_item_matrix, directed=False)
     part_by_annotator = parts[:a]  # numbered by the first annotator of each
-    is_labelling_annotator = np.bincount(votes.annotator, minlength=a) > 0
+    is_labelling_annotator = votes.labels_by_annotator > 0
     largest_part_index = np.bincount(part_by_annotator[votes.annotator]).argmax()
     labels = len(votes.item) - votes.repeated_rows
     confusion_parameter_count = np.count_nonzero(is_labelling_annotator) * k * max(1, k - 1)
@@ -262,18 +262,18 @@ def panel_structure(votes: Votes) -> PanelStructure:
 def too_small(votes: Votes) -> str | None:
     """Return why a panel is too small for confusions of its own, so that the majority is used; None if it is not."""
     reason = not_identifiable(votes)
-    if reason is not None:
-        return reason
     depth = panel_structure(votes).depth
-    if depth < MIN_PANEL_DEPTH:
-        remedy = "items need more than 2 labels each"
-        if depth > 0.0:  # which grows as the labels, with as many an item
-            labels = len(votes.item) - votes.repeated_rows
-            needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
-            remedy = f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
-        problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
-        return f"{problem} is the better guess; {remedy}"
-    return None
+    if reason is not None or depth >= MIN_PANEL_DEPTH:
+        return reason
+    remedy = "items need more than 2 labels each"
+    if depth > 0.0:  # which grows as the labels, with as many an item
+        labels = len(votes.item) - votes.repeated_rows
+        needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
+        remedy = (
+            f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
+        )
+    problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
+    return f"{problem} is the better guess; {remedy}"
 
 
 def not_identifiable(votes: Votes) -> str | None:
@@ -296,8 +296,7 @@ def list_warnings(
     `confusion` [A,K,K] are the estimated confusions; `failure` says that the computation did not converge; `gold` [N]
     is the class of a gold item, -1 for any other.
     """
-    k = len(votes.classes)
-    labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
+    labels = votes.labels_by_annotator
     if votes.repeated_rows:
         yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstention_count:
@@ -319,8 +318,9 @@ def list_warnings(
         )
     if failure is not None:
         yield failure
-    if (labels < k).any():
-        yield f"fewer labels than classes: little is known of {_annotator_names_text(votes, labels < k)}"
+    has_few_labels = labels < len(votes.classes)
+    if has_few_labels.any():
+        yield f"fewer labels than classes: little is known of {_annotator_names_text(votes, has_few_labels)}"
     # Confusions of all annotators together, by their numbers of labels, [K,K].
     pooled_confusion = (confusion * labels[:, None, None]).sum(axis=0)
     yield from _doubt_classes(votes, pooled_confusion, gold)
@@ -481,14 +481,14 @@ def ranking_stability(
     }
 
 
-def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
+def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> Bools:
     count = len(votes.annotators)
     if subsets < 2:
         raise PlanError(f"subsets is {subsets}: at least 2 are needed")
     if not 0.0 < fraction <= 1.0:
         raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
     size = int(fraction * count)
-    if size < 1:
+    if not size:
         raise PlanError(
             f"a share of {fraction} of {count} annotators is empty; take a larger fraction"
         )
@@ -498,7 +498,7 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     kept = np.zeros((subsets, count), dtype=np.bool_)
     for row in kept:
         row[rng.choice(count, size, replace=False)] = True
-    return list(kept)
+    return kept
 
 
 def _stability(scores: Floats, full_scores: Floats) -> RankingStability:
@@ -512,12 +512,11 @@ def _stability(scores: Floats, full_scores: Floats) -> RankingStability:
         agent_ranks.std(ddof=1) for agent_ranks in finite_ranks_by_agent if len(agent_ranks) > 1
     ]
     rank_ranges = [np.ptp(agent_ranks) for agent_ranks in finite_ranks_by_agent if len(agent_ranks)]
-    score_shifts = np.abs(scores - full_scores)
     return RankingStability(
         tau_b=_mean(correlations),
         rank_sd=_mean(deviations),
         rank_range=_mean(rank_ranges),
-        score_shift=_mean(score_shifts.ravel()),
+        score_shift=_mean(np.abs(scores - full_scores)),
         subsets=len(scores),
     )
 
@@ -596,11 +595,16 @@ def refit_intervals(
         refitted_values.append(_refit_on_resample(fitted, start, grouping, credit_by_class, times))
         report(1)
     samples = np.array(refitted_values)  # [S,G+3A]
-    ends = _percentile_intervals(samples)
     scores_of_fixed_fit = np.array(
         [_mean_credit_by_agent(grouping.agent, credit_by_item, times, agents) for times in draws]
     )
-    added_variance = _added_variance(samples[:, :agents], scores_of_fixed_fit)
+    with warnings.catch_warnings():
+        # what is in no resample, or in one alone, has NaN for its ends or its variance
+        warnings.simplefilter("ignore", RuntimeWarning)
+        ends = np.nanquantile(samples, INTERVAL_QUANTILES, axis=0)
+        refitted_variance = np.nanvar(samples[:, :agents], axis=0, ddof=1)
+        fixed_fit_variance = np.nanvar(scores_of_fixed_fit, axis=0, ddof=1)
+    added_variance = np.maximum(0.0, refitted_variance - fixed_fit_variance)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
         if as_published:
@@ -616,29 +620,6 @@ def refit_intervals(
     annotator_rates = rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_rates, strict=True))
     return RefitIntervals(score_agents(fitted, credit_by_item, grouping, bounds), annotators)
-
-
-def _percentile_intervals(samples: Floats) -> Floats:
-    """Return the 95 % percentile interval of each column of samples [S,C], [2,C]; NaN for a column without a number."""
-    has_finite_sample = np.isfinite(samples).any(axis=0)
-    ends = np.full((2, samples.shape[1]), np.nan)
-    ends[:, has_finite_sample] = np.nanquantile(
-        samples[:, has_finite_sample], INTERVAL_QUANTILES, axis=0
-    )
-    return ends
-
-
-def _added_variance(refitted_scores: Floats, fixed_fit_scores: Floats) -> Floats:
-    """Return how much larger the variance of each agent's score is if resamples are refitted, [G], at least 0.
-
-    NaN for an agent in fewer than two resamples.
-    """
-    added_variance = np.full(refitted_scores.shape[1], np.nan)
-    has_several_scores = np.isfinite(refitted_scores).sum(axis=0) > 1
-    refitted_variance = np.nanvar(refitted_scores[:, has_several_scores], axis=0, ddof=1)
-    fixed_fit_variance = np.nanvar(fixed_fit_scores[:, has_several_scores], axis=0, ddof=1)
-    added_variance[has_several_scores] = np.maximum(0.0, refitted_variance - fixed_fit_variance)
-    return added_variance
 
 
 def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:

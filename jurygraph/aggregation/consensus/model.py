@@ -63,6 +63,11 @@ class Votes:
         """Return which items have a label, [N]."""
         return np.bincount(self.item, minlength=len(self.items)) > 0
 
+    @property
+    def labels_by_annotator(self) -> Ints:
+        """Return the number of labels of each annotator, [A]."""
+        return np.bincount(self.annotator, minlength=len(self.annotators))
+
     @cached_property
     def counts(self) -> Ints:
         """Return how often each item got each label, [N,K]."""
@@ -416,13 +421,11 @@ class FitProblem:
         return Model(prior / prior.sum(), confusion.reshape(k, -1))
 
     def _log_prior(self, model: Model) -> float:
-        smallest_float = np.finfo(np.float64).tiny
-        log_class_share_sum = float(np.log(model.prior + smallest_float).sum())
-        log_confusion_sum = float(np.log(model.confusion + smallest_float).sum())
+        tiny = np.finfo(np.float64).tiny
+        shares = float(np.log(model.prior + tiny).sum())
+        confusions = float(np.log(model.confusion + tiny).sum())
         settings = self._settings
-        return (settings.prior_mu - 1.0) * log_class_share_sum + (
-            settings.prior_confusion - 1.0
-        ) * log_confusion_sum
+        return (settings.prior_mu - 1.0) * shares + (settings.prior_confusion - 1.0) * confusions
 
     def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
@@ -626,9 +629,9 @@ class Consensus(ItemPosteriors):
 
     def annotators(self) -> dict[ItemKey, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
-        labels = np.bincount(self.votes.annotator, minlength=len(self.votes.annotators))
-        rows = zip(*error_rates(self.confusion).tolist(), labels.tolist(), strict=True)
-        return dict(zip(self.votes.annotators, map(AnnotatorQuality._make, rows), strict=True))
+        votes = self.votes
+        columns = [*error_rates(self.confusion).tolist(), votes.labels_by_annotator.tolist()]
+        return dict(zip(votes.annotators, map(AnnotatorQuality, *columns), strict=True))
 
     def hard_labels(self) -> ItemPosteriors:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -447,9 +448,7 @@ def assign(
         if earlier_consensus.doubtful_items:
             reason = "by majority vote, items that one vote decides are in doubt, too"
             print_message(f"{ambiguous}: {reason}: {len(earlier_consensus.doubtful_items)}")
-        _print_new_reviewers(
-            names, {rater for found in raters.values() for rater in found}, ambiguous
-        )
+        _print_new_reviewers(names, set(chain.from_iterable(raters.values())), ambiguous)
         scale = ", ".join(map(format_label, earlier_consensus.classes))
         update = {
             "classes": earlier_consensus.classes,
