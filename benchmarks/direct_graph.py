@@ -19,7 +19,7 @@ class DirectGraph:
         builder = graph.builder
         self._nodes = {name: _call_of(node.runnable.afunc) for name, node in builder.nodes.items()}  # type: ignore[union-attr]
         self._edges = builder.edges
-        self._entries = [entry.path.afunc for entry in builder.branches[START].values()]  # type: ignore[attr-defined]
+        self._entries = [entry.path.afunc for entry in builder.due_branch_names[START].values()]  # type: ignore[attr-defined]
         hints = get_type_hints(builder.state_schema, include_extras=True)
         self._reducers = {
             name: hint.__metadata__[0]

@@ -11,7 +11,7 @@ from jurygraph.runs.workflows.scoring import JobScorer
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
-from jurygraph.sources import open_tasks
+from jurygraph.sources import open_task_source
 
 
 class OpenedJob(NamedTuple):
@@ -23,16 +23,22 @@ class OpenedJob(NamedTuple):
         """Plan all tasks, and return the scoring of their groups."""
         job, stored_work, totals = self
         switch = StopSwitch(job.jury.gateways)
-        planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
+        planning = JobPlanner(
+            job=job, stored_work=stored_work, run_totals=totals, stop_switch=switch
+        )
         planned = await planning.plan(lambda count: None)
         return JobScorer(
-            job=job, stored_work=stored_work, planned=planned, totals=totals, switch=switch
+            job=job,
+            stored_work=stored_work,
+            planned_tasks=planned,
+            run_totals=totals,
+            stop_switch=switch,
         )
 
 
 @contextmanager
 def open_job(folder: Path, jury: Jury, tasks: Path) -> Iterator[OpenedJob]:
-    with open_tasks(tasks) as source:
+    with open_task_source(tasks) as source:
         job = TaskFileJob(folder=folder, jury=jury, source=source)
         with StoredJobProgress(job) as stored_work:
             yield OpenedJob(job, stored_work, RunTotals(job.jury, stored_work.run))

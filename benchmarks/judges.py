@@ -53,9 +53,11 @@ def _near_duplicates() -> list[Figure]:
     known = ["".join(drawn.choices("abcdefghij ", k=WORDS * 6)) for _ in range(TEXTS)]
     judged = known[0].upper()
     folded, own = [NormalizedText(text) for text in known], NormalizedText(judged)
-    assert [one.is_near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
+    assert [one.is_near_duplicate_of(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
     ours = best_of(
-        lambda: [NormalizedText(text).is_near(own) for text in known], repeat=5, number=1
+        lambda: [NormalizedText(text).is_near_duplicate_of(own) for text in known],
+        repeat=5,
+        number=1,
     )
     plain = best_of(lambda: [_ratio(text, judged) for text in known[:10]], repeat=3, number=1)
     return [

@@ -18,7 +18,7 @@ from benchmarks.models import score_tasks
 from benchmarks.shapes import IN_FLIGHT
 from jurygraph import Jury, Planner
 from jurygraph.models.request import Request
-from jurygraph.sources import open_tasks
+from jurygraph.sources import open_task_source
 
 MODEL = "openai/tiny"
 ROUNDS = 5
@@ -28,7 +28,7 @@ async def _requests(tasks: Path) -> list[Request]:
     """Return the requests to the model for all tasks."""
     with (
         Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury,
-        open_tasks(tasks) as work,
+        open_task_source(tasks) as work,
     ):
         return [
             one

@@ -17,7 +17,7 @@ from benchmarks.judging_server import run_judging_server
 from benchmarks.shapes import IN_FLIGHT, QUESTIONS, ROUNDS, Spent, measure_shapes, write_tasks
 from jurygraph import Jury, Planner
 from jurygraph.models.gateway import request_byte_count
-from jurygraph.sources import open_tasks
+from jurygraph.sources import open_task_source
 
 THROUGH_LITELLM = 320
 BYTES_A_TOKEN = 4
@@ -76,7 +76,7 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
             "evaluators": [{"use": "criteria", "params": params}],
             "calls": {"cache": False},
         }
-        with open_tasks(tasks) as work, Jury.from_config(config) as jury:
+        with open_task_source(tasks) as work, Jury.from_config(config) as jury:
             task, group = next(iter(work.pairs()))
             requests = await Planner(jury).aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]

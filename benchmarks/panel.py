@@ -26,7 +26,11 @@ from jurygraph.agents.data_analyzer import Analyzer
 from jurygraph.runs.reports.estimate import ModelUsage, RemainingWork
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
-from jurygraph.studies.monitor import read_groups, split_steps_by_task_count, to_training_steps
+from jurygraph.studies.monitor import (
+    iter_scored_groups,
+    iter_training_steps,
+    split_steps_by_task_count,
+)
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -161,7 +165,9 @@ def _resident() -> float:
 def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
     start, analyzer = process_time(), Analyzer()
-    for step in to_training_steps(split_steps_by_task_count(read_groups(run, None), A_STEP)):
+    for step in iter_training_steps(
+        split_steps_by_task_count(iter_scored_groups(run, None), A_STEP)
+    ):
         analyzer.observe(step)
     assert analyzer.step_count == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)

@@ -84,14 +84,14 @@ async def serving(config: Any, plans: Any = None, **settings: Any) -> AsyncItera
         tasks = None if plans is None else await asyncio.to_thread(plans, jury)
         service = RewardService(jury, ServerSettings(**settings), tasks)
         hosts: set[str] = set()
-        server = RewardServer(service, hosts=hosts, token=None)
+        server = RewardServer(service, allowed_hosts=hosts, token=None)
         runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
         await runner.setup()
         port = await listen(runner, "127.0.0.1", 0)
         hosts |= host_names_with_port("127.0.0.1", port)
         try:
             yield f"http://127.0.0.1:{port}/v1/score"
-            await server.drain()
+            await server.drain_requests()
         finally:
             await runner.cleanup()
 

@@ -20,7 +20,7 @@ from jurygraph.runs.store.header import RunExtent, RunHeader
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import EvaluatorRecord, Plan
-from jurygraph.schema.trace import group_statistics, group_verdicts_by_response
+from jurygraph.schema.trace import group_verdicts_by_response, question_score_statistics
 from jurygraph.sources import FileDigest
 
 TRACES, SIZE = 100_000, 8
@@ -147,7 +147,7 @@ def _group(plan: Plan, jury: Jury, seed: str) -> tuple[list[Trace], list[Respons
     rewards = compute_rewards(plan.decision, plan.survey.questions, names, verdicts, jury.combiners)
     mine, statistics = (
         group_verdicts_by_response(plan.survey.questions, names, verdicts),
-        group_statistics(plan.survey.questions, ((v.question, v.score) for v in verdicts)),
+        question_score_statistics(plan.survey.questions, ((v.question, v.score) for v in verdicts)),
     )
     digest = group_digest(responses)
     return [

@@ -101,7 +101,7 @@ __all__ = [
 ]
 
 
-_HOME_MODULES = (
+_EXPORTING_MODULES = (
     "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria jury "
     "planner runs.reports.estimate tools.tool"
 )
@@ -112,7 +112,7 @@ def __getattr__(name: str) -> Any:
     if name == "testing":  # a module, loaded where it is used
         return import_module("jurygraph.testing")
     if name in __all__:
-        for module_name in _HOME_MODULES.split():
+        for module_name in _EXPORTING_MODULES.split():
             module = import_module(f"{__name__}.{module_name}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)

@@ -139,18 +139,20 @@ class DaemonThreads(ThreadPoolExecutor):
         finally:
             _RECORDED_THREAD_CALLS.reset(token)
 
-    def abandon(self, calls: Iterable[ThreadCall]) -> list[ThreadCall]:
+    def abandon_calls(self, calls: Iterable[ThreadCall]) -> list[ThreadCall]:
         """Give the threads of unfinished calls up, and cancel those that wait for one; return the former."""
-        running = [call for call in calls if not call.future.done() and not call.future.cancel()]
+        running_calls = [
+            call for call in calls if not call.future.done() and not call.future.cancel()
+        ]
         with self._guard:
-            hanging_calls = [
-                call for call in running if not call.future.done() and not call.is_abandoned
+            unfinished_thread_calls = [
+                call for call in running_calls if not call.future.done() and not call.is_abandoned
             ]
-            for call in hanging_calls:
+            for call in unfinished_thread_calls:
                 call.is_abandoned = True
                 self._running -= 1
                 self._start_thread()
-        return hanging_calls
+        return unfinished_thread_calls
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Do nothing: there is nothing to release, and an event loop that ends must not wait for a call that hangs."""
@@ -208,7 +210,7 @@ class EventLoopThread:
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         """Start a coroutine in the loop, for callers that await it in a loop of their own."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._ensure_loop())
+        return asyncio.run_coroutine_threadsafe(coroutine, self._get_or_start_loop())
 
     def close(self) -> None:
         """Cancel what is left in the loop and end it. Can be called more than once; `run` starts another."""
@@ -222,7 +224,7 @@ class EventLoopThread:
         loop.close()
         self._loop = self._thread = None
 
-    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
+    def _get_or_start_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = new_event_loop()
@@ -248,8 +250,8 @@ def is_interrupt(error: BaseException) -> bool:
     Python's own handler alone raises one, in the main thread; commands and `asyncio.run` install others.
     """
     is_sigint_handled_by_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    return isinstance(error, KeyboardInterrupt) and in_main_thread and is_sigint_handled_by_python
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    return isinstance(error, KeyboardInterrupt) and is_main_thread and is_sigint_handled_by_python
 
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:

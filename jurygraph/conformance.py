@@ -68,7 +68,7 @@ def check_evaluator(
                 _check_same_verdicts(first, one_by_one_verdicts, "with each response alone")
             responses_with_reversed_keys = [_reverse_model_keys(response) for response in responses]
             reordered_task_verdicts = _collect_verdicts(
-                jury, _reverse_task(task), responses_with_reversed_keys
+                jury, _reverse_task_lists(task), responses_with_reversed_keys
             )
             _check_same_verdicts(
                 first, reordered_task_verdicts, "with the task's parts in reverse order"
@@ -95,7 +95,7 @@ def _verdict_sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
     return verdict.key.sort_key
 
 
-def _reverse_task(task: Task) -> Task:
+def _reverse_task_lists(task: Task) -> Task:
     rubric = task.rubric
     if rubric is not None:
         parts = {"criteria": rubric.criteria[::-1], "edges": rubric.edges[::-1]}
@@ -117,14 +117,14 @@ def _reverse_model_keys(model: T) -> T:
     changes = {}
     for name in ("facts", "data", "metadata"):
         if name in type(model).model_fields:
-            changes[name] = _reverse_keys(getattr(model, name))
+            changes[name] = _reverse_key_order(getattr(model, name))
     return model.model_copy(update=changes)
 
 
-def _reverse_keys(value: JsonValue) -> JsonValue:
+def _reverse_key_order(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
-        return {key: _reverse_keys(value[key]) for key in reversed(value)}
-    return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
+        return {key: _reverse_key_order(value[key]) for key in reversed(value)}
+    return [_reverse_key_order(item) for item in value] if isinstance(value, list) else value
 
 
 def _check_each_verdict(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:

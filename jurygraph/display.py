@@ -7,7 +7,7 @@ from math import inf, isclose
 from typing import Any
 
 MAX_LINE_CHARACTERS = 199
-MAX_VALUE = 60
+MAX_VALUE_CHARACTERS = 60
 
 ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of long work: tasks, records, seeds, texts."""
@@ -56,12 +56,14 @@ def format_repr_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
     return f"{line})"
 
 
-def format_value(value: Any, limit: int = MAX_VALUE, is_nested_value: bool = False) -> str:
+def format_value(
+    value: Any, limit: int = MAX_VALUE_CHARACTERS, is_nested_value: bool = False
+) -> str:
     """Return a value as printable text of at most `limit` characters; an inner collection is only hinted at."""
     if isinstance(value, str):
         text = repr(value[:limit])
-        is_short = len(value) <= limit and len(text) <= limit
-        return text if is_short else f"{text[: limit - 2]}…{text[0]}"
+        is_within_limit = len(value) <= limit and len(text) <= limit
+        return text if is_within_limit else f"{text[: limit - 2]}…{text[0]}"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int):
@@ -83,18 +85,18 @@ def _type_name(value: Any) -> str:
     return format_value(type(value).__name__, 30)[1:-1]
 
 
-def _join_parts(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
+def _join_parts(bracket_pair: str, parts: Iterable[str], size: int, limit: int) -> str:
     text = ""
     count = 0
     for part in parts:
-        text_with_part = f"{text}, {part}" if text else part
-        if len(text_with_part) > limit - len("{, …}"):
+        extended_text = f"{text}, {part}" if text else part
+        if len(extended_text) > limit - len("{, …}"):
             break
-        text = text_with_part
+        text = extended_text
         count = count + 1
     if count != size:
         text += ", …" if text else "…"
-    return f"{brackets[0]}{text}{brackets[1]}"
+    return f"{bracket_pair[0]}{text}{bracket_pair[1]}"
 
 
 def is_filled_in(judged: float | None, counted: float | None) -> bool:

@@ -62,7 +62,7 @@ from jurygraph.graphs.time_limits import (
     new_contextvars_context,
     start_in_new_context,
 )
-from jurygraph.graphs.user_calls import call_method
+from jurygraph.graphs.user_calls import call_component_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redact_errors, refuse_secrets_in_config
 from jurygraph.schema import (
@@ -73,7 +73,7 @@ from jurygraph.schema import (
     Trace,
     digest_of,
 )
-from jurygraph.schema.frozen_model import require_type
+from jurygraph.schema.frozen_model import require_argument_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import locate_config_errors, parse_config_mapping, read_config
@@ -142,34 +142,36 @@ class Jury(ShortRepr):
         record: str | Path | None = None,
         **settings: Any,
     ) -> None:
-        require_type("record", record, str | Path | None, "give the folder of a run")
-        require_type("max_cost", max_cost, int | float | None, "give US dollars")
-        require_type("max_calls", max_calls, int | None, "give a number of calls")
-        require_type("code_folder", code_folder, str | Path | None, "give a path")
-        self.config = config = _choose_config(config, settings)
+        require_argument_type("record", record, str | Path | None, "give the folder of a run")
+        require_argument_type("max_cost", max_cost, int | float | None, "give US dollars")
+        require_argument_type("max_calls", max_calls, int | None, "give a number of calls")
+        require_argument_type("code_folder", code_folder, str | Path | None, "give a path")
+        self.config = config = _config_from_arguments(config, settings)
         refuse_secrets_in_config(config)
-        modules = (
+        folder_modules = (
             current_folder_modules()
             if code_folder is None
             else FolderModules(Path(code_folder), config)
         )
-        self.code_folder = modules.folder if modules is not None and modules.named else None
+        self.code_folder = (
+            folder_modules.folder if folder_modules is not None and folder_modules.named else None
+        )
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = new_contextvars_context(config.langsmith).run(
-            _load_evaluators_and_derivers, config, modules
+            _load_evaluators_and_derivers, config, folder_modules
         )
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
-        with importing_from(modules):
+        with importing_from(folder_modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
             check_judges(config, self.evaluators)
             attach_toolsets("evaluators", config.evaluators, self.evaluators)
             attach_toolsets("derivers", config.derivers, self.derivers)
             check_recipe(config, records)
-            self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
+            self.gateways = _use_or_open_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
         # a gateway of another jury has its own
-        calls = {name: config.calls_of(name) for name in self.gateways}
+        calls = {name: config.call_settings_of(name) for name in self.gateways}
         limits = [calls_config.concurrency for calls_config in calls.values()]
         self._concurrent_calls = max(limits, default=DEFAULT_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
@@ -227,7 +229,7 @@ class Jury(ShortRepr):
         `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too. Modules
         that a file names are looked for in its folder, unless `code_folder` is given.
         """
-        require_type(
+        require_argument_type(
             "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
         )
         if isinstance(source, str | Path):
@@ -264,8 +266,8 @@ class Jury(ShortRepr):
         no answer.
         """
         self._claim_for_process()
-        require_type("task", task, Task, TASK_EXAMPLE_HINT)
-        require_type(
+        require_argument_type("task", task, Task, TASK_EXAMPLE_HINT)
+        require_argument_type(
             "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
         )
         (plan_or_error,) = await start_in_new_context(
@@ -282,7 +284,7 @@ class Jury(ShortRepr):
         a task is raised in the place of its plan.
         """
         self._require_open()
-        size, at_once = (
+        size, batches_at_once = (
             (self._responses_per_batch, self._max_responses_in_work // self._responses_per_batch)
             if self._may_plan_by_model
             else (PLANNING_BATCH_SIZE, 1)
@@ -293,7 +295,7 @@ class Jury(ShortRepr):
             for batch in batches
         )
         async with aclosing(
-            gather_in_order(work, at_once, MAX_FINISHED_PER_ACTIVE_GROUP)
+            gather_in_order(work, batches_at_once, MAX_FINISHED_PER_ACTIVE_GROUP)
         ) as results:
             async for plans in results:
                 for plan_or_error in plans:
@@ -411,7 +413,9 @@ class Jury(ShortRepr):
         raised in the place of its traces.
         """
         self._require_open()
-        require_type("progress", progress, Callable | None, "give a function of (done, total)")
+        require_argument_type(
+            "progress", progress, Callable | None, "give a function of (done, total)"
+        )
         if iscoroutinefunction(progress):
             raise InputError(
                 "progress: is an async function, which nothing awaits; give a plain one of (done, total)"
@@ -458,9 +462,9 @@ class Jury(ShortRepr):
         """Yield what an asynchronous generator yields in the jury's own event loop."""
         turn = asyncio.Lock()  # an interrupted step may not have ended when the generator is closed
 
-        async def step(next_step: Callable[[], Awaitable[Any]]) -> Any:
+        async def step(step_function: Callable[[], Awaitable[Any]]) -> Any:
             async with turn:
-                return await next_step()
+                return await step_function()
 
         try:
             while (result := self.run(step(lambda: anext(results, turn)))) is not turn:
@@ -477,8 +481,8 @@ class Jury(ShortRepr):
             admit_groups=partial(self._record_and_admit, sink=sink),
             batch_size=self._responses_per_batch,
             max_responses=self._max_responses_in_work,
-            target_responses=RESPONSES_PER_CONCURRENT_CALL * self._concurrent_calls,
-            target_groups=self._concurrent_calls // 2,
+            target_response_count=RESPONSES_PER_CONCURRENT_CALL * self._concurrent_calls,
+            target_group_count=self._concurrent_calls // 2,
             may_plan_by_model=self._may_plan_by_model,
             langsmith=self.config.langsmith,
             in_order=in_order,
@@ -565,13 +569,13 @@ class Jury(ShortRepr):
             plans = [plan_or_error]
         elif tasks:
             plans = await self._prepare_batch([(task, None) for task in tasks], sink)
-        plan_results = iter(plans)
+        plans_or_errors = iter(plans)
         planned_groups_or_outcomes: list[PlannedGroup | GroupOutcome] = []
         for item in groups_or_outcomes:
             if not isinstance(item, Group):
                 planned_groups_or_outcomes.append(item)
                 continue
-            plan = item.plan or next(plan_results)
+            plan = item.plan or next(plans_or_errors)
             planned_groups_or_outcomes.append(
                 plan if isinstance(plan, Exception) else make_planned_group(item, plan)
             )
@@ -591,10 +595,10 @@ class Jury(ShortRepr):
     def _max_responses_in_work(self) -> int:
         """The number of responses in work at once."""
         calls = self._concurrent_calls
-        max_with_model = min(
+        max_responses_with_model = min(
             MAX_RESPONSES_PER_CONCURRENT_CALL * calls, max(MAX_RESPONSES_IN_WORK, 2 * calls)
         )
-        return max_with_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
+        return max_responses_with_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -627,7 +631,7 @@ class Jury(ShortRepr):
         writes it.
         """
         self._require_open()
-        require_type("folder", folder, str | Path, "give the folder of a run")
+        require_argument_type("folder", folder, str | Path, "give the folder of a run")
         if self._record_in is not None:
             problem = f"this jury records into {self._record_in} already"
             raise InputError(f"{problem}; give `phase` to `score`, or make another jury")
@@ -656,7 +660,7 @@ class Jury(ShortRepr):
         recorder = self._recorder
         self._recorder = None
         if recorder is not None:
-            recorder.release()
+            recorder.release_run()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed, also meanwhile."""
@@ -701,7 +705,7 @@ class Jury(ShortRepr):
         self._claim_for_process()
         if not self._opened:
             for evaluator in self.evaluators.values():
-                self._call(evaluator, evaluator.open)
+                self._call_evaluator_method(evaluator, evaluator.open)
             self._opened = True
 
     def close(self) -> None:
@@ -717,13 +721,13 @@ class Jury(ShortRepr):
             if self.gateways:
                 stack.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
-                stack.callback(self._call, evaluator, evaluator.close)
+                stack.callback(self._call_evaluator_method, evaluator, evaluator.close)
             for _, toolset in self.context.toolsets:
                 for tool in toolset.tools.values():
                     stack.callback(tool.close)
 
-    def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        new_contextvars_context(self.config.langsmith).run(call_method, evaluator, method)
+    def _call_evaluator_method(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
+        new_contextvars_context(self.config.langsmith).run(call_component_method, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
@@ -755,17 +759,19 @@ class Jury(ShortRepr):
 
 
 def _load_evaluators_and_derivers(
-    config: Config, modules: FolderModules | None
+    config: Config, folder_modules: FolderModules | None
 ) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
-    with importing_from(modules):
+    with importing_from(folder_modules):
         return load_evaluators(config), load_derivers(config)
 
 
-def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
+def _config_from_arguments(config: Any, settings: Mapping[str, Any]) -> Config:
     """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
     if config is None:
         return parse_config_mapping(settings)
-    require_type("config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])")
+    require_argument_type(
+        "config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])"
+    )
     if settings:
         raise InputError(
             f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them"
@@ -773,7 +779,7 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
     return cast(Config, config)
 
 
-def _choose_gateways(
+def _use_or_open_gateways(
     gateway: Gateway | Gateways | None,
     config: Config,
     max_cost: float | None,
@@ -785,7 +791,7 @@ def _choose_gateways(
     from jurygraph.models.factory import open_gateways  # imported lazily: only needed with a model
 
     hint = "leave it out, or give the `gateway` of a jury"
-    require_type("gateway", gateway, Gateway | Gateways | None, hint)
+    require_argument_type("gateway", gateway, Gateway | Gateways | None, hint)
     if isinstance(gateway, Gateways):
         return gateway
     return open_gateways(config, default=gateway, max_cost=max_cost, max_calls=max_calls)
@@ -818,7 +824,7 @@ def check_group(group: Group, context: GraphContext) -> None:
         check_unchanged_inputs(group.plan, context)
         for question in group.plan.survey.questions:
             evaluator = context.evaluators[question.evaluator]
-            call_method(evaluator, evaluator.check, question)
+            call_component_method(evaluator, evaluator.check, question)
 
 
 def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
@@ -835,18 +841,18 @@ def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
 
 def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
-    used_components: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    used_components += [
+    planned_versions: list[tuple[str, str, str, Mapping[str, Any]]] = []
+    planned_versions += [
         ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
     ]
-    used_components += [
+    planned_versions += [
         ("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations
     ]
-    used_components += [
+    planned_versions += [
         ("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs
     ]
-    for role, name, version, component_by_name in used_components:
-        version_in_jury = component_by_name[name].version if name in component_by_name else None
+    for role, name, version, registry in planned_versions:
+        version_in_jury = registry[name].version if name in registry else None
         if version_in_jury != version:
             return (
                 f"{role} {name!r} of version {version!r}; this jury has {version_in_jury or 'none'}"
@@ -859,18 +865,20 @@ def check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
     files = digests_of_tool_files(plan.survey, context.toolsets) if plan.files else {}
     for field, sha256 in plan.files.items():
         if files.get(field) != sha256:
-            _refuse_other_facts(plan, f"{field} has changed")
+            _refuse_changed_facts(plan, f"{field} has changed")
     for derivation in plan.survey.derivations:
         deriver = context.derivers[derivation.deriver]
-        params = call_method(deriver, deriver.params_for, plan.survey.views[derivation.view])
+        params = call_component_method(
+            deriver, deriver.params_for, plan.survey.views[derivation.view]
+        )
         if digest_of(dict(params)) != digest_of(derivation.params):
             name = derivation.deriver
-            _refuse_other_facts(
+            _refuse_changed_facts(
                 plan, f"the input of deriver {name!r} (its params, or files) has changed"
             )
 
 
-def _refuse_other_facts(plan: Plan, difference: str) -> NoReturn:
+def _refuse_changed_facts(plan: Plan, difference: str) -> NoReturn:
     raise InputError(
         f"the plan for task {plan.task_id!r} was made with other facts: {difference}; put that back as it "
         "was, or prepare the task again (a run: score into another --out, with --branch)"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 FieldPath = tuple[str | int, ...]
 
-_MAX_NAMES_COMPARED = 10_000
+_MAX_SUGGESTION_CANDIDATES = 10_000
 DECIMAL_COMMA_PATTERN = re.compile(r"\s*[-+]?\d+,\d+\s*")
 """A number as many languages write it."""
 _FIELD_PREFIX_PATTERN = re.compile(r"`([\w.\[\]]+)` ")
@@ -46,7 +46,7 @@ class Problem:
         steps: list[str | int] = []
         for step in self.path:
             steps.append(step if isinstance(step, int) else shorten(step))
-        return shorten(format_path(tuple(steps)), 200)
+        return shorten(format_field_path(tuple(steps)), 200)
 
 
 def validate(model: type[M], value: Any) -> M | Problem:
@@ -89,7 +89,7 @@ def describe_validation_error(
         return Problem(
             path, f"is {describe_value(invalid_value)}", f"write {' or '.join(expected)}"
         )
-    return _describe_error(first, path, invalid_value, model)
+    return _describe_validation_error(first, path, invalid_value, model)
 
 
 def first_validation_message(error: ValidationError) -> str:
@@ -99,7 +99,7 @@ def first_validation_message(error: ValidationError) -> str:
     return f"{where}: {problem}" if where else problem
 
 
-def format_path(path: FieldPath) -> str:
+def format_field_path(path: FieldPath) -> str:
     """Return a path in its usual notation: `responses[2].text`."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(steps).removeprefix(".")
@@ -154,7 +154,7 @@ def find_meant_field(name: str, fields: Collection[str]) -> str | None:
 
 def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
     """Return the known name that differs only in case, else the most similar one; None if none has this likeness."""
-    names = list(islice(candidates, _MAX_NAMES_COMPARED))
+    names = list(islice(candidates, _MAX_SUGGESTION_CANDIDATES))
     for other in names:
         if other.casefold() == name.casefold():
             return other
@@ -301,7 +301,7 @@ def _error_path(error: ErrorDetails, value: Any) -> FieldPath:
     return path
 
 
-def _describe_error(
+def _describe_validation_error(
     error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
 ) -> Problem:
     kind = error["type"]
@@ -371,14 +371,14 @@ def _describe_unknown_field(
 ) -> Problem:
     models_with_field = _find_field_owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
-    listed_fields = chain.from_iterable(fields)
-    names = dict.fromkeys(field.alias or name for name, field in listed_fields)
+    named_fields = chain.from_iterable(fields)
+    names = dict.fromkeys(field.alias or name for name, field in named_fields)
     names_hint = f"known here: {', '.join(names)}" if names else "leave it out"
     meant_field = find_meant_field(str(path[-1]), names)
     if meant_field is not None:
         return Problem(path, "unknown", f"did you mean {meant_field}?")
     for lead, inner in (("below", ()), ("in an entry of", (0,))):
-        sections = _fields_containing(str(path[-1]), models_with_field, inner)
+        sections = _fields_with_subfield(str(path[-1]), models_with_field, inner)
         if len(sections) == 1:
             return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
     hint = did_you_mean(str(path[-1]), names)
@@ -392,13 +392,17 @@ def _describe_unknown_field(
     return Problem(path, "unknown", hint or names_hint)
 
 
-def _fields_containing(name: str, models: Iterable[type[BaseModel]], inner: FieldPath) -> list[str]:
+def _fields_with_subfield(
+    name: str, models: Iterable[type[BaseModel]], inner: FieldPath
+) -> list[str]:
     """Return the fields whose own fields, or those of their entries, include one of this name."""
     return [
         section
         for owner in models
         for section in owner.model_fields
-        if any(name in model.model_fields for model in _models_at(owner, (section, *inner)))
+        if any(
+            name in model.model_fields for model in _find_pydantic_models(owner, (section, *inner))
+        )
     ]
 
 
@@ -450,7 +454,7 @@ def _find_field_owners(
     error: ErrorDetails, path: FieldPath, model: type[BaseModel]
 ) -> list[type[BaseModel]]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
-    models = _models_at(model, path[:-1]) or [model]
+    models = _find_pydantic_models(model, path[:-1]) or [model]
     models_named_in_error = [
         m for m in models if not {m.__name__, *_literal_tags(m)}.isdisjoint(error["loc"])
     ]
@@ -464,7 +468,7 @@ def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:
             yield from get_args(field.annotation)
 
 
-def _models_at(annotation: Any, path: FieldPath) -> list[type[BaseModel]]:
+def _find_pydantic_models(annotation: Any, path: FieldPath) -> list[type[BaseModel]]:
     """Return the models that may occur at a path, by the annotations of a model."""
     from pydantic import BaseModel  # imported lazily: most commands only shorten texts
 
@@ -472,14 +476,14 @@ def _models_at(annotation: Any, path: FieldPath) -> list[type[BaseModel]]:
         if not path:
             return [annotation]
         field = annotation.model_fields.get(str(path[0]))
-        return [] if field is None else _models_at(field.annotation, path[1:])
+        return [] if field is None else _find_pydantic_models(field.annotation, path[1:])
     origin = get_origin(annotation)
     parts = get_args(annotation)
     if origin in (Union, UnionType):
-        return list(chain.from_iterable(_models_at(part, path) for part in parts))
+        return list(chain.from_iterable(_find_pydantic_models(part, path) for part in parts))
     if origin in (tuple, dict) and path:
-        return _models_at(parts[origin is dict], path[1:])
-    return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []
+        return _find_pydantic_models(parts[origin is dict], path[1:])
+    return _find_pydantic_models(parts[0], path) if hasattr(annotation, "__metadata__") else []
 
 
 INVISIBLE_CHARACTER_RANGES = (

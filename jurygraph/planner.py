@@ -19,7 +19,7 @@ from jurygraph.graphs.time_limits import start_in_new_context
 from jurygraph.jury import DEFAULT_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.safety.redaction import redact_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
-from jurygraph.schema.frozen_model import require_type
+from jurygraph.schema.frozen_model import require_argument_type
 
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
@@ -40,7 +40,7 @@ class Planner(ShortRepr):
     """
 
     def __init__(self, jury: Jury) -> None:
-        require_type("jury", jury, Jury, "give a jg.Jury")
+        require_argument_type("jury", jury, Jury, "give a jg.Jury")
         self._jury = jury
         self._config = jury.config
 
@@ -52,9 +52,9 @@ class Planner(ShortRepr):
 
         Raises the errors of `Jury.aprepare`, and ConfigError with model none.
         """
-        return await self.amake(lambda client: read_profiles(task, None, client))
+        return await self.arun_with_client(lambda client: read_profiles(task, None, client))
 
-    async def amake(self, make: "Callable[[JudgeClient], Awaitable[T]]") -> T:
+    async def arun_with_client(self, make: "Callable[[JudgeClient], Awaitable[T]]") -> T:
         """Return what `make` makes of the model. Raises ConfigError with model none, and the errors that end a run."""
         client = self._jury.context.with_model_clients(self._jury.gateways).judge_client
         if client is None:
@@ -68,7 +68,7 @@ class Planner(ShortRepr):
         `reviewed` is the rubric as a person reviewed it; its edges replace those of the task. Raises PlanError if the
         task has no rubric, ConfigError for an unknown domain, ModelError or BudgetExceeded if the model gave no answer.
         """
-        return await self._annotate_with(self._jury.gateways, task, reviewed)
+        return await self._annotate_rubric(self._jury.gateways, task, reviewed)
 
     def annotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Run `aannotate` for callers without an event loop."""
@@ -82,7 +82,7 @@ class Planner(ShortRepr):
         Raises PlanError and ConfigError.
         """
         return await self._dry_run(
-            lambda gateways: self._annotate_with(gateways, task, reviewed), None
+            lambda gateways: self._annotate_rubric(gateways, task, reviewed), None
         )
 
     async def aestimate_plan(
@@ -128,11 +128,11 @@ class Planner(ShortRepr):
                 return first
         group = Group(task, responses, plan, reused_results)
         _, requests = await self._dry_run(
-            lambda gateways: self._answer_questions(group, plan, gateways), sink
+            lambda gateways: self._score_group_by_plan(group, plan, gateways), sink
         )
         return [*first, *requests]
 
-    async def _answer_questions(self, group: Group, plan: Plan, gateways: "Gateways") -> None:
+    async def _score_group_by_plan(self, group: Group, plan: Plan, gateways: "Gateways") -> None:
         check_group(group, self._jury.context)
         with redact_errors():
             self._jury.open()
@@ -146,10 +146,10 @@ class Planner(ShortRepr):
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _annotate_with(
+    async def _annotate_rubric(
         self, gateways: "Gateways", task: Task, reviewed: Rubric | None
     ) -> Rubric:
-        require_type("task", task, Task, TASK_EXAMPLE_HINT)
+        require_argument_type("task", task, Task, TASK_EXAMPLE_HINT)
         start = AnnotateInput(task=task, reviewed=reviewed)
         context = self._jury.context.with_model_clients(gateways)
         with redact_errors(context.secrets):
@@ -164,7 +164,9 @@ class Planner(ShortRepr):
         self, make: "Callable[[Gateways], Awaitable[T]]", sink: "CallSink | None"
     ) -> "tuple[T | None, list[Request]]":
         """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
-        backends, gateways = self._jury.gateways.for_dry_run(DEFAULT_CONCURRENT_GROUPS, sink)
+        backends, gateways = self._jury.gateways.make_dry_run_gateways(
+            DEFAULT_CONCURRENT_GROUPS, sink
+        )
         result = None
         try:
             result = await make(gateways)

@@ -17,7 +17,7 @@ from jurygraph.errors import InputError, ModelError
 from jurygraph.messages import describe_type
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
-from jurygraph.schema.frozen_model import require_type
+from jurygraph.schema.frozen_model import require_argument_type
 
 Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
 """A scripted answer to one item; see `ScriptedJudge`."""
@@ -51,21 +51,21 @@ class ScriptedJudge(ShortRepr, Backend):
         answers: Mapping[str, Answer] | Sequence[Answer],
         name: str = "scripted-judge",
     ) -> None:
-        require_type("name", name, str, "write text")
+        require_argument_type("name", name, str, "write text")
         self.model = self.name = name
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
             raise InputError(f"answers: is {describe_type(answers)}; give a dict or a list")
-        self._check_answers(answers)
+        self._validate_scripted_answers(answers)
         self.requests: list[Request] = []
         self._answers = answers
         self._unscripted: list[str] = []
 
     @staticmethod
-    def _check_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
+    def _validate_scripted_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
         entries = answers.items() if isinstance(answers, Mapping) else enumerate(answers)
         for key, answer in entries:
             if isinstance(answers, Mapping):
-                require_type(f"answers, key {format_value(key)}", key, str, "write text")
+                require_argument_type(f"answers, key {format_value(key)}", key, str, "write text")
             if not isinstance(answer, bool | int | float | str | Mapping | Sequence | Callable):
                 hint = (
                     "give True or False, a number, a list of booleans, a dict, a text or a function"
@@ -79,7 +79,7 @@ class ScriptedJudge(ShortRepr, Backend):
         """Return the scripted reply. Raises `Fault` of kind `unrecorded` if there is none."""
         self.requests.append(request)
         try:
-            reply = self._reply(request, len(self.requests) - 1)
+            reply = self._make_reply(request, len(self.requests) - 1)
         except LookupError as missing:
             self._unscripted.append(str(missing))
             raise self.fault("unrecorded", f"no scripted answer to {missing}; add one") from None
@@ -97,7 +97,7 @@ class ScriptedJudge(ShortRepr, Backend):
                 f"no scripted answer to {unscripted_requests[0]}{more}; add one to the ScriptedJudge"
             )
 
-    def _reply(self, request: Request, turn: int) -> Any:
+    def _make_reply(self, request: Request, turn: int) -> Any:
         """Return the reply to a request; an answer that is a text takes the place of all of it."""
         text = "\n\n".join(message.content for message in request.messages)
         response = _strip_message_fences(
@@ -147,9 +147,9 @@ def look_up(tool: str, **arguments: Any) -> str:
 
 def _text_in_prompt_fence(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
     """Return the first text in a fence of this name, with one of the marks, after `before`; empty if there is none."""
-    for opening in re.finditer(rf"<<<{name} ([0-9a-f]+)\n", text):
-        if opening[1] in marks and text.endswith(before, 0, opening.start()):
-            return text[opening.end() :].partition(f"\n{name} {opening[1]}>>>")[0]
+    for fence_match in re.finditer(rf"<<<{name} ([0-9a-f]+)\n", text):
+        if fence_match[1] in marks and text.endswith(before, 0, fence_match.start()):
+            return text[fence_match.end() :].partition(f"\n{name} {fence_match[1]}>>>")[0]
     return ""
 
 
@@ -188,7 +188,9 @@ def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[s
         reply_fields["value"] = answer
     else:
         parts = [name for name in fields if name.startswith("part_")]
-        part_answers = [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
-        for name, part_answer in zip(parts, part_answers, strict=True):
+        answers_by_part = (
+            [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
+        )
+        for name, part_answer in zip(parts, answers_by_part, strict=True):
             reply_fields[name] = _fill_reply(fields[name]["properties"], part_answer, response)
     return {name: value for name, value in reply_fields.items() if name in fields}

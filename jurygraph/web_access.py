@@ -17,13 +17,13 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def require_origin(
-    request: web.BaseRequest, hosts: Collection[str], token: str | None, command: str
+    request: web.BaseRequest, allowed_hosts: Collection[str], token: str | None, command: str
 ) -> None:
     """Refuse a request to another name of this machine, or from the page of another server: both with 403.
 
     With a token any name will do: pages of others do not have it, and 0.0.0.0 has as many names as its machine.
     """
-    if token is None and request.host not in hosts:
+    if token is None and request.host not in allowed_hosts:
         raise web.HTTPForbidden(text=f"This address is not the one that `{command}` printed.")
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:
@@ -44,8 +44,8 @@ async def listen(runner: web.BaseRunner, host: str, port: int) -> int:
         reason = error.strerror if error.errno is None else os.strerror(error.errno)
         problem = f"{host}:{port}: cannot be listened on ({reason})"
         raise InputError(f"{problem}; name another with --port, or 0 for a free one") from None
-    bound: int = runner.addresses[0][1]
-    return bound
+    bound_port: int = runner.addresses[0][1]
+    return bound_port
 
 
 def host_names_with_port(host: str, port: int) -> set[str]:

@@ -53,7 +53,7 @@ def run_script(script: Path, *arguments: object, cwd: Path | None = None) -> Com
 def held_connections() -> Iterator[list[sqlite3.Connection]]:
     """Hold the connections of ledgers, so that one is closed only where somebody closes it, as if a frame held it."""
     held: list[sqlite3.Connection] = []
-    connect = ledger_module._connect
+    connect = ledger_module._open_sqlite_connection
 
     def connect_and_hold(path: Path, mode: str) -> sqlite3.Connection:
         held.append(connect(path, mode))

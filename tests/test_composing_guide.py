@@ -135,7 +135,7 @@ def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> N
     )
     stated = FORMS[form].reply_model(compact=False).model_validate_json(reply)
     assert round(
-        FORMS[form].find(stated, "item_1", Reply(text=reply)).measurement.score, 4
+        FORMS[form].find(stated, "item_1", Reply(text=reply)).judged_value.score, 4
     ) == float(shown)
 
 

@@ -236,7 +236,7 @@ def test_an_order_that_the_machine_hides_is_caught_where_the_machine_is_broken(
     """It shows every group in one order, and sorts what a view is about."""
     monkeypatch.setattr(
         "jurygraph.graphs.groups.sort_responses_by_content",
-        lambda given: tuple(r.strip_metadata() for r in given),
+        lambda given: tuple(r.without_metadata() for r in given),
     )
     monkeypatch.setattr(survey, "sort_by_id", tuple)
     for faulty, message in (

@@ -31,7 +31,7 @@ from jurygraph.sources import read_config, read_tasks
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers import (
-    NO_MODEL,
+    BASELINES_WITHOUT_MODEL,
     OWN_HISTORY_BASELINE_NAMES,
     PEER_BASELINE_NAMES,
     predict,
@@ -359,7 +359,9 @@ def test_the_page_of_the_reviewers_has_the_errors_of_judges_without_a_model() ->
         texts = texts_of(ratings, all_texts)
         parts = {part.dimension or "": part for part in read_parts([ratings])}
         judges = (
-            NO_MODEL if name == "ratings" else (OWN_HISTORY_BASELINE_NAMES[0], *PEER_BASELINE_NAMES)
+            BASELINES_WITHOUT_MODEL
+            if name == "ratings"
+            else (OWN_HISTORY_BASELINE_NAMES[0], *PEER_BASELINE_NAMES)
         )
         judged = [(parts[one], list(predict(parts[one], judges, (10,), 1, texts))) for one in order]
         for one in compare_judges(judged).figures["judges"]:

@@ -20,7 +20,7 @@ from jurygraph import Config, Jury, jury
 from jurygraph.graphs.groups import split_into_batches
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
-from jurygraph.sources import open_tasks, read_config
+from jurygraph.sources import open_task_source, read_config
 from tests.examples import some_or_all
 
 ROOT = Path(__file__).parents[1]
@@ -99,7 +99,7 @@ def digests(tasks: str, config: str, count_of_tasks: int) -> dict[str, Any]:
     plans, traces, rewards, count = sha256(), sha256(), sha256(), 0
     with (
         _open(config) as made,
-        open_tasks(ROOT / "examples" / tasks, defaults=made.config.task_defaults) as source,
+        open_task_source(ROOT / "examples" / tasks, defaults=made.config.task_defaults) as source,
     ):
         for scored in made.score_many(islice(source.pairs(), count_of_tasks)):
             plan = scored[0].plan

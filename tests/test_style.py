@@ -69,7 +69,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
             "VerdictTable.count_discarded",
             "VerdictTable.judged_and_requested_weight",
             "_fill_cells",
-            "_fold_columns",
+            "_reduce_question_columns",
         )
     },
     "decision/recipe.py": {
@@ -80,7 +80,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
                 f"_ComponentSpecBuilder.{name}"
                 for name in (
                     "_evaluator_spec",
-                    "_check_inputs",
+                    "_check_component_inputs",
                     "_set_evaluator_fold",
                     "_calibration_of_input",
                 )
@@ -96,7 +96,7 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "graphs/score_graph.py": {},
     "graphs/traces.py": {},
     "decision/decide.py": {
-        name: {"reduce"} for name in ("fuse", "_outer_bounds", "_may_discard_verdicts")
+        name: {"reduce"} for name in ("fuse", "_widest_bounds", "_may_discard_verdicts")
     },
     "decision/combiners.py": {
         "input_means": {"mean"},

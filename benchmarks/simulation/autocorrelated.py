@@ -28,7 +28,7 @@ def alarms_per_thousand(rho: float, streams: int, steps: int, seed: int) -> floa
     """Return the alarms per 1,000 steps of ten series without change; a series restarts after each."""
     tests, alarms = DriftTests((streams,), compute_cusum_limits(ARL, SERIES)), 0
     for step, scores in zip(range(1, steps + 1), autoregression(rho, streams, seed), strict=False):
-        tests.feed(step, SeriesMeasure(scores, scores, np.zeros_like(scores)))
+        tests.test_step_scores(step, SeriesMeasure(scores, scores, np.zeros_like(scores)))
         has_alarm = tests.has_alarm
         alarms += int(has_alarm.sum())
         tests.restart_series(has_alarm)

@@ -164,7 +164,7 @@ def simulate_more_items(
     simulated: SimulatedEvaluation, items: int, seed: int
 ) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
-    kinds = np.array([RATER_BEHAVIOURS.index(kind) for kind in simulated.behaviours])
+    kinds = np.array([RATER_BEHAVIOURS.index(kind) for kind in simulated.rater_behaviours])
     return simulate_with(
         replace(simulated.setting, items=items), kinds, np.random.default_rng(seed)
     )

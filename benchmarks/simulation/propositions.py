@@ -51,7 +51,7 @@ def _measure_shift(run: tuple[SimulationSetting, int]) -> tuple[Floats, Floats, 
     setting, seed = run
     simulated = stableval(setting, seed)
     generator = np.random.default_rng([seed, SUBSETS])
-    count = len(simulated.behaviours)
+    count = len(simulated.rater_behaviours)
     kept = [np.ones(count, dtype=np.bool_)]
     for _ in range(SUBSETS):
         kept.append(

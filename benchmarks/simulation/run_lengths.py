@@ -89,7 +89,7 @@ def run_lengths(
         )
         if step > after:
             measure = measure._replace(score=measure.score + offset)
-        tests.feed(step, measure)
+        tests.test_step_scores(step, measure)
         alarms = tests.has_alarm
         alarm = (alarms if step <= after else alarms & shifted).any(axis=-1)
         alarm_step[alarm & (alarm_step == 0)] = step

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jurygraph.studies.presentations import Presentations, PresentationScore
-from jurygraph.studies.stability import measure_signal
+from jurygraph.studies.stability import measure_signal_to_noise
 
 _VARIANTS = 5
 
@@ -27,7 +27,7 @@ def cover_snr(tasks: int, group: int, snr: float, seed: int) -> bool:
                 rows.append(
                     PresentationScore(family=family, version=version, score=score, **fields)
                 )
-    found = measure_signal(Presentations(sources=("simulated",), rows=tuple(rows))).figures[
-        "together"
-    ]["SNR"]
+    found = measure_signal_to_noise(
+        Presentations(sources=("simulated",), rows=tuple(rows))
+    ).figures["together"]["SNR"]
     return found is not None and found.low is not None and bool(found.low <= snr <= found.high)

@@ -25,9 +25,11 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Flag, Number
+from jurygraph.schema.frozen_model import Number, StrictBool
 
-MAX_VALUE = 1e100  # the largest absolute value: sums of squares of larger ones would overflow
+MAX_ABSOLUTE_VALUE = (
+    1e100  # the largest absolute value: sums of squares of larger ones would overflow
+)
 MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: below it differences are rounding errors
 CONFLICT_PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
@@ -91,9 +93,9 @@ def _validate_column(name: str, values: ArrayLike, row_count: int | None = None)
         if row_count is not None:
             expected_shape_text = f"one value for each of {row_count} rewards"
         raise InputError(f"a step: {name} has shape {column.shape}; give {expected_shape_text}")
-    if (np.abs(column) > MAX_VALUE).any():
+    if (np.abs(column) > MAX_ABSOLUTE_VALUE).any():
         raise InputError(
-            f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit"
+            f"a step: {name} has a value beyond ±{MAX_ABSOLUTE_VALUE:g}; give numbers of another unit"
         )
     return column
 
@@ -125,7 +127,7 @@ def measure_mean(column: Floats, is_share: bool) -> SeriesMeasure:
     mean = float(values.mean())
     standard_error = float(values.std()) / row_count**0.5
     if not is_share:
-        return _build_measure(mean, mean, standard_error)
+        return _build_series_measure(mean, mean, standard_error)
 
     def to_arcsine_score(share: float) -> float:
         successes = row_count * min(1.0, max(0.0, share))
@@ -135,10 +137,10 @@ def measure_mean(column: Floats, is_share: bool) -> SeriesMeasure:
     standard_error = standard_error or 1.0 / row_count
     score_rise = to_arcsine_score(mean + standard_error) - score
     score_fall = score - to_arcsine_score(mean - standard_error)
-    return _build_measure(mean, score, max(score_rise, score_fall))
+    return _build_series_measure(mean, score, max(score_rise, score_fall))
 
 
-def _build_measure(value: float, score: float, floor: float) -> SeriesMeasure:
+def _build_series_measure(value: float, score: float, floor: float) -> SeriesMeasure:
     return SeriesMeasure(value, score, max(floor, MIN_RELATIVE_SD * (1.0 + abs(score))))
 
 
@@ -149,10 +151,12 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) ->
     prompt with long answers causes no correlation; longer answers to the same prompt with higher rewards do. NaN if
     either does not vary within any group.
     """
-    has_both = ~(np.isnan(lengths) | np.isnan(rewards))
-    ranks = stats.rankdata(lengths[has_both])  # ties share their mean rank
-    rewards = rewards[has_both]
-    group_indices = np.zeros(len(rewards), dtype=np.intp) if groups is None else groups[has_both]
+    has_both_values = ~(np.isnan(lengths) | np.isnan(rewards))
+    ranks = stats.rankdata(lengths[has_both_values])  # ties share their mean rank
+    rewards = rewards[has_both_values]
+    group_indices = (
+        np.zeros(len(rewards), dtype=np.intp) if groups is None else groups[has_both_values]
+    )
     deviations = []
     for column in (ranks, rewards):
         group_means = np.bincount(group_indices, column) / np.maximum(np.bincount(group_indices), 1)
@@ -178,9 +182,9 @@ def flag_saturated_groups(rewards: Floats, groups: Ints) -> Floats:
     return np.where(group_sizes > 1, high - low <= _ROUNDING_ERROR, np.nan)
 
 
-def disagreement(step: TrainingStep, opposed_names: Sequence[str]) -> Floats:
+def disagreement(step: TrainingStep, opposed_component_names: Sequence[str]) -> Floats:
     """Return D_pair [n] of the components `opposed_names`; NaN if one is missing."""
-    columns = np.stack([step.components[name] for name in opposed_names], axis=-1)
+    columns = np.stack([step.components[name] for name in opposed_component_names], axis=-1)
     return np.asarray(fusion.disagreement(columns))
 
 
@@ -190,8 +194,10 @@ def find_conflict_threshold(pairs: Sequence[Floats]) -> float:
     values = values[~np.isnan(values)]
     if not values.size:
         return float("nan")
-    high_values = values[values > np.percentile(values, CONFLICT_PERCENTILE) + MIN_RELATIVE_SD]
-    return float(high_values.min() if high_values.size else values.max())
+    values_above_percentile = values[
+        values > np.percentile(values, CONFLICT_PERCENTILE) + MIN_RELATIVE_SD
+    ]
+    return float(values_above_percentile.min() if values_above_percentile.size else values.max())
 
 
 def measure_spread(rewards: Floats) -> SeriesMeasure:
@@ -206,7 +212,7 @@ def measure_spread(rewards: Floats) -> SeriesMeasure:
     spread = float(values.std(ddof=1))
     if spread <= _ROUNDING_ERROR * (1.0 + float(np.abs(values).max())):
         return SeriesMeasure(0.0, np.nan, np.nan)
-    return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
+    return _build_series_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
 
 
 def centered_rewards(step: TrainingStep) -> Floats:
@@ -227,7 +233,7 @@ def measure_shape(rewards: Floats, reference_rewards: Floats) -> SeriesMeasure:
     distance = float(stats.wasserstein_distance(values - values.mean(), reference_rewards))
     if distance <= _ROUNDING_ERROR:
         return MISSING_MEASURE
-    return _build_measure(distance, float(np.log(distance)), 0.25)
+    return _build_series_measure(distance, float(np.log(distance)), 0.25)
 
 
 class SeriesSpec(NamedTuple):
@@ -263,22 +269,22 @@ class StreamCalibration(NamedTuple):
     rewards: Floats
 
 
-def learn_calibration(first_steps: Sequence[TrainingStep]) -> StreamCalibration:
+def learn_calibration(first_training_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
-    components = first_steps[0].components
+    components = first_training_steps[0].components
     shares = []
     for name, column in components.items():
         if not ((column < 0.0) | (column > 1.0)).any():
             shares.append(name)
-    opposed_names = [name for name in OPPOSED_COMPONENTS if name in components]
-    if len(opposed_names) < 2:
-        opposed_names = []
-    known = StreamCalibration(opposed_names, shares, float("nan"), np.empty(0))
-    if len(first_steps) < CALIBRATION_STEPS:
+    opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
+    if len(opposed_component_names) < 2:
+        opposed_component_names = []
+    known = StreamCalibration(opposed_component_names, shares, float("nan"), np.empty(0))
+    if len(first_training_steps) < CALIBRATION_STEPS:
         return known
-    rewards = np.concatenate([centered_rewards(step) for step in first_steps])
-    if opposed_names:
-        pairs = [disagreement(step, opposed_names) for step in first_steps]
+    rewards = np.concatenate([centered_rewards(step) for step in first_training_steps])
+    if opposed_component_names:
+        pairs = [disagreement(step, opposed_component_names) for step in first_training_steps]
         known = known._replace(conflict_threshold=find_conflict_threshold(pairs))
     return known._replace(rewards=rewards)
 
@@ -300,7 +306,10 @@ def measure_series(
     if step.lengths is not None:
         yield SeriesSpec("length", "up"), measure_mean(step.lengths, is_share=False)
         r = length_correlation(step.lengths, step.rewards, step.groups)
-        yield SeriesSpec("length_reward", "up"), _build_measure(r, r, len(step.rewards) ** -0.5)
+        yield (
+            SeriesSpec("length_reward", "up"),
+            _build_series_measure(r, r, len(step.rewards) ** -0.5),
+        )
     if calibration.opposed and step.components.keys() >= set(calibration.opposed):
         excess = disagreement(step, calibration.opposed) - calibration.conflict_threshold
         flags = np.where(np.isnan(excess), np.nan, excess >= -MIN_RELATIVE_SD)
@@ -338,7 +347,7 @@ def compute_cusum_limits(arl: float, series: int) -> Floats:
     """
     arl_per_test = arl * series * TESTS_PER_SERIES
 
-    def limit_for_reference(k: float) -> float:
+    def find_cusum_limit(k: float) -> float:
         highest = 10.0 + np.log(arl_per_test) / k
 
         def log_arl_ratio(h: float) -> float:
@@ -346,7 +355,7 @@ def compute_cusum_limits(arl: float, series: int) -> Floats:
 
         return float(optimize.brentq(log_arl_ratio, 0.0, highest))
 
-    return np.array([limit_for_reference(k) for k in CUSUM_REFERENCES])
+    return np.array([find_cusum_limit(k) for k in CUSUM_REFERENCES])
 
 
 class Baseline(NamedTuple):
@@ -371,9 +380,11 @@ class Baseline(NamedTuple):
         divisor = np.maximum(n, 1.0)
         deviation = np.where(has_score, measure.score - self.mean, 0.0)
         mean = self.mean + deviation / divisor
-        squares = self.squares + deviation * np.where(has_score, measure.score - mean, 0.0)
+        squared_deviation_sum = self.squares + deviation * np.where(
+            has_score, measure.score - mean, 0.0
+        )
         floor_deviation = np.where(has_score, measure.floor - self.floor, 0.0)
-        return Baseline(n, mean, squares, self.floor + floor_deviation / divisor)
+        return Baseline(n, mean, squared_deviation_sum, self.floor + floor_deviation / divisor)
 
 
 class DriftTests:
@@ -382,14 +393,14 @@ class DriftTests:
     def __init__(self, shape: tuple[int, ...], cusum_limits: Floats) -> None:
         self.limits = cusum_limits
         self.baseline = Baseline(*np.zeros((4, *shape)))
-        sides = (*shape, len(CUSUM_REFERENCES), 2)
-        self.cusum = np.zeros(sides)
+        cusum_shape = (*shape, len(CUSUM_REFERENCES), 2)
+        self.cusum = np.zeros(cusum_shape)
         """By reference value and side, up first."""
-        self.baseline_at_zero = Baseline(*np.zeros((4, *sides)))
+        self.baseline_at_zero = Baseline(*np.zeros((4, *cusum_shape)))
         """The baseline when each CUSUM was last 0."""
-        self.last_zero_step = np.zeros(sides)
+        self.last_zero_step = np.zeros(cusum_shape)
 
-    def feed(self, step: int, measure: SeriesMeasure) -> Floats:
+    def test_step_scores(self, step: int, measure: SeriesMeasure) -> Floats:
         """Test the scores [..., S] of a step against earlier ones, and learn them.
 
         Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
@@ -433,9 +444,9 @@ class DriftTests:
         grown_cusum = np.maximum(self.cusum + cusum_increment, 0.0)
         self.cusum = np.where(is_tested[..., None, None], grown_cusum, self.cusum)
 
-    def restart_series(self, is_restarted: Bools) -> None:
-        self.baseline = Baseline(*np.where(is_restarted, 0.0, self.baseline))
-        self.cusum = np.where(is_restarted[..., None, None], 0.0, self.cusum)
+    def restart_series(self, should_restart: Bools) -> None:
+        self.baseline = Baseline(*np.where(should_restart, 0.0, self.baseline))
+        self.cusum = np.where(should_restart[..., None, None], 0.0, self.cusum)
 
 
 FIRST_TESTED_STEP = MIN_SCORES_BEFORE_TESTS + 1  # the first step at which anything is tested
@@ -450,9 +461,9 @@ _STEPS_BEFORE_CHANGE = 40
 _LATEST_STEP_COUNT = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
 # the change from which a series has clearly moved, in sd of the steps before
-_MIN_CLEAR_MOVE_IN_SD = 1.5
-_REWARD_FOLLOWS_FALL_THRESHOLD = 0.65
-_REWARD_HOLDS_THRESHOLD = 0.25
+_MIN_CLEAR_CHANGE_SD = 1.5
+_MIN_FOLLOWING_REWARD_RATIO = 0.65
+_MAX_STEADY_REWARD_RATIO = 0.25
 """The reward fell with accuracy from the first of these shares of its fall on, each in its own sd, as an honest reward
 does; it holds if it fell by less than the second."""
 
@@ -473,7 +484,7 @@ class Alert(FrozenModel):
     before: Number
     after: Number
     size: Number
-    adverse: Flag
+    adverse: StrictBool
     sentence: str
     evidence: tuple[str, ...] = ()
 
@@ -514,7 +525,7 @@ class Analyzer:
         if not self.series:
             self._calibration = learn_calibration([step])
         measured_series = list(measure_series(step, self._calibration, self.penalties))
-        series = tuple(one_series for one_series, _ in measured_series)
+        series = tuple(series_spec for series_spec, _ in measured_series)
         if not self.series:
             self.series = series
             self.tests = DriftTests((len(series),), compute_cusum_limits(self.arl, len(series)))
@@ -522,7 +533,7 @@ class Analyzer:
         measure = SeriesMeasure(*np.array([numbers for _, numbers in measured_series]).T)
         self.values.append(measure.value)
         self._scores.append(measure.score)
-        self.normal_scores.append(self.tests.feed(self.step_count, measure))
+        self.normal_scores.append(self.tests.test_step_scores(self.step_count, measure))
         has_alarm = self.tests.has_alarm
         alerts = [self._build_alert(int(index)) for index in np.flatnonzero(has_alarm)]
         self._last_alert |= {alert.series: alert for alert in alerts}
@@ -538,8 +549,8 @@ class Analyzer:
         self.alerts += alerts
         return tuple(alerts)
 
-    def _require_same_series(self, found_series: Sequence[SeriesSpec]) -> None:
-        names = {series.name for series in found_series}
+    def _require_same_series(self, step_series: Sequence[SeriesSpec]) -> None:
+        names = {series.name for series in step_series}
         differing_names = sorted(names ^ {series.name for series in self.series})
         if differing_names:
             verb_text = "lack" if differing_names[0] in names else "have"
@@ -552,8 +563,8 @@ class Analyzer:
         """Return the alert of a series, by the CUSUM that exceeds its limit by the largest factor."""
         series = self.series[index]
         tests = self.tests
-        reference, side_index = divmod(int(np.argmax(tests.cusum_to_limit_ratio[index])), 2)
-        test = (index, reference, side_index)
+        reference, direction_index = divmod(int(np.argmax(tests.cusum_to_limit_ratio[index])), 2)
+        test = (index, reference, direction_index)
         baseline_before = Baseline(
             *(float(statistic[test]) for statistic in tests.baseline_at_zero)
         )
@@ -566,8 +577,8 @@ class Analyzer:
         before = series.value_of_score(baseline_before.mean)
         after = series.value_of_score(score)
         since = int(tests.last_zero_step[test]) + 1
-        direction: Direction = "down" if side_index else "up"
-        verb_text = "falls" if side_index else "rises"
+        direction: Direction = "down" if direction_index else "up"
+        verb_text = "falls" if direction_index else "rises"
         change_text = (
             f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
@@ -608,21 +619,21 @@ class Analyzer:
 
         Other series count if they rose since the same step.
         """
-        moves = self._measure_movements(since)
+        moves = self._measure_series_changes(since)
         accuracy_move = moves[ACCURACY_SERIES_NAME]
         if (
-            not accuracy_move < -_MIN_CLEAR_MOVE_IN_SD
-            or not moves["reward"] > _REWARD_FOLLOWS_FALL_THRESHOLD * accuracy_move
+            not accuracy_move < -_MIN_CLEAR_CHANGE_SD
+            or not moves["reward"] > _MIN_FOLLOWING_REWARD_RATIO * accuracy_move
         ):
             return []
-        risen = [name for name in _SERIES_OF_HACKING if moves[name] > _MIN_CLEAR_MOVE_IN_SD]
+        risen = [name for name in _SERIES_OF_HACKING if moves[name] > _MIN_CLEAR_CHANGE_SD]
         evidence = [f"{name} rises" for name in risen if name in ("reward", "format")]
-        if "reward" not in risen and moves["reward"] > _REWARD_HOLDS_THRESHOLD * accuracy_move:
+        if "reward" not in risen and moves["reward"] > _MAX_STEADY_REWARD_RATIO * accuracy_move:
             evidence.append("reward holds")
         length_evidence = [f"{name} rises" for name in risen if name.startswith("length")]
         return ["accuracy falls", *evidence, *length_evidence] if evidence else []
 
-    def _measure_movements(self, since: int) -> dict[str, float]:
+    def _measure_series_changes(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
         before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE_CHANGE) : since - 1])
         latest = np.array(self._scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :])
@@ -636,14 +647,14 @@ class Analyzer:
         return moves | {"format": moves.get("component.format", 0.0)}
 
     def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
-        beginning_text = (
+        alert_start_text = (
             f"step {self.step_count}: the reward looks hacked, since about step {first_alert.since}"
         )
         updated_fields = {
             "step": self.step_count,
             "kind": "hack",
             "adverse": True,
-            "sentence": f"{beginning_text}: {', '.join(evidence)}",
+            "sentence": f"{alert_start_text}: {', '.join(evidence)}",
             "evidence": tuple(evidence),
         }
         return first_alert.model_copy(update=updated_fields)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from jurygraph.agents.roles import Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.safety.gates import remove_invisible
-from jurygraph.schema import EvaluatorScope, GraphBranch, Question, TaskView, Verdict
+from jurygraph.schema import EvaluatorScope, GraphBranchName, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_to_text
 
@@ -44,13 +44,13 @@ def words(text: str) -> list[str]:
 
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
-    pieces: list[str] = []
+    word_pieces: list[str] = []
     for character_run in _WORD_OR_SIGNS_PATTERN.findall(_fold_case(text)):
         if len(character_run) <= MAX_WORD_LENGTH:
-            pieces.append(character_run)
+            word_pieces.append(character_run)
         else:
-            pieces.extend(_cut_into_pieces(character_run, 5))
-    return pieces
+            word_pieces.extend(_cut_into_pieces(character_run, 5))
+    return word_pieces
 
 
 def _fold_case(text: str) -> str:
@@ -74,7 +74,8 @@ def to_ngrams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
     return list(zip(*(sequence[start:] for start in range(n)), strict=False))
 
 
-MAX_CHARACTERS = 100_000  # the number of characters in which repetitions are searched; longer texts are cut there
+# Repetitions are searched in so many characters; longer texts are cut there.
+MAX_SEARCHED_CHARACTERS = 100_000
 
 _SENTENCE_END_PATTERN = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 
@@ -83,13 +84,16 @@ MIN_ORDINARY_COMPRESSED_SHARE = 0.55
 characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
 
 
-def length_score(length: int, free_word_count: float, limit_factor: float) -> float:
+def length_score(length: int, unpenalised_word_count: float, max_length_factor: float) -> float:
     """Return 1 up to the `free_word_count`, above 0 words, falling linearly to 0 at `limit_factor`, above 1, times as
     many."""
-    return min(1.0, max(0.0, (limit_factor - length / free_word_count) / (limit_factor - 1.0)))
+    return min(
+        1.0,
+        max(0.0, (max_length_factor - length / unpenalised_word_count) / (max_length_factor - 1.0)),
+    )
 
 
-def compute_free_word_count(reference: int, group: Sequence[int]) -> float:
+def compute_unpenalised_word_count(reference: int, group: Sequence[int]) -> float:
     """Return the number of words that cost nothing: the reference's, or the group's median if that is less.
 
     `reference` is 0 without one. Empty responses do not count.
@@ -109,16 +113,19 @@ def unrepeated_share(text: str) -> float:
     seen_ngrams: set[tuple[str, ...]] = set()
     total = repeated_word_count = 0
     sentences = (
-        tuple(words(sentence)) for sentence in _SENTENCE_END_PATTERN.split(text[:MAX_CHARACTERS])
+        tuple(words(sentence))
+        for sentence in _SENTENCE_END_PATTERN.split(text[:MAX_SEARCHED_CHARACTERS])
     )
     # Cut, so that text without sentence ends is compared too.
     for sentence_piece in chain.from_iterable(
         _cut_into_pieces(sentence, 40) for sentence in sentences
     ):
         piece_ngrams = set(to_ngrams(sentence_piece, 3))
-        is_known = bool(piece_ngrams) and len(piece_ngrams & seen_ngrams) >= 0.8 * len(piece_ngrams)
+        is_repeated_piece = bool(piece_ngrams) and len(piece_ngrams & seen_ngrams) >= 0.8 * len(
+            piece_ngrams
+        )
         total += len(sentence_piece)
-        if is_known or sentence_piece in seen_sentence_pieces:
+        if is_repeated_piece or sentence_piece in seen_sentence_pieces:
             repeated_word_count += len(sentence_piece)
         seen_sentence_pieces.add(sentence_piece)
         seen_ngrams |= piece_ngrams
@@ -133,17 +140,17 @@ def compressed_share(text: str) -> float:
     `text` is not empty.
     """
     bits_per_character = max(8, len(set(text)).bit_length())
-    phrase_numbers: dict[tuple[int, str], int] = {}
+    number_by_phrase: dict[tuple[int, str], int] = {}
     phrase_number = bit_count = 0
     for character in text:
-        longer_phrase_number = phrase_numbers.get((phrase_number, character))
+        longer_phrase_number = number_by_phrase.get((phrase_number, character))
         if longer_phrase_number is not None:
             phrase_number = longer_phrase_number
             continue
-        phrase_numbers[phrase_number, character] = len(phrase_numbers) + 1
-        bit_count += len(phrase_numbers).bit_length() + bits_per_character
+        number_by_phrase[phrase_number, character] = len(number_by_phrase) + 1
+        bit_count += len(number_by_phrase).bit_length() + bits_per_character
         phrase_number = 0
-    remaining_bit_count = len(phrase_numbers).bit_length() if phrase_number else 0
+    remaining_bit_count = len(number_by_phrase).bit_length() if phrase_number else 0
     return (bit_count + remaining_bit_count) / (bits_per_character * len(text))
 
 
@@ -177,29 +184,29 @@ class GroupDiversity:
         ]
         vocabularies = [set(response_words) for response_words in self._words]
         response_count_by_word = Counter(chain.from_iterable(vocabularies))
-        known_words = {word for word, count in response_count_by_word.items() if count > 1}
+        shared_words = {word for word, count in response_count_by_word.items() if count > 1}
         for text in task_texts:
-            known_words.update(words(text))
-        known_words_by_response = [
-            tuple(filter(known_words.__contains__, response_words))
+            shared_words.update(words(text))
+        shared_words_by_response = [
+            tuple(filter(shared_words.__contains__, response_words))
             for response_words in self._words
         ]
         self.known_share = [
-            len(set(known_response_words)) / len(vocabulary) if vocabulary else 0.0
-            for known_response_words, vocabulary in zip(
-                known_words_by_response, vocabularies, strict=True
+            len(set(shared_response_words)) / len(vocabulary) if vocabulary else 0.0
+            for shared_response_words, vocabulary in zip(
+                shared_words_by_response, vocabularies, strict=True
             )
         ]
         response_counts_by_n: dict[int, Counter[WordNgram]] = {}
         for n in _NGRAM_SIZES:
             ngram_sets = [
-                set(to_ngrams(known_response_words, n))
-                for known_response_words in known_words_by_response
+                set(to_ngrams(shared_response_words, n))
+                for shared_response_words in shared_words_by_response
             ]
             response_counts_by_n[n] = Counter(chain.from_iterable(ngram_sets))
         self._counts = [
-            _count_ngrams(known_response_words, response_counts_by_n)
-            for known_response_words in known_words_by_response
+            _count_ngrams(shared_response_words, response_counts_by_n)
+            for shared_response_words in shared_words_by_response
         ]
 
     def distinct_ngram_shares(self) -> list[float]:
@@ -208,53 +215,57 @@ class GroupDiversity:
         The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
         return [
-            known_share * _new_ngram_share(ngram_counts[:3])
-            for known_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
+            shared_word_share * _new_ngram_share(ngram_counts[:3])
+            for shared_word_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
         ]
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known_share`."""
         return [
-            known_share * (1.0 - _bleu(ngram_counts)) if ngram_counts[0][1] else 0.0
-            for known_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
+            shared_word_share * (1.0 - _bleu(ngram_counts)) if ngram_counts[0][1] else 0.0
+            for shared_word_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
         ]
 
 
 def _count_ngrams(
-    sequence: WordNgram, response_counts_by_n: Mapping[int, Counter[WordNgram]]
+    word_sequence: WordNgram, response_counts_by_n: Mapping[int, Counter[WordNgram]]
 ) -> NgramCounts:
-    pieces = list(_pieces_between_repeats(sequence))
+    unrepeated_pieces = list(_split_at_repetitions(word_sequence))
     ngram_counts = []
     for n, response_count_by_ngram in response_counts_by_n.items():
-        distinct_ngrams = set(chain.from_iterable(to_ngrams(piece, n) for piece in pieces))
-        shared_count = sum(response_count_by_ngram[ngram] > 1 for ngram in distinct_ngrams)
-        ngram_counts.append((shared_count, len(distinct_ngrams)))
+        distinct_ngrams = set(
+            chain.from_iterable(to_ngrams(piece, n) for piece in unrepeated_pieces)
+        )
+        shared_ngram_count = sum(response_count_by_ngram[ngram] > 1 for ngram in distinct_ngrams)
+        ngram_counts.append((shared_ngram_count, len(distinct_ngrams)))
     return ngram_counts
 
 
 def _new_ngram_share(ngram_counts: NgramCounts) -> float:
     share_sum = 0.0  # `sum` compensates from Python 3.12 on, which would be other bits
     parts = 0
-    for shared_count, total in ngram_counts:
+    for shared_ngram_count, total in ngram_counts:
         if total:
-            share_sum += 1.0 - shared_count / total
+            share_sum += 1.0 - shared_ngram_count / total
             parts += 1
     return share_sum / max(1, parts)
 
 
-def _pieces_between_repeats(sequence: WordNgram) -> Iterator[list[str]]:
+def _split_at_repetitions(word_sequence: WordNgram) -> Iterator[list[str]]:
     """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
     itself."""
     repeat_flags = [
-        index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)
+        index > 0 and word_sequence[index - 1] == word for index, word in enumerate(word_sequence)
     ]
     earlier_ngrams: set[WordNgram] = set()
-    for index, ngram in enumerate(to_ngrams(sequence, _REPEATED_NGRAM_LENGTH)):
+    for index, ngram in enumerate(to_ngrams(word_sequence, _REPEATED_NGRAM_LENGTH)):
         if ngram in earlier_ngrams:
             repeat_flags[index : index + _REPEATED_NGRAM_LENGTH] = [True] * _REPEATED_NGRAM_LENGTH
         earlier_ngrams.add(ngram)
-    for is_repeat, piece in groupby(zip(repeat_flags, sequence, strict=True), key=itemgetter(0)):
+    for is_repeat, piece in groupby(
+        zip(repeat_flags, word_sequence, strict=True), key=itemgetter(0)
+    ):
         if not is_repeat:
             yield [word for _, word in piece]
 
@@ -265,10 +276,10 @@ def _bleu(ngram_counts: NgramCounts) -> float:
     Without the brevity penalty, since a part of another response is a copy too. The fourth root is computed as two
     square roots, which give the same bits on every machine.
     """
-    (shared_count, total), *longer_ngram_counts = ngram_counts
-    precision_product = shared_count / total
-    for shared_count, total in longer_ngram_counts:
-        precision_product *= (shared_count + 1) / (total + 1)
+    (shared_ngram_count, total), *longer_ngram_counts = ngram_counts
+    precision_product = shared_ngram_count / total
+    for shared_ngram_count, total in longer_ngram_counts:
+        precision_product *= (shared_ngram_count + 1) / (total + 1)
     return sqrt(sqrt(precision_product))
 
 
@@ -296,7 +307,7 @@ class Efficiency(Evaluator):
 
     name = "optimizer.efficiency"
     version = "1"
-    branch: GraphBranch = "specialists"
+    branch: GraphBranchName = "specialists"
     scope: EvaluatorScope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
     bounds_its_time = True
@@ -311,10 +322,10 @@ class Efficiency(Evaluator):
         text = inputs.response.text
         if inputs.question.subject == "length":
             lengths = [_count_words(response.text) for response in inputs.responses]
-            free_word_count = compute_free_word_count(
+            unpenalised_word_count = compute_unpenalised_word_count(
                 _count_words(inputs.task.reference or ""), lengths
             )
-            return [self._length_verdict(length, free_word_count) for length in lengths]
+            return [self._length_verdict(length, unpenalised_word_count) for length in lengths]
         if has_no_words(text):
             return _NO_WORDS_VERDICT
         if inputs.question.subject == "redundancy":
@@ -323,15 +334,17 @@ class Efficiency(Evaluator):
             return Verdict(score=score, reason=reason)
         if len(text) < MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
-        score = min(1.0, compressed_share(text[:MAX_CHARACTERS]) / MIN_ORDINARY_COMPRESSED_SHARE)
+        score = min(
+            1.0, compressed_share(text[:MAX_SEARCHED_CHARACTERS]) / MIN_ORDINARY_COMPRESSED_SHARE
+        )
         reason = f"by compression it says {score:.1%} of what ordinary text of its size does"
         return Verdict(score=score, reason=reason)
 
-    def _length_verdict(self, length: int, free_word_count: float) -> Verdict:
+    def _length_verdict(self, length: int, unpenalised_word_count: float) -> Verdict:
         if length == 0:
             return _NO_WORDS_VERDICT
-        score = length_score(length, free_word_count, self.settings.limit)
-        reason = f"{length} words, where {free_word_count:g} cost nothing"
+        score = length_score(length, unpenalised_word_count, self.settings.limit)
+        reason = f"{length} words, where {unpenalised_word_count:g} cost nothing"
         return Verdict(score=score, native=length, reason=reason)
 
 
@@ -351,7 +364,7 @@ class Diversity(Evaluator):
 
     name = "optimizer.diversity"
     version = "1"
-    branch: GraphBranch = "specialists"
+    branch: GraphBranchName = "specialists"
     scope: EvaluatorScope = "group"
     shares = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0})
     bounds_its_time = True
@@ -361,7 +374,7 @@ class Diversity(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Sequence[EvaluatorAnswer]:
         texts = tuple(response.text for response in inputs.responses)
-        group = _measure_group_diversity(
+        group = _cached_group_diversity(
             texts, (query_to_text(inputs.task.query), inputs.task.reference or "")
         )
         if inputs.question.subject == "distinct":
@@ -371,13 +384,15 @@ class Diversity(Evaluator):
             label = "1 - BLEU against the others"
             scores = group.self_bleu_novelty()
         return [
-            Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")
-            for score, known_share in zip(scores, group.known_share, strict=True)
+            Verdict(
+                score=score, reason=f"{label}: {score:.3f}, of {shared_word_share:.1%} known words"
+            )
+            for score, shared_word_share in zip(scores, group.known_share, strict=True)
         ]
 
 
 # The same group is read for each part of its diversity.
-_measure_group_diversity = lru_cache(maxsize=2)(GroupDiversity)
+_cached_group_diversity = lru_cache(maxsize=2)(GroupDiversity)
 
 
 def _count_words(text: str) -> int:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from pydantic import Field, create_model
 
-from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, to_text
+from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, value_to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
@@ -44,7 +44,7 @@ from jurygraph.schema import (
     Variant,
 )
 from jurygraph.schema.frozen_model import ParamsModel
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import query_to_text
 
 T = TypeVar("T")
@@ -113,7 +113,9 @@ _FINAL_RESULT_PATTERN = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTER
 _REPEATED_RESULT_PATTERN = re.compile(
     rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTERN})(?![\w%]|[.,][0-9])"
 )
-_PLAIN_ANSWER_PATTERN = re.compile(rf"[$£€]?[ \t]*({_NUMBER_PATTERN})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
+_NUMBER_ANSWER_PATTERN = re.compile(
+    rf"[$£€]?[ \t]*({_NUMBER_PATTERN})(?:[ \t]*[A-Za-z][A-Za-z ]*)?"
+)
 _NONEMPTY_LINE_PATTERN = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _NUMBER_BY_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
@@ -127,7 +129,7 @@ _NUMBER_BY_WORD |= {
     "third": Fraction(3),
     "quarter": Fraction(4),
 }
-_RESULT_SHIFTS = (1, 2, 3, 10)
+_WRONG_RESULT_OFFSETS = (1, 2, 3, 10)
 
 
 def find_right_calculations(
@@ -169,9 +171,9 @@ def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool
 def wrong_result_edits(text: str) -> Iterator[TextEdit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for index, (step, result_match) in enumerate(find_right_calculations(text)):
-        shift = _RESULT_SHIFTS[index % len(_RESULT_SHIFTS)]
-        original_number = result_match[1]
-        replacement = _shift_numeral(original_number, shift)
+        shift = _WRONG_RESULT_OFFSETS[index % len(_WRONG_RESULT_OFFSETS)]
+        original_result_text = result_match[1]
+        replacement = _shift_numeral(original_result_text, shift)
         start, end = result_match.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
         repeated_result_match = _REPEATED_RESULT_PATTERN.match(text, step.end)
@@ -182,7 +184,7 @@ def wrong_result_edits(text: str) -> Iterator[TextEdit]:
                 )
             )
         expression = step.quote[:start].rstrip(" $£€=")
-        reason = f"{expression} is {original_number}, not {replacement}"
+        reason = f"{expression} is {original_result_text}, not {replacement}"
         edit = TextEdit("number", tuple(changes), reason)
         if _makes_calculation_wrong(text, step, edit):
             yield edit
@@ -208,9 +210,9 @@ def _shift_numeral(numeral: str, shift: int) -> str:
     return f"{shifted_number:{separator}d}{decimal_point}{decimal_digits}"
 
 
-def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
+def replaced_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
     """Yield edits that replace the answer by other numbers of the solution, or of the task."""
-    match = _PLAIN_ANSWER_PATTERN.fullmatch(answer.span.text)
+    match = _NUMBER_ANSWER_PATTERN.fullmatch(answer.span.text)
     number = answer.number
     if match is None:
         return
@@ -276,9 +278,9 @@ def _operands_of_line(line: str) -> frozenset[Fraction]:
 @lru_cache(maxsize=256)
 def find_numbers(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
-    spelled_values = {_NUMBER_BY_WORD[word] for word in words if word in _NUMBER_BY_WORD}
+    spelled_out_values = {_NUMBER_BY_WORD[word] for word in words if word in _NUMBER_BY_WORD}
     numeral_values = {_parse_numeral(numeral[0]) for numeral in _NUMERAL_PATTERN.finditer(text)}
-    return frozenset(spelled_values | numeral_values)
+    return frozenset(spelled_out_values | numeral_values)
 
 
 def _parse_numeral(numeral: str) -> Fraction:
@@ -305,7 +307,7 @@ class ContrastRanking(Combiner):
     if_skipped = "left-out"
     ranks_contrasts = True
 
-    def has_direction(self, name: str) -> bool:
+    def is_monotone_input(self, name: str) -> bool:
         """Return false: a verdict on a contrast counts against the same verdict on the response."""
         return False
 
@@ -315,8 +317,8 @@ class ContrastRanking(Combiner):
         super().freeze(inputs, params)
         contrast_by_name = {}
         for key in inputs:
-            name, infix, _ = key.partition(CONTRAST_NAME_INFIX)
-            if infix:
+            name, contrast_infix, _ = key.partition(CONTRAST_NAME_INFIX)
+            if contrast_infix:
                 contrast_by_name[name] = key
         if not inputs or sorted(inputs) != sorted(chain(*contrast_by_name.items())):
             raise PlanError(
@@ -341,7 +343,7 @@ class ContrastRanking(Combiner):
         }
         return {"twos": contrast_by_name, "asked": pairs}
 
-    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
                 raise PlanError(
@@ -357,10 +359,10 @@ class ContrastRanking(Combiner):
         margin, is_judged, has_contrast, fill_value = _compute_margins(matrix_pairs)
         win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill_value)
         value, present = weighted_mean(win_values, np.where(has_contrast, 1.0, 0.0))
-        has_margin = has_contrast & is_judged
-        judged_pair_count = count_true(has_margin)
+        is_pair_judged = has_contrast & is_judged
+        judged_pair_count = count_true(is_pair_judged)
         diagnostics = {"pairs": judged_pair_count}
-        judged_margin = np.where(has_margin, margin, np.nan)
+        judged_margin = np.where(is_pair_judged, margin, np.nan)
         for number, column in enumerate(judged_margin.T, 1):
             if not np.isnan(column).all():
                 diagnostics[f"pair {number}"] = column
@@ -368,10 +370,7 @@ class ContrastRanking(Combiner):
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
-    if (
-        original.material != SUBMITTED_RESPONSE_MATERIAL
-        or contrast.material == SUBMITTED_RESPONSE_MATERIAL
-    ):
+    if original.material != SUBMITTED_MATERIAL_NAME or contrast.material == SUBMITTED_MATERIAL_NAME:
         raise PlanError(
             f"input {name!r} has to ask of the responses (no `material`), and {name}{CONTRAST_NAME_INFIX}... "
             "of their contrasts"
@@ -427,7 +426,7 @@ EDIT_KINDS: tuple[EditKind, ...] = get_args(EditKind)
 EDIT_KINDS_WITHOUT_FACTS: tuple[EditKind, ...] = EDIT_KINDS[:-1]
 """Kinds that need nothing beside the task and the response."""
 MAX_EDITS_PER_KIND = 50  # the largest number of contrasts per kind from which some are chosen
-MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
+MAX_RESPONSE_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
 
 
 class Synthesizer(Deriver):
@@ -471,21 +470,23 @@ class Synthesizer(Deriver):
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
-        if len(text) > MAX_CHARACTERS:
-            note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
+        if len(text) > MAX_RESPONSE_CHARACTERS:
+            note = (
+                f"of {len(text)} characters no contrast is made, but of {MAX_RESPONSE_CHARACTERS}"
+            )
             return Material(name=CONTRASTS_MATERIAL_NAME, note=note)
-        final_answer_check = check_final_answer(text, inputs.task.reference)
-        if final_answer_check is False:
+        final_answer_result = check_final_answer(text, inputs.task.reference)
+        if final_answer_result is False:
             return Material(
                 name=CONTRASTS_MATERIAL_NAME,
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
-            edits = list(edits_by_rule(text, inputs.task, final_answer_check, self._kinds))
-            return self._build_material(inputs, edits)
-        return self._build_material(inputs, *await propose_edits(inputs, self._kinds))
+            edits = list(make_rule_based_edits(text, inputs.task, final_answer_result, self._kinds))
+            return self._build_edit_material(inputs, edits)
+        return self._build_edit_material(inputs, *await propose_edits(inputs, self._kinds))
 
-    def _build_material(
+    def _build_edit_material(
         self,
         inputs: DeriverInput,
         edits: Sequence[TextEdit],
@@ -510,10 +511,10 @@ class Synthesizer(Deriver):
         )
 
 
-def edits_by_rule(
+def make_rule_based_edits(
     text: str,
     view: TaskView,
-    final_answer_check: CorrectAnswer | bool,
+    final_answer_result: CorrectAnswer | bool,
     kinds: Sequence[EditKind],
 ) -> Iterator[TextEdit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind.
@@ -524,10 +525,10 @@ def edits_by_rule(
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
-    if isinstance(final_answer_check, CorrectAnswer):
+    if isinstance(final_answer_result, CorrectAnswer):
         query = query_to_text(view.query)
-        edits_by_kind["step"] = missing_step_edits(text, query, final_answer_check)
-        edits_by_kind["answer"] = other_answer_edits(text, query, final_answer_check)
+        edits_by_kind["step"] = missing_step_edits(text, query, final_answer_result)
+        edits_by_kind["answer"] = replaced_answer_edits(text, query, final_answer_result)
     for kind in kinds:
         yield from islice(edits_by_kind.get(kind, ()), MAX_EDITS_PER_KIND)
 
@@ -546,7 +547,7 @@ def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Tex
             rows_named_in_line = [
                 row for row in table.rows or () if _find_value_spans(line[0], row, table.key[0])
             ]
-            if len({to_text(row[table.key[0]]) for row in rows_named_in_line}) == 1:
+            if len({value_to_text(row[table.key[0]]) for row in rows_named_in_line}) == 1:
                 yield from _edits_of_row(
                     text, line.start(), line[0], name, table, rows_named_in_line[0]
                 )
@@ -562,18 +563,18 @@ def _edits_of_row(
 ) -> Iterator[TextEdit]:
     for column in sorted(row.keys() - set(table.key)):
         spans = _find_value_spans(line, row, column)
-        values = [to_text(other[column]) for other in table.rows or () if column in other]
+        values = [value_to_text(other[column]) for other in table.rows or () if column in other]
         absent_values = [value for value in values if value.strip() and value not in text]
         if len(spans) == 1 and absent_values:
             begin, end = spans[0]
-            subject = to_text(row[table.key[0]])
+            subject = value_to_text(row[table.key[0]])
             reason = f"{column} of {subject} is {line[begin:end]} in the facts ({table_name})"
             yield replace_passage("fact", start + begin, start + end, absent_values[0], reason)
 
 
 def _find_value_spans(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
     """Return where a line has the value of a row as whole words or a whole number."""
-    words = to_text(row.get(column, "")).strip()
+    words = value_to_text(row.get(column, "")).strip()
     if not words:
         return []
     pattern = rf"(?<![\w.,]){re.escape(words)}(?![\w]|[.,][0-9])"
@@ -613,16 +614,18 @@ async def propose_edits(
     result = await inputs.client.judge(
         request, reply_model, lambda reply: _describe_reply_problems(text, reply)
     )
-    proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+    edit_proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [
-        _edit_of_proposal(text, proposal)
-        for proposal in proposals
-        if not _proposal_flaw(text, proposal)
+        _edit_of_proposal(text, edit_proposal)
+        for edit_proposal in edit_proposals
+        if not _proposal_flaw(text, edit_proposal)
     ]
     worse_flags = await gather_all(_is_edit_worse(inputs, edit) for edit in edits)
-    confirmed_edits = [edit for edit, is_worse in zip(edits, worse_flags, strict=True) if is_worse]
+    confirmed_edits = [
+        edit for edit, is_edit_worse in zip(edits, worse_flags, strict=True) if is_edit_worse
+    ]
     dropped_count_by_problem = {
-        "changes no passage": len(proposals) - len(edits),
+        "changes no passage": len(edit_proposals) - len(edits),
         "is no worse": len(edits) - len(confirmed_edits),
     }
     note = "; ".join(
@@ -651,27 +654,38 @@ async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     return result.value.worse == ("A" if is_edited_first else "B")
 
 
-def _edit_of_proposal(text: str, proposal: Any) -> TextEdit:
-    start = text.index(proposal.passage)
+def _edit_of_proposal(text: str, edit_proposal: Any) -> TextEdit:
+    start = text.index(edit_proposal.passage)
     return replace_passage(
-        proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says
+        edit_proposal.kind,
+        start,
+        start + len(edit_proposal.passage),
+        edit_proposal.instead,
+        edit_proposal.says,
     )
 
 
-def _proposal_flaw(text: str, proposal: Any) -> str | None:
-    times = text.count(proposal.passage)
+def _proposal_flaw(text: str, edit_proposal: Any) -> str | None:
+    times = text.count(edit_proposal.passage)
     if times != 1:
-        return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"
-    if proposal.instead == proposal.passage:
-        return f"the passage {proposal.passage!r} is put in its own place"
+        return (
+            f"the passage {edit_proposal.passage!r} stands in the response {times} times, and "
+            "has to stand there once"
+        )
+    if edit_proposal.instead == edit_proposal.passage:
+        return f"the passage {edit_proposal.passage!r} is put in its own place"
     return None
 
 
 def _describe_reply_problems(text: str, reply: Any) -> str | None:
-    flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
-    if not flaws:
+    proposal_flaws = [
+        proposal_flaw
+        for edit_proposal in reply.contrasts
+        if (proposal_flaw := _proposal_flaw(text, edit_proposal))
+    ]
+    if not proposal_flaws:
         return None
-    return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response"
+    return f"{'; '.join(proposal_flaws)}. So copy each `passage` letter by letter from the response"
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.

@@ -23,7 +23,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput, ask_model, shared_prom
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material
-from jurygraph.schema.frozen_model import Flag, Number, ParamsModel
+from jurygraph.schema.frozen_model import Number, ParamsModel, StrictBool
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
@@ -35,7 +35,7 @@ MAX_RECORDS_PER_KIND = 60
 """The largest number of records per kind in one reply."""
 
 _FIELD_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
-_Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+_WordsText = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 _ValueText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _QuoteText = Annotated[str, StringConstraints(max_length=20_000)]
 
@@ -48,15 +48,15 @@ class FieldSpec(FrozenModel):
     is the passage that it was decided on. A record may lack a field that is `optional`.
     """
 
-    about: _Words
-    number: Flag = False
-    context: Flag = False
-    optional: Flag = False
+    about: _WordsText
+    number: StrictBool = False
+    context: StrictBool = False
+    optional: StrictBool = False
     one_of: tuple[_ValueText, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_text(cls, value: Any) -> Any:
+    def _expand_text_shorthand(cls, value: Any) -> Any:
         return {"about": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -203,7 +203,7 @@ class IndexedText(SearchableText):
         """Return the first 10,000 passages with exactly these words, not within longer words."""
         if words not in self._passages_of:
             self._passages_of[words] = list(
-                islice(self.find_between_words(words), _MAX_WORD_OCCURRENCES)
+                islice(self.find_whole_word_matches(words), _MAX_WORD_OCCURRENCES)
             )
         return self._passages_of[words]
 
@@ -285,7 +285,7 @@ def _ground_record(
     kept_records: Sequence[_GroundedRecord],
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
-    complete_records: list[_GroundedRecord] = []
+    fully_grounded_records: list[_GroundedRecord] = []
     problem = QUOTE_NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE_FIELD])):
         found: dict[str, Passage] = {}
@@ -298,12 +298,15 @@ def _ground_record(
                 missing_fields.append(name)
         if not missing_fields:
             values = {
-                name: _to_response_value(fields[name], record[name], found[name]) for name in found
+                name: _convert_reply_value(fields[name], record[name], found[name])
+                for name in found
             }
-            complete_records.append(_GroundedRecord(passage, found, values))
+            fully_grounded_records.append(_GroundedRecord(passage, found, values))
         elif index == 0:
             problem = _missing_value_message(fields[missing_fields[0]], missing_fields[0])
-    return _choose_record(complete_records, kept_records) if complete_records else problem
+    return (
+        _choose_record(fully_grounded_records, kept_records) if fully_grounded_records else problem
+    )
 
 
 def _choose_record(
@@ -346,7 +349,7 @@ def _missing_value_message(field: FieldSpec, name: str) -> str:
     return f"its {name} does not stand {digits_hint}{where} the passage that it quotes"
 
 
-def _to_response_value(field: FieldSpec, reply_value: Any, passage: Passage) -> JsonValue:
+def _convert_reply_value(field: FieldSpec, reply_value: Any, passage: Passage) -> JsonValue:
     """Return the value as the response writes it, in one line."""
     if field.one_of:
         return str(reply_value)
@@ -363,7 +366,7 @@ def _build_evidence(passage: Passage, *location: str | int) -> Evidence:
         start=passage.start,
         end=passage.end,
         verified=True,
-        of=notation.jsonpath_of(location),
+        of=notation.location_to_jsonpath(location),
     )
 
 
@@ -417,10 +420,10 @@ class Extract(Deriver):
             return Material(name=DATA_MATERIAL_NAME, data={kind: [] for kind in self._kinds})
         client = inputs.client
         assert client is not None, "a model is required"
-        letter_count = len(response.text)
+        character_count = len(response.text)
         text: IndexedText | None = None
         if client.safety.evidence != "off":
-            text = await search_off_loop(lambda: IndexedText(response.text), letter_count)
+            text = await search_off_loop(lambda: IndexedText(response.text), character_count)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
         request = client.request(
             self._prompt,
@@ -432,13 +435,15 @@ class Extract(Deriver):
             client,
             request,
             self._reply,
-            read=partial(self._read_material, text),
+            read=partial(self._build_extracted_material, text),
             fail=lambda fault: _failed_material(fault.failure, fault.call),
-            find_flaw=partial(self._find_flaw, text),
-            letter_count=letter_count,
+            find_reply_flaw=partial(self._find_reply_flaw, text),
+            character_count=character_count,
         )
 
-    def _read_material(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
+    def _build_extracted_material(
+        self, text: IndexedText | None, reply: "ParsedReply[Any]"
+    ) -> Material:
         grounded_reply = self._ground_reply(text, reply.value)
         note = describe_omitted_parts(grounded_reply.omitted_parts)
         if grounded_reply.omitted_parts and not grounded_reply.evidence:
@@ -466,7 +471,7 @@ class Extract(Deriver):
             ]
         return GroundedReply(data, tuple(evidence))
 
-    def _find_flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
+    def _find_reply_flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""
         omitted_parts = self._ground_reply(text, reply).omitted_parts
         problems = [

@@ -17,7 +17,7 @@ from jurygraph.schema.conversation import ChatMessage, is_single_reply
 from jurygraph.schema.frozen_model import digest_of
 
 FEEDBACK_KEYWORDS = ("inputs", "outputs", "reference_outputs")
-_MISSING_PART_REASONS = {
+_MISSING_REASON_BY_KEYWORD = {
     "reference_outputs": "the task has neither reference_messages nor a reference",
     "context": "the task has no context",
 }
@@ -57,22 +57,22 @@ def _describe(value: Any) -> Any:
     try:
         return digest_of(value)
     except (TypeError, ValueError, RecursionError):
-        named_object = value if hasattr(value, "__qualname__") else type(value)
-        return f"{named_object.__module__}.{named_object.__qualname__}"
+        value_or_type = value if hasattr(value, "__qualname__") else type(value)
+        return f"{value_or_type.__module__}.{value_or_type.__qualname__}"
 
 
 def explain_missing_part(
     values: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> str | None:
     """Return why a function cannot be asked: the task lacks a part for which it has no default."""
-    for name, reason in _MISSING_PART_REASONS.items():
+    for name, reason in _MISSING_REASON_BY_KEYWORD.items():
         is_required = name in parameters and parameters[name].default is inspect.Parameter.empty
         if is_required and values[name] is None:
             return reason
     return None
 
 
-def keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
+def feedback_keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
     """Return the values of the keywords: messages as dicts, and texts where there are no messages.
 
     A response of one reply is its text, also if it is written as `messages`, unless it is compared with messages.

@@ -21,7 +21,7 @@ from jurygraph.agents.feedback import (
     closure_digest,
     declared_keywords,
     explain_missing_part,
-    keyword_values,
+    feedback_keyword_values,
     read_feedback,
 )
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Evaluator, EvaluatorAnswer, EvaluatorInput
@@ -32,15 +32,21 @@ from jurygraph.schema import (
     Condition,
     Criterion,
     EvaluatorScope,
-    GraphBranch,
+    GraphBranchName,
     Layer,
     Question,
     TaskView,
     Verdict,
 )
 from jurygraph.schema.conversation import VisiblePart
-from jurygraph.schema.frozen_model import FrozenModel, Id, ParamsModel, PositiveInt, require_type
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, PairOrder
+from jurygraph.schema.frozen_model import (
+    FrozenModel,
+    Id,
+    ParamsModel,
+    PositiveInt,
+    require_argument_type,
+)
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, PairOrder
 
 _ARGUMENTS_BY_SCOPE = {
     "response": ("task", "response"),
@@ -49,7 +55,7 @@ _ARGUMENTS_BY_SCOPE = {
 }
 
 
-_PLAIN_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
+_PLAIN_TYPE_BY_NAME: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 
 
 class AdaptedSettings(FrozenModel):
@@ -63,10 +69,10 @@ class AdaptedSettings(FrozenModel):
     layer: Layer | None = None
     audience: Audience = "task"
     scope: EvaluatorScope = "response"
-    branch: GraphBranch | None = None
+    branch: GraphBranchName | None = None
     needs: tuple[Id, ...] = ()
     own_model: bool | None = None
-    material: Id = SUBMITTED_RESPONSE_MATERIAL
+    material: Id = SUBMITTED_MATERIAL_NAME
     when: Condition | None = None
     pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
@@ -75,20 +81,22 @@ class AdaptedSettings(FrozenModel):
 class CallableEvaluator(Evaluator):
     """Base class of the evaluators that `adapt_to_evaluator` makes of functions and Runnables."""
 
-    branch: GraphBranch = "checks"
+    branch: GraphBranchName = "checks"
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
-        is_target_runnable = is_runnable(target)
-        own_model = is_target_runnable if settings.own_model is None else settings.own_model
+        is_langchain_runnable = is_runnable(target)
+        own_model = is_langchain_runnable if settings.own_model is None else settings.own_model
         self.target = target
         self.name = name
-        self.version = settings.version or ("1" if is_target_runnable else source_version(target))
-        self.layer = settings.layer or ("model" if is_target_runnable else "check")
+        self.version = settings.version or (
+            "1" if is_langchain_runnable else source_version(target)
+        )
+        self.layer = settings.layer or ("model" if is_langchain_runnable else "check")
         self.audience = settings.audience
         self.scope = settings.scope
         self.needs = settings.needs
         self.uses_model = self.layer in ("model", "residual") and not own_model
-        if not is_target_runnable:
+        if not is_langchain_runnable:
             self.no_model_message = (
                 f"{Evaluator.no_model_message}; if the function brings its own, "
                 "declare own_model=True"
@@ -97,17 +105,17 @@ class CallableEvaluator(Evaluator):
         self._question_fields = {
             field: getattr(settings, field) for field in ("material", "when", "pairs", "samples")
         }
-        self._check_params({}, are_complete=False)
+        self._check_params({}, are_params_complete=False)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, **self._question_fields)]
 
     def set_params(self, params: Mapping[str, Any]) -> None:
-        self._check_params(params, are_complete=True)
+        self._check_params(params, are_params_complete=True)
         self.params = dict(params)
 
     @abstractmethod
-    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
+    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
         """Raise ConfigError if the target cannot take the params; `are_complete` unless the config adds some."""
 
 
@@ -132,9 +140,9 @@ class FunctionEvaluator(CallableEvaluator):
                 )
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
-    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
+    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
         self._require_callable_with(
-            _ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_complete
+            _ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_params_complete
         )
 
     def _require_callable_with(
@@ -142,14 +150,14 @@ class FunctionEvaluator(CallableEvaluator):
         argument_names: Sequence[str],
         keyword_names: Sequence[str],
         params: Mapping[str, Any],
-        are_complete: bool,
+        are_params_complete: bool,
     ) -> None:
         """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
         names: list[str] = []
         try:
             signature = inspect.signature(self.target)
             names = list(signature.parameters)[len(argument_names) :]
-            bind_arguments = signature.bind if are_complete else signature.bind_partial
+            bind_arguments = signature.bind if are_params_complete else signature.bind_partial
             bind_arguments(*argument_names, **dict.fromkeys(keyword_names), **params)
         except (TypeError, ValueError) as error:
             hint = ""
@@ -171,7 +179,7 @@ class FunctionEvaluator(CallableEvaluator):
         fields: dict[str, Any] = {}
         for name in params.keys() & signature.parameters.keys():
             annotation = signature.parameters[name].annotation
-            plain_type = _PLAIN_TYPES.get(str(getattr(annotation, "__name__", annotation)))
+            plain_type = _PLAIN_TYPE_BY_NAME.get(str(getattr(annotation, "__name__", annotation)))
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
         params_model = create_model("Params", __base__=ParamsModel, **fields)
@@ -197,7 +205,7 @@ class FeedbackEvaluator(FunctionEvaluator):
             self.version += f" with {values}"
 
     def answer(self, inputs: EvaluatorInput) -> Any:
-        values = keyword_values(inputs)
+        values = feedback_keyword_values(inputs)
         reason = explain_missing_part(values, self._declared)
         if reason is not None:
             return Verdict.abstain(reason)
@@ -205,18 +213,18 @@ class FeedbackEvaluator(FunctionEvaluator):
         material = {name: inputs.material[0][name] for name in self.needs}
         result = self.target(**parts, **material, **inputs.question.params)
         if inspect.isawaitable(result):
-            return self._read_awaited_feedback(result)
+            return self._await_feedback(result)
         return read_feedback(result, self.name)
 
-    async def _read_awaited_feedback(self, result: Awaitable[Any]) -> EvaluatorAnswer:
+    async def _await_feedback(self, result: Awaitable[Any]) -> EvaluatorAnswer:
         return read_feedback(await result, self.name)
 
-    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
+    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
         if self.scope != "response":
             raise ConfigError(
                 f"evaluator {self.name!r} has the keyword `outputs`, of one response: leave its scope `response`"
             )
-        self._require_callable_with((), [*self._declared, *self.needs], params, are_complete)
+        self._require_callable_with((), [*self._declared, *self.needs], params, are_params_complete)
 
 
 class RunnableEvaluator(CallableEvaluator):
@@ -227,7 +235,7 @@ class RunnableEvaluator(CallableEvaluator):
     in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
 
-    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
+    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
         if params:
             raise ConfigError(
                 f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead"
@@ -249,10 +257,10 @@ class RunnableEvaluator(CallableEvaluator):
         chat_model = inputs.client and inputs.client.chat_model
         configurable = {"client": inputs.client, "chat_model": chat_model}
         runnable_config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
-        keywords = {}
+        keyword_arguments = {}
         if "context" in inspect.signature(self.target.ainvoke).parameters:  # as graphs do
-            keywords["context"] = inputs
-        result = await self.target.ainvoke(graph_input, runnable_config, **keywords)
+            keyword_arguments["context"] = inputs
+        result = await self.target.ainvoke(graph_input, runnable_config, **keyword_arguments)
         if self.scope == "group" and isinstance(result, Mapping):
             return [to_evaluator_answer(verdict) for verdict in result["verdicts"]]
         return to_evaluator_answer(result)
@@ -296,13 +304,13 @@ def source_version(definition: Callable[..., Any]) -> str:
     return "1"
 
 
-def has_own_version(kind: type, role_class: type) -> bool:
+def declares_version(kind: type, role_base_class: type) -> bool:
     """Return true if a class, or a base class of it up to `role_class` from the same package, writes down its version.
 
     That of another package's base class says nothing about the code that the class adds.
     """
     package_name = _package_name_of(kind)
-    derived_classes = kind.__mro__[: kind.__mro__.index(role_class)]
+    derived_classes = kind.__mro__[: kind.__mro__.index(role_base_class)]
     return any(
         "version" in vars(base_class)
         for base_class in derived_classes
@@ -375,7 +383,7 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
 
     Raises ConfigError for a wrong setting, or a target that cannot be called like this.
     """
-    require_type("name", name, str | None, "write text")
+    require_argument_type("name", name, str | None, "write text")
     if target is None:
         return lambda decorated: evaluator(decorated, name=name, **settings)
     chosen_name = name or getattr(target, "__name__", None)

@@ -5,12 +5,12 @@ from typing import Any
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import FrozenModel, Verdict
-from jurygraph.schema.frozen_model import Flag, UnitInterval
+from jurygraph.schema.frozen_model import StrictBool, UnitInterval
 
 
 class GivenScore(FrozenModel):
     score: UnitInterval
-    met: Flag | None = None
+    met: StrictBool | None = None
 
 
 class GivenScores(CodeEvaluator):

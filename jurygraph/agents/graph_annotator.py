@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 BUILTIN_DOMAIN_NAMES = ("generic", "legal", "medical", "writing")
-FIELD_METADATA_KEYS = (
+DOMAIN_METADATA_KEYS = (
     "domain",
     "domain1",
     "domain2",
@@ -67,9 +67,9 @@ FIELD_METADATA_KEYS = (
 
 Others may hold anything, such as an answer or a name, and are not shown.
 """
-_FRONT_MATTER_LINE = "---\n"
+_FRONT_MATTER_DELIMITER = "---\n"
 _EXAMPLES_HEADING_PATTERN = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
-_MAX_CHARACTERS = 20_000
+_MAX_DOMAIN_CHARACTERS = 20_000
 
 
 class DomainProfile(NamedTuple):
@@ -90,7 +90,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
 
         profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
         text = profile.read_text(encoding="utf-8")
-        front_matter = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_LINE, 2)[1])
+        front_matter = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_DELIMITER, 2)[1])
         return DomainProfile(
             f"{name} {front_matter['version']}", *_split_off_examples(_without_front_matter(text))
         )
@@ -106,8 +106,8 @@ def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{where}: {name} cannot be read as UTF-8 text ({error})") from None
     body = _without_front_matter(text)
-    if not 0 < len(body) <= _MAX_CHARACTERS:
-        problem = "is empty" if not body else f"has more than {_MAX_CHARACTERS} characters"
+    if not 0 < len(body) <= _MAX_DOMAIN_CHARACTERS:
+        problem = "is empty" if not body else f"has more than {_MAX_DOMAIN_CHARACTERS} characters"
         raise ConfigError(
             f"{where}: {name} {problem}; write what an annotator should know of the field"
         )
@@ -122,8 +122,8 @@ def _split_off_examples(body: str) -> tuple[str, str]:
 
 def _without_front_matter(text: str) -> str:
     text = text.replace("\r\n", "\n")
-    if text.startswith(_FRONT_MATTER_LINE) and text.count(_FRONT_MATTER_LINE) > 1:
-        text = text.split(_FRONT_MATTER_LINE, 2)[2]
+    if text.startswith(_FRONT_MATTER_DELIMITER) and text.count(_FRONT_MATTER_DELIMITER) > 1:
+        text = text.split(_FRONT_MATTER_DELIMITER, 2)[2]
     return text.strip()
 
 
@@ -170,7 +170,9 @@ def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
         "RoleStated", __base__=RoleReply, criterion=_choice_field(criteria)
     )
     return create_model(
-        "RolesReply", __base__=FrozenModel, roles=_list_field(role_reply_model, len(criteria))
+        "RolesReply",
+        __base__=FrozenModel,
+        roles=_fixed_length_field(role_reply_model, len(criteria)),
     )
 
 
@@ -185,7 +187,7 @@ def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
         child=_choice_field(children),
     )
     return create_model(
-        "PairsStated", __base__=FrozenModel, pairs=_list_field(pair_reply_model, len(pairs))
+        "PairsStated", __base__=FrozenModel, pairs=_fixed_length_field(pair_reply_model, len(pairs))
     )
 
 
@@ -193,7 +195,7 @@ def _choice_field(names: Sequence[str]) -> Any:
     return Literal[tuple(names)], ...
 
 
-def _list_field(entry_model: type[FrozenModel], count: int) -> Any:
+def _fixed_length_field(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
@@ -270,8 +272,8 @@ def _role_problem(criterion: Criterion, roles: Sequence[CriterionRole]) -> str |
     if len(roles) > 1:
         return f"was given the roles {' and '.join(roles)}"
     if (roles[0] == "penalty") != (criterion.weight < 0) and roles[0] != "applicability":
-        sign_text = "negative" if criterion.weight < 0 else "positive"
-        return f"has {sign_text} points and was given the role {roles[0]}"
+        sign_word = "negative" if criterion.weight < 0 else "positive"
+        return f"has {sign_word} points and was given the role {roles[0]}"
     return None
 
 
@@ -471,11 +473,11 @@ def _find_known_roles(
         if role is None:
             continue
         digest = criterion_digest(task, criterion, role)
-        is_unchanged = record is not None and record.seen.get(criterion.id) == digest
-        if is_unchanged:
+        is_criterion_unchanged = record is not None and record.seen.get(criterion.id) == digest
+        if is_criterion_unchanged:
             settled_criterion_ids.add(criterion.id)
         # A role that was annotated from other words is annotated again.
-        if is_unchanged or record is None or record.roles.get(criterion.id) != role:
+        if is_criterion_unchanged or record is None or record.roles.get(criterion.id) != role:
             roles[criterion.id] = role
     return roles, frozenset(settled_criterion_ids)
 
@@ -489,7 +491,7 @@ def criterion_digest(task: Task, criterion: Criterion, role: CriterionRole) -> s
     return digest_of([query_to_text(task.query), criterion.content, role])[:16]
 
 
-PairAnswers = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
+PairBatchAnswers = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
 """Pairs of one request, and the answers of each sample."""
 
 
@@ -506,14 +508,16 @@ class EdgeVoteResult(NamedTuple):
     unanswered: list[UnansweredPair]
 
 
-def elect_edges(answers_by_batch: Iterable[PairAnswers], source: EdgeProvenance) -> EdgeVoteResult:
+def elect_edges(
+    batch_answers: Iterable[PairBatchAnswers], source: EdgeProvenance
+) -> EdgeVoteResult:
     """Count the votes on every pair. A pair that at least half of the samples leave without an answer gets no edge.
 
     An answer that the checks rejected is an answer. An edge has the mean confidence of the winners. Those that lost the
     vote are rejected, each as its most confident answer.
     """
     vote_result = EdgeVoteResult([], [], [])
-    for pairs, samples in answers_by_batch:
+    for pairs, samples in batch_answers:
         for edge, why in chain.from_iterable(sample.rejected for sample in samples):
             vote_result.rejected.append(_build_rejected_edge(edge, "check", why, source))
         for pair in pairs:
@@ -533,12 +537,12 @@ def elect_edges(answers_by_batch: Iterable[PairAnswers], source: EdgeProvenance)
                 vote_result.proposed.append(
                     _build_edge(answers[winning_kind], len(samples), source)
                 )
-            tally_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
+            vote_counts_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winning_kind}):
                 losing_answer = _most_confident_answer(answers[kind])
                 vote_result.rejected.append(
                     _build_rejected_edge(
-                        losing_answer, "vote", f"the vote was: {tally_text}", source
+                        losing_answer, "vote", f"the vote was: {vote_counts_text}", source
                     )
                 )
     return vote_result
@@ -546,11 +550,11 @@ def elect_edges(answers_by_batch: Iterable[PairAnswers], source: EdgeProvenance)
 
 def _winning_kind(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
     vote_counts = Counter({kind: len(replies) for kind, replies in answers.items()})
-    leading_kind_counts = vote_counts.most_common(2)
-    if not leading_kind_counts:
+    top_two_counts = vote_counts.most_common(2)
+    if not top_two_counts:
         return "none"
-    is_tie = len(leading_kind_counts) > 1 and leading_kind_counts[0][1] == leading_kind_counts[1][1]
-    return "none" if is_tie else leading_kind_counts[0][0]
+    is_tie = len(top_two_counts) > 1 and top_two_counts[0][1] == top_two_counts[1][1]
+    return "none" if is_tie else top_two_counts[0][0]
 
 
 def _build_edge(
@@ -714,7 +718,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
     records = [rubric.annotation for rubric in rubric_list if rubric.annotation is not None]
     candidate_counts = [_count_candidate_pairs(rubric) for rubric in rubric_list]
     edge_counts = [len(rubric.edges) for rubric in rubric_list]
-    update_sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in rubric_list]
+    node_and_edge_counts = [len(rubric.criteria) + len(rubric.edges) for rubric in rubric_list]
     invalid_answer_counts = [
         sum(edge.stage == "check" for edge in record.rejected) for record in records
     ]
@@ -723,7 +727,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
         "criteria": _mean_or_none([len(rubric.criteria) for rubric in rubric_list]),
         "candidates": _mean_or_none([count for count in candidate_counts if count is not None]),
         "edges": _mean_or_none(edge_counts),
-        "update_size": _mean_or_none(update_sizes),
+        "update_size": _mean_or_none(node_and_edge_counts),
         "non_empty": _mean_or_none([count > 0 for count in edge_counts]),
         "invalid": _mean_or_none(invalid_answer_counts),
     }
@@ -743,8 +747,8 @@ def _mean_or_none(numbers: Sequence[int]) -> float | None:
 
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
-_TOKENS_PER_ROLE = 80
-_TOKENS_PER_EDGE = 110
+_REPLY_TOKENS_PER_ROLE = 80
+_REPLY_TOKENS_PER_EDGE = 110
 _BASE_REPLY_TOKENS = 200
 
 T = TypeVar("T")
@@ -761,7 +765,7 @@ class GraphAnnotator:
         self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
         about = _to_json_lines(
-            {name: task.metadata[name]} for name in FIELD_METADATA_KEYS if task.metadata.get(name)
+            {name: task.metadata[name]} for name in DOMAIN_METADATA_KEYS if task.metadata.get(name)
         )
         self._shared_variables = {
             "domain": domain.text,
@@ -787,7 +791,7 @@ class GraphAnnotator:
         roles: Mapping[str, CriterionRole],
         batch: int,
         votes: int,
-    ) -> list[PairAnswers]:
+    ) -> list[PairBatchAnswers]:
         """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
         The order of a request's pairs says nothing of their ids, so that a model that favours the first favours no
@@ -828,7 +832,7 @@ class GraphAnnotator:
             "asked": _to_json_lines(names),
         }
         max_reply_tokens = (
-            _BASE_REPLY_TOKENS + _TOKENS_PER_ROLE * len(names) + _max_tokens_of_ids(names)
+            _BASE_REPLY_TOKENS + _REPLY_TOKENS_PER_ROLE * len(names) + _max_tokens_of_ids(names)
         )
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
@@ -837,7 +841,7 @@ class GraphAnnotator:
         def build_result_without_reply(problem: str) -> CheckedRoles:
             return CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}"))
 
-        return await self._ask(
+        return await self._ask_with_repair(
             request,
             RolesReply,
             lambda reply: check_roles(reply.roles, criteria),
@@ -862,16 +866,16 @@ class GraphAnnotator:
             "criteria": _to_json_lines(criteria),
             "pairs": _to_json_lines(pair_entries),
         }
-        reason_tokens = _TOKENS_PER_EDGE * len(pairs)
+        edge_reply_tokens = _REPLY_TOKENS_PER_EDGE * len(pairs)
         max_tokens = (
-            _BASE_REPLY_TOKENS + reason_tokens + _max_tokens_of_ids(chain.from_iterable(pairs))
+            _BASE_REPLY_TOKENS + edge_reply_tokens + _max_tokens_of_ids(chain.from_iterable(pairs))
         )
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
         request = self._client.request(
             prompt, form, variables, sample=sample, max_reply_tokens=max_tokens
         )
-        return await self._ask(
+        return await self._ask_with_repair(
             request,
             EdgesReply,
             lambda reply: check_edges(reply.pairs, pairs, roles),
@@ -879,7 +883,7 @@ class GraphAnnotator:
             "pairs of its criteria",
         )
 
-    async def _ask(
+    async def _ask_with_repair(
         self,
         request: Request,
         reply_model: type[AnnotationReplyT],
@@ -889,7 +893,7 @@ class GraphAnnotator:
     ) -> CheckedReplyT:
         """Return the checked reply, after one repair; or, for a problem, the result if none can be read."""
 
-        def find_flaw(reply: AnnotationReplyT) -> str | None:
+        def find_reply_flaw(reply: AnnotationReplyT) -> str | None:
             problems = check(reply).problems[:12]
             if not problems:
                 return None
@@ -908,7 +912,7 @@ class GraphAnnotator:
             reply_model,
             read=lambda reply: check(reply.value),
             fail=handle_fault,
-            find_flaw=find_flaw,
+            find_reply_flaw=find_reply_flaw,
         )
 
 

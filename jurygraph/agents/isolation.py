@@ -22,7 +22,7 @@ from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
 from jurygraph.schema import (
     EvaluatorUse,
     FrozenModel,
-    GraphBranch,
+    GraphBranchName,
     Material,
     Question,
     Response,
@@ -53,19 +53,19 @@ class IsolatedEvaluator(Evaluator):
         limit = evaluator.timeout or CODE_TIME_LIMIT_SECONDS
         user_modules = current_folder_modules()
         folder_path = None if user_modules is None else str(user_modules.folder.resolve())
-        use_in_worker = use.model_copy(update={"isolate": None})
-        worker_setup = {"use": use_in_worker.model_dump(mode="json"), "folder": folder_path}
+        worker_evaluator_use = use.model_copy(update={"isolate": None})
+        worker_setup = {"use": worker_evaluator_use.model_dump(mode="json"), "folder": folder_path}
         self._pool = WorkerPool(
             self.name, "jurygraph.agents.registry:prepare_isolated", worker_setup, time_limit=limit
         )
 
     @property
-    def branch(self) -> GraphBranch:
+    def branch(self) -> GraphBranchName:
         return self._evaluator.branch
 
     @property
-    def known_reviewers(self) -> Sequence[str]:
-        return self._evaluator.known_reviewers
+    def predictable_reviewers(self) -> Sequence[str]:
+        return self._evaluator.predictable_reviewers
 
     @property
     def notes(self) -> Sequence[str]:
@@ -82,7 +82,7 @@ class IsolatedEvaluator(Evaluator):
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        answer: EvaluatorAnswer | Sequence[EvaluatorAnswer] = _read_answer(result)
+        answer: EvaluatorAnswer | Sequence[EvaluatorAnswer] = _parse_worker_answer(result)
         return answer
 
 
@@ -98,13 +98,13 @@ class _WorkerRequest(FrozenModel):
     sample: int
 
 
-def _read_answer(result: Any) -> Any:
+def _parse_worker_answer(result: Any) -> Any:
     if isinstance(result, list):
-        return [_read_answer(item) for item in result]
+        return [_parse_worker_answer(item) for item in result]
     return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result
 
 
-def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
+def open_request_handler(evaluator: Evaluator) -> Callable[[str], Any]:
     """Open an evaluator in this worker process, and return the function that answers requests there."""
     runner = asyncio.Runner()
 

@@ -40,7 +40,7 @@ def _jsonpath_environment() -> Any:
     """Return what compiles JSONPaths. Imported lazily, as below: few configs have one."""
     from jsonpath_rfc9535 import JSONPathEnvironment
 
-    class Environment(JSONPathEnvironment):
+    class RestrictedJSONPathEnvironment(JSONPathEnvironment):
         max_recursion_depth = 300
         """Greater than the depth of any data accepted here."""
 
@@ -49,7 +49,7 @@ def _jsonpath_environment() -> Any:
             super().setup_function_extensions()
             del self.function_extensions["match"], self.function_extensions["search"]
 
-    return Environment()
+    return RestrictedJSONPathEnvironment()
 
 
 @lru_cache(maxsize=1024)
@@ -65,7 +65,7 @@ def compile_jsonpath(text: str) -> Any:
         ) from None
 
 
-def jsonpath_of(location: tuple[str | int, ...]) -> str:
+def location_to_jsonpath(location: tuple[str | int, ...]) -> str:
     """Return the JSONPath of a location, normalised as in RFC 9535, 2.7."""
     steps = (
         f"[{_quote_name(step)}]" if isinstance(step, str) else f"[{step}]" for step in location
@@ -84,8 +84,8 @@ def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | 
     return tuple((isinstance(step, str), step) for step in location)
 
 
-def _check_expression(compile_expression: Callable[[str], Any], text: str) -> str:
-    compile_expression(text)
+def _check_expression(compile_function: Callable[[str], Any], text: str) -> str:
+    compile_function(text)
     return text
 
 

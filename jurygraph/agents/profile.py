@@ -30,13 +30,13 @@ from jurygraph.schema.task import (
     has_text_profile_only,
     sort_by_id,
 )
-from jurygraph.sources.tasks import profile_errors
+from jurygraph.sources.tasks import profile_line_problems
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 DegreeName = Literal["low", "usual", "high"]
-DEGREE_VALUES: Mapping[DegreeName, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
+VALUE_BY_DEGREE: Mapping[DegreeName, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
 """The numbers behind the words for α(c) and for the strength of a tension: our reading. The paper fixes α and gives no
 values, and numbers of the model's own would be on another scale in each reply."""
 
@@ -84,7 +84,7 @@ async def read_profiles(
     hand_written_profiles = None
     stakeholder_ids: set[str] = set()
     if line is not None:
-        for profile_error in profile_errors(task, line):
+        for profile_error in profile_line_problems(task, line):
             raise InputError(
                 f"profiles of task {task.id!r}, field {profile_error.field}: {profile_error}"
             )
@@ -114,8 +114,8 @@ async def _read_profiles_by_model(
     hand_written_profiles: Profiles,
 ) -> Profiles:
     """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
-    results = await gather_all(_read_constraints(task, person, client) for person in people)
-    read_stakeholders = [*hand_written_profiles.stakeholders]
+    results = await gather_all(_ask_constraints(task, person, client) for person in people)
+    profiled_stakeholders = [*hand_written_profiles.stakeholders]
     model_by_stakeholder = {**hand_written_profiles.by}
     dropped_notes = []
     for person, (model, kept_constraints, problems) in zip(people, results, strict=True):
@@ -124,18 +124,20 @@ async def _read_profiles_by_model(
             problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
             remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
             raise PlanError(f"task {task.id!r}: {problem}; {remedy}")
-        read_stakeholders.append(ReadStakeholder(id=person.id, constraints=tuple(kept_constraints)))
+        profiled_stakeholders.append(
+            ReadStakeholder(id=person.id, constraints=tuple(kept_constraints))
+        )
         model_by_stakeholder[person.id] = model
         dropped_notes += [f"{person.id}: {why}" for why in problems]
     update = {
-        "stakeholders": tuple(sort_by_id(read_stakeholders)),
+        "stakeholders": tuple(sort_by_id(profiled_stakeholders)),
         "by": model_by_stakeholder,
         "dropped": tuple(dropped_notes),
     }
     return hand_written_profiles.model_copy(update=update)
 
 
-async def _read_constraints(
+async def _ask_constraints(
     task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     text = SearchableText(person.profile)
@@ -145,7 +147,7 @@ async def _read_constraints(
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
     empty_reply_problem = "no constraint is listed; read the profile again, and list what it says"
-    return await _read_accepted_entries(
+    return await _ask_accepted_entries(
         client,
         request,
         ConstraintsReply,
@@ -156,11 +158,11 @@ async def _read_constraints(
     )
 
 
-async def _read_accepted_entries(
+async def _ask_accepted_entries(
     client: "JudgeClient",
     request: Request,
     model: type[R],
-    parse: Callable[[R], tuple[list[T], list[str]]],
+    parse_reply: Callable[[R], tuple[list[T], list[str]]],
     subject: str,
     hint: str,
     empty_reply_problem: str | None = None,
@@ -171,22 +173,22 @@ async def _read_accepted_entries(
     `ModelError` that names the subject, and the errors that end a run.
     """
 
-    def find_flaw(reply: R) -> str | None:
-        accepted_entries, problems = parse(reply)
+    def find_reply_flaw(reply: R) -> str | None:
+        accepted_entries, problems = parse_reply(reply)
         if problems:
             return f"{'; '.join(problems)}; {hint}"
         return None if accepted_entries else empty_reply_problem
 
-    def handle_fault(fault: Fault) -> NoReturn:
+    def raise_model_error(fault: Fault) -> NoReturn:
         raise ModelError(f"{subject} could not be read: {fault}") from fault
 
     accepted_entries, problems = await ask_model(
         client,
         request,
         model,
-        read=lambda reply: parse(reply.value),
-        fail=handle_fault,
-        find_flaw=find_flaw,
+        read=lambda reply: parse_reply(reply.value),
+        fail=raise_model_error,
+        find_reply_flaw=find_reply_flaw,
     )
     return (
         f"{request.model}, prompt {request.prompt} {request.prompt_version}",
@@ -227,7 +229,7 @@ def parse_constraints(
                 id=f"c{len(accepted_constraints) + 1}",
                 text=words,
                 kind=reply_constraint.kind,
-                restrictiveness=DEGREE_VALUES[reply_constraint.restrictiveness],
+                restrictiveness=VALUE_BY_DEGREE[reply_constraint.restrictiveness],
                 quote=passage.text,
             )
             accepted_constraints.append(constraint)
@@ -249,7 +251,7 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
     request = client.request(load_prompt("tensions"), TensionsReply, variables)
     subject = f"task {task.id!r}: the tensions between its stakeholders"
     hint = f"the names are {', '.join(names)}"
-    model_and_prompt_text, kept_tensions, problems = await _read_accepted_entries(
+    model_and_prompt_text, kept_tensions, problems = await _ask_accepted_entries(
         client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
     )
     tensions = tuple(sorted(kept_tensions, key=lambda tension: tension.between))
@@ -280,7 +282,7 @@ def _parse_tensions(
             )
         elif not find_tensions(first, second):
             reason = _replace_names_by_ids(reply_tension.reason, names)
-            strength = DEGREE_VALUES[reply_tension.strength]
+            strength = VALUE_BY_DEGREE[reply_tension.strength]
             pair = (first.id, second.id)
             tension_by_pair[pair] = ReadTension(between=pair, strength=strength, reason=reason)
     return list(tension_by_pair.values()), problems

@@ -49,14 +49,16 @@ from jurygraph.agents.roles import (
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import to_searchable_text
-from jurygraph.schema import Evidence, FrozenModel, GraphBranch, Question, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag
+from jurygraph.schema import Evidence, FrozenModel, GraphBranchName, Question, TaskView, Verdict
+from jurygraph.schema.frozen_model import StrictBool
 from jurygraph.schema.task import chat_to_prompt_text
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
-MAX_STEPS = 1_000  # the largest number of steps of one response; the last of them contains the rest
+MAX_REASONING_STEPS = (
+    1_000  # the largest number of steps of one response; the last of them contains the rest
+)
 _LETTER_OR_DIGIT_PATTERN = re.compile(r"[^\W_]")
 _LINE_END_PATTERN = re.compile(r"\n")
 _LIST_NUMBER_PATTERN = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
@@ -83,12 +85,14 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     and every step has at least one.
     """
     start, end, is_single_line = _find_reasoning(text)
-    boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
-    trimmed_spans = (_trim_span(text, *boundary_pair) for boundary_pair in pairwise(boundaries))
+    step_boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
+    trimmed_spans = (
+        _trim_span(text, *step_boundary_pair) for step_boundary_pair in pairwise(step_boundaries)
+    )
     steps = [step for step in trimmed_spans if step]
-    if len(steps) > MAX_STEPS:
-        rest = (steps[MAX_STEPS - 1][0], steps[-1][1])
-        steps[MAX_STEPS - 1 :] = [rest]
+    if len(steps) > MAX_REASONING_STEPS:
+        rest = (steps[MAX_REASONING_STEPS - 1][0], steps[-1][1])
+        steps[MAX_REASONING_STEPS - 1 :] = [rest]
     reasoning_steps = []
     for number, (start, end) in enumerate(steps, start=1):
         reasoning_steps.append(ReasoningStep(number, start, end, text[start:end]))
@@ -108,11 +112,11 @@ def _find_reasoning(text: str) -> tuple[int, int, bool]:
 
 
 def _find_step_starts(text: str, start: int, end: int, is_single_line: bool) -> Iterable[int]:
-    numeric_markers = [
-        marker for marker in find_step_markers(text[start:end]) if not marker.is_word
+    numeric_step_markers = [
+        step_marker for step_marker in find_step_markers(text[start:end]) if not step_marker.is_word
     ]
-    if measure_longest_run(numeric_markers) > 1:
-        return (start + marker.start for marker in numeric_markers[1:])
+    if measure_longest_run(numeric_step_markers) > 1:
+        return (start + step_marker.start for step_marker in numeric_step_markers[1:])
     if is_single_line:
         return _find_sentence_starts(text, start, end)
     return (line.end() for line in _LINE_END_PATTERN.finditer(text, start, end))
@@ -190,11 +194,11 @@ def _find_false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
         if reading == text:
             continue
         for step in arithmetic.steps(reading):
-            if not step.is_right and not _differs_by_sign(step):
+            if not step.is_right and not _is_sign_error(step):
                 yield step
 
 
-def _differs_by_sign(step: arithmetic.CalculationStep) -> bool:
+def _is_sign_error(step: arithmetic.CalculationStep) -> bool:
     if step.value is None:
         return False
     return abs(step.value + step.claimed) <= _ROUNDING_TOLERANCE * abs(step.claimed)
@@ -212,8 +216,8 @@ def _blank_out_continued_results(text: str) -> str:
     return _ANNOTATED_CALCULATION_PATTERN.sub(blank_out_result, text)
 
 
-Aspect = Literal["accuracy", "facts", "coherence"]
-ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+ReasoningAspect = Literal["accuracy", "facts", "coherence"]
+REASONING_ASPECTS: tuple[ReasoningAspect, ...] = get_args(ReasoningAspect)
 
 
 # The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
@@ -222,22 +226,24 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 # In a reply it comes before the flags of the aspects, so that the fault is described first.
 class FaultReply(FrozenModel):
-    aspect: Aspect
+    aspect: ReasoningAspect
     reason: ReasonText
     quote: Annotated[str, Field(max_length=1000)]
 
 
 class StepReply(FrozenModel):
     step: Annotated[int, Field(strict=True, ge=1)]
-    faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(ASPECTS))]
-    accuracy: Flag
-    facts: Flag
-    coherence: Flag
+    faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(REASONING_ASPECTS))]
+    accuracy: StrictBool
+    facts: StrictBool
+    coherence: StrictBool
 
     @model_validator(mode="after")
     def _check_faults(self) -> "StepReply":
         fault_aspects = sorted(fault.aspect for fault in self.faults)
-        unsound_aspects = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
+        unsound_aspects = sorted(
+            aspect for aspect in REASONING_ASPECTS if not getattr(self, aspect)
+        )
         if fault_aspects != unsound_aspects:
             fault_aspects_text = ", ".join(fault_aspects) or "none"
             unsound_aspects_text = ", ".join(unsound_aspects) or "none"
@@ -252,7 +258,7 @@ class StepsReply(FrozenModel):
     steps: tuple[StepReply, ...]
 
     @model_validator(mode="after")
-    def _check_numbers(self) -> "StepsReply":
+    def _check_step_numbers(self) -> "StepsReply":
         numbers = [step.step for step in self.steps]
         if numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(
@@ -273,7 +279,7 @@ NO_STEPS_VERDICT = Verdict(score=0.0, met=False, reason="no step of reasoning is
 MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-TOKENS_PER_STEP = 100
+REPLY_TOKENS_PER_STEP = 100
 """The number of tokens reserved per step in a reply; a sound step needs a third of it."""
 
 
@@ -292,25 +298,27 @@ class Reasoning(SingleCallEvaluator):
     """
 
     name = "quality.reasoning"
-    branch: GraphBranch = "specialists"
-    shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(ASPECTS, 1.0))
+    branch: GraphBranchName = "specialists"
+    shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(REASONING_ASPECTS, 1.0))
 
     def __init__(self) -> None:
         self._prompt = load_prompt("steps")
         self.version = f"1 prompt {self._prompt.full_version}"
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        return [self.question(view, aspect) for aspect in ASPECTS]
+        return [self.question(view, aspect) for aspect in REASONING_ASPECTS]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         steps = split_steps(inputs.response.text)
         if not steps:
-            return dict.fromkeys(ASPECTS, NO_STEPS_VERDICT)
+            return dict.fromkeys(REASONING_ASPECTS, NO_STEPS_VERDICT)
         if len(steps) > MAX_STEPS_JUDGED:
             message = (
                 f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
             )
-            return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
+            return dict.fromkeys(
+                REASONING_ASPECTS, Verdict.fail("too-long", message, cause="response")
+            )
         client = inputs.client
         assert client is not None, "a model is required"
         shared_variables = shared_prompt_variables(inputs)
@@ -321,7 +329,7 @@ class Reasoning(SingleCallEvaluator):
             "facts": facts_for_prompt(inputs.task),
         }
         reply_model = steps_reply_model(len(steps))
-        max_tokens = TOKENS_PER_STEP * len(steps)
+        max_tokens = REPLY_TOKENS_PER_STEP * len(steps)
         request = client.request(
             self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=max_tokens
         )
@@ -332,7 +340,9 @@ class Reasoning(SingleCallEvaluator):
         read_faults = partial(_read_faults, steps, errors_by_step, client.safety.evidence != "off")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
-            faults_by_aspect: dict[Aspect, list[UnsoundStep]] = {aspect: [] for aspect in ASPECTS}
+            faults_by_aspect: dict[ReasoningAspect, list[UnsoundStep]] = {
+                aspect: [] for aspect in REASONING_ASPECTS
+            }
             faults_by_aspect["accuracy"] += errors_by_step.values()
             for aspect, fault in read_faults(reply.value):
                 faults_by_aspect[aspect].append(fault)
@@ -346,9 +356,9 @@ class Reasoning(SingleCallEvaluator):
             request,
             reply_model,
             read=read,
-            fail=lambda fault: dict.fromkeys(ASPECTS, failed_verdict(fault)),
-            find_flaw=lambda reply: _describe_fault_problems(read_faults(reply)),
-            letter_count=len(inputs.response.text),
+            fail=lambda fault: dict.fromkeys(REASONING_ASPECTS, failed_verdict(fault)),
+            find_reply_flaw=lambda reply: _describe_unquoted_faults(read_faults(reply)),
+            character_count=len(inputs.response.text),
         )
 
 
@@ -357,8 +367,8 @@ def _read_faults(
     error_step_numbers: Container[int],
     are_quotes_checked: bool,
     reply: StepsReply,
-) -> list[tuple[Aspect, UnsoundStep]]:
-    faults: list[tuple[Aspect, UnsoundStep]] = []
+) -> list[tuple[ReasoningAspect, UnsoundStep]]:
+    faults: list[tuple[ReasoningAspect, UnsoundStep]] = []
     for step_reply in reply.steps:
         step = steps[step_reply.step - 1]
         for fault in step_reply.faults:
@@ -368,7 +378,7 @@ def _read_faults(
     return faults
 
 
-def _describe_fault_problems(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
+def _describe_unquoted_faults(faults: Sequence[tuple[ReasoningAspect, UnsoundStep]]) -> str | None:
     problems = [
         f"step_{fault.step}: {aspect} is not sound, {fault.missing_evidence_text}"
         for aspect, fault in faults
@@ -436,7 +446,7 @@ class Arithmetic(CodeEvaluator):
     """
 
     name = "quality.arithmetic"
-    branch: GraphBranch = "specialists"
+    branch: GraphBranchName = "specialists"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)

@@ -21,11 +21,11 @@ from jurygraph.agents.functions import (
     REGISTERED_EVALUATORS,
     CallableEvaluator,
     adapt_to_evaluator,
-    has_own_version,
+    declares_version,
     is_runnable,
     source_version,
 )
-from jurygraph.agents.isolation import IsolatedEvaluator, open_in_worker
+from jurygraph.agents.isolation import IsolatedEvaluator, open_request_handler
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
@@ -62,7 +62,9 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = find_code("evaluator", use.use, BUILTIN_EVALUATOR_PATHS, REGISTERED_EVALUATORS)
+        target = find_named_object(
+            "evaluator", use.use, BUILTIN_EVALUATOR_PATHS, REGISTERED_EVALUATORS
+        )
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
@@ -118,8 +120,10 @@ def _isolate_evaluator(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
         **BUILTIN_EVALUATOR_PATHS,
     }
     module, _ = _split_import_path("" if use.target is not None else paths.get(use.use, use.use))
-    modules = current_folder_modules()
-    module_name_in_process = module if modules is None else modules.name_in_sys_modules(module)
+    folder_modules = current_folder_modules()
+    module_name_in_process = (
+        module if folder_modules is None else folder_modules.name_in_sys_modules(module)
+    )
     spec = getattr(sys.modules.get(module_name_in_process), "__spec__", None)
     if spec is None or spec.name != module_name_in_process:
         raise ConfigError(
@@ -133,19 +137,19 @@ def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
-    modules = None
+    folder_modules = None
     if folder is not None:
-        modules = FolderModules(Path(folder), Config(evaluators=(use,)))
-    with importing_from(modules):
+        folder_modules = FolderModules(Path(folder), Config(evaluators=(use,)))
+    with importing_from(folder_modules):
         evaluator = load_evaluator(use)
-    return open_in_worker(evaluator)
+    return open_request_handler(evaluator)
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = find_code("deriver", use.use, BUILTIN_DERIVER_PATHS, {})
+        target = find_named_object("deriver", use.use, BUILTIN_DERIVER_PATHS, {})
     deriver = make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
@@ -231,7 +235,11 @@ def load_components_by_name(
 
 def load_combiner(name: str, target: Any = None) -> Combiner:
     """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
-    code = find_code("combiner", name, BUILTIN_COMBINER_PATHS, {}) if target is None else target
+    code = (
+        find_named_object("combiner", name, BUILTIN_COMBINER_PATHS, {})
+        if target is None
+        else target
+    )
     combiner = make_instance("combiner", name, code, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
@@ -250,7 +258,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
         for name, component in config.components.items()
     }
     keys[config.rubric.aggregation] = "rubric.aggregation: "
-    target_by_combiner = _combiner_objects(config)
+    target_by_combiner = _combiner_targets_by_name(config)
     names = {"mean", config.weights.welfare, *keys}
     names.update(record.combiner for record in records)
     combiners_by_name = {}
@@ -274,7 +282,7 @@ def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, An
         raise ConfigError(f"{key}.{field}: {problem}")
 
 
-def _combiner_objects(config: Config) -> dict[str, Any]:
+def _combiner_targets_by_name(config: Config) -> dict[str, Any]:
     target_by_combiner: dict[str, Any] = {}
     for key, component in config.components.items():
         name = component.combiner
@@ -339,13 +347,13 @@ def make_instance(
             raise ConfigError(
                 f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}"
             )
-        return _set_version(copy.copy(target), kinds)
+        return _set_source_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
-        abstract_names: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
-        missing = ", ".join(f"`{method_name}`" for method_name in sorted(abstract_names))
+        abstract_method_names: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
+        missing = ", ".join(f"`{method_name}`" for method_name in sorted(abstract_method_names))
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
-        return _set_version(target(**params), kinds)
+        return _set_source_version(target(**params), kinds)
     except ConfigError:
         raise
     except InputError as error:
@@ -361,18 +369,18 @@ def make_instance(
         ) from error
 
 
-def _set_version(instance: Any, kinds: tuple[type, ...]) -> Any:
+def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
     """Give an instance of a class without a version of its own one that changes with its module."""
     kind = type(instance)
     role = next((role for role in kinds if isinstance(instance, role)), None)
     if role is None or "version" in vars(instance):
         return instance
-    if not has_own_version(kind, role):
+    if not declares_version(kind, role):
         instance.version = source_version(kind)
     return instance
 
 
-def find_code(
+def find_named_object(
     role: str, name: str, builtin_paths: Mapping[str, str], registered_objects: Mapping[str, Any]
 ) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
@@ -416,10 +424,10 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
         missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
         # A module on the way to the named one is missing: the name is wrong, not the code behind it.
         if missing and f"{module_name}.".startswith(f"{missing}."):
-            modules = current_folder_modules()
+            folder_modules = current_folder_modules()
             where = "was not found"
-            if modules is not None:
-                where += f" in {modules.folder.resolve()}"
+            if folder_modules is not None:
+                where += f" in {folder_modules.folder.resolve()}"
             hint = f"; module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
         cause_text = f"{type(error).__name__}: {error}"
@@ -452,10 +460,10 @@ def import_objects_by_name(
 def _unknown_name_message(
     role: str, name: str, names: Collection[str], hint: str | None = None
 ) -> str:
-    other_hint = hint or f"; name one as package.module.{role}"
+    fallback_hint = hint or f"; name one as package.module.{role}"
     if hint is None and 0 < len(names) <= _MAX_NAMES_LISTED:
-        other_hint += f", or write {', '.join(names)}"
-    return f"unknown {role} {name!r}{_name_hint(name, names) or other_hint}"
+        fallback_hint += f", or write {', '.join(names)}"
+    return f"unknown {role} {name!r}{_name_hint(name, names) or fallback_hint}"
 
 
 def _name_hint(name: str, names: Iterable[str]) -> str:

@@ -49,7 +49,7 @@ from jurygraph.schema import (
     EvaluatorRecord,
     EvaluatorScope,
     Evidence,
-    GraphBranch,
+    GraphBranchName,
     Layer,
     Material,
     Question,
@@ -58,9 +58,9 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.config import EvidenceRule
+from jurygraph.schema.config import EvidencePolicy
 from jurygraph.schema.conversation import VisiblePart
-from jurygraph.schema.frozen_model import ParamsModel, PlainParams, read_params
+from jurygraph.schema.frozen_model import ParamsModel, RawParams, read_params
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.task import chat_to_prompt_text
 
@@ -69,12 +69,12 @@ if TYPE_CHECKING:
 
 EvaluatorAnswer = Verdict | float | bool
 MaterialByName = Mapping[str, Material]
-NO_PARAMS: PlainParams = MappingProxyType({})
+NO_PARAMS: RawParams = MappingProxyType({})
 
 CODE_TIME_LIMIT_SECONDS = 60.0
 """Seconds for a call of user code that uses no model, unless it or the config sets a `timeout`."""
 
-BRANCH_OF_AUDIENCE: dict[Audience, GraphBranch] = {
+BRANCH_OF_AUDIENCE: dict[Audience, GraphBranchName] = {
     "task": "checks",
     "everyone": "judges",
     "stakeholder": "stakeholders",
@@ -210,16 +210,16 @@ class Evaluator(Configurable, ABC):
     reads_data: bool = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
-    params: PlainParams = NO_PARAMS
+    params: RawParams = NO_PARAMS
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on: str = ""
     sees: VisiblePart | None = None
     reads_context: bool = False
-    needs_the_end: bool = False
+    judges_whole_conversation: bool = False
     task_fields: tuple[str, ...] = ()
 
-    def find_missing_fields(self, view: TaskView) -> str | None:
+    def describe_missing_fields(self, view: TaskView) -> str | None:
         """Return the `task_fields` if the task has none of them; None if it has any, or nothing is needed."""
         fields = self.task_fields
         # an empty cell of a table is no reference; an empty list of actions is one
@@ -227,7 +227,7 @@ class Evaluator(Configurable, ABC):
         return " or ".join(fields) if is_missing else None
 
     @property
-    def branch(self) -> GraphBranch:
+    def branch(self) -> GraphBranchName:
         """Return the branch of the score graph that this evaluator belongs to."""
         return BRANCH_OF_AUDIENCE[self.audience]
 
@@ -248,7 +248,7 @@ class Evaluator(Configurable, ABC):
         return ()
 
     @property
-    def known_reviewers(self) -> Sequence[str]:
+    def predictable_reviewers(self) -> Sequence[str]:
         """Return the only reviewers whom it can predict, sorted; empty if it can predict any, or none."""
         return ()
 
@@ -268,7 +268,7 @@ class Evaluator(Configurable, ABC):
         default_subject = view.member or self.name.rpartition(".")[2]
         aspect = "" if subject is None else f"/{subject}"
         member = "" if view.member is None else f"@{view.member}"
-        default_fields: dict[str, Any] = {
+        default_question_fields: dict[str, Any] = {
             "id": f"{self.name}{aspect}{member}",
             "evaluator": self.name,
             "version": self.version,
@@ -281,7 +281,7 @@ class Evaluator(Configurable, ABC):
             "params": dict(self.params),
             "sees": self.sees,
         }
-        return Question.model_validate(default_fields | fields)
+        return Question.model_validate(default_question_fields | fields)
 
     @abstractmethod
     def answer(
@@ -340,9 +340,9 @@ class Deriver(Configurable, ABC):
     reads_data: bool = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
-    params: PlainParams = NO_PARAMS
+    params: RawParams = NO_PARAMS
 
-    def params_for(self, view: TaskView) -> PlainParams:
+    def params_for(self, view: TaskView) -> RawParams:
         """Return what the plan records: the params, and everything besides the view that the material depends on."""
         return self.params
 
@@ -369,10 +369,10 @@ async def ask_model(
     *,
     read: "Callable[[ParsedReply[T]], R]",
     fail: Callable[[Fault], R],
-    find_flaw: Callable[[T], str | None] | None = None,
-    find_problem: "ProblemFinder[T] | None" = None,
-    note_results: Callable[[Sequence[ToolResult]], object] | None = None,
-    letter_count: int = 0,
+    find_reply_flaw: Callable[[T], str | None] | None = None,
+    find_reply_problem: "ProblemFinder[T] | None" = None,
+    record_tool_results: Callable[[Sequence[ToolResult]], object] | None = None,
+    character_count: int = 0,
 ) -> R:
     """Return what `read` makes of the model's reply, or `fail` of the fault in its place.
 
@@ -383,17 +383,21 @@ async def ask_model(
     """
 
     async def check(reply: T) -> str | None:
-        if find_flaw is None:
+        if find_reply_flaw is None:
             return None
-        return await search_off_loop(lambda: find_flaw(reply), letter_count)
+        return await search_off_loop(lambda: find_reply_flaw(reply), character_count)
 
     try:
         reply = await client.judge(
-            request, reply_model, check, find_problem=find_problem, note_results=note_results
+            request,
+            reply_model,
+            check,
+            find_reply_problem=find_reply_problem,
+            record_tool_results=record_tool_results,
         )
     except Fault as fault:
         return fail(fault)
-    return await search_off_loop(lambda: read(reply), letter_count)
+    return await search_off_loop(lambda: read(reply), character_count)
 
 
 def failed_verdict(fault: Fault) -> Verdict:
@@ -492,13 +496,13 @@ class Finding(NamedTuple):
     """
 
     place: str
-    measurement: JudgedValue | None
+    judged_value: JudgedValue | None
     reason: str
     quotes: Sequence[str] = ()
     claims: Sequence[ClaimWithQuotes] = ()
 
 
-async def judge_findings(
+async def request_finding_verdicts(
     client: "JudgeClient",
     request: Request,
     reply_model: type[T],
@@ -506,7 +510,7 @@ async def judge_findings(
     subjects: Iterable[str],
     find: Callable[[T, Reply | None], Mapping[str, Finding]],
     *,
-    find_problem: "ProblemFinder[T] | None" = None,
+    find_reply_problem: "ProblemFinder[T] | None" = None,
     are_quotes_checked: bool = True,
     passages: Mapping[str, str] | None = None,
 ) -> dict[str, Verdict]:
@@ -524,7 +528,7 @@ async def judge_findings(
     if are_quotes_checked and evidence_rule != "off":
         text = QuotableTexts(await to_searchable_text_async(response), passages)
 
-    def find_flaw(value: T) -> str | None:
+    def find_reply_flaw(value: T) -> str | None:
         if text is None:
             return None
         problems = []
@@ -549,15 +553,15 @@ async def judge_findings(
         reply_model,
         read=read,
         fail=fail,
-        find_flaw=find_flaw,
-        find_problem=find_problem,
-        note_results=None if text is None else text.add_tool_results,
-        letter_count=len(response),
+        find_reply_flaw=find_reply_flaw,
+        find_reply_problem=find_reply_problem,
+        record_tool_results=None if text is None else text.add_tool_results,
+        character_count=len(response),
     )
 
 
 def build_verdict(
-    finding: Finding, text: QuotableTexts | None, call: str, evidence_rule: EvidenceRule
+    finding: Finding, text: QuotableTexts | None, call: str, evidence_rule: EvidencePolicy
 ) -> Verdict:
     """Return the verdict; `text` is where quotations are searched, or None if no quotations are asked for.
 
@@ -573,13 +577,13 @@ def build_verdict(
         unsupported_claims = _find_unsupported_claims(finding.claims, text)
         if rejected_quotes and not unsupported_claims:  # else the mark says it
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected_quotes, text)}]"
-    if finding.measurement is None:
+    if finding.judged_value is None:
         return Verdict(
             status="abstained", reason=reason or CANNOT_TELL_REASON, evidence=evidence, call=call
         )
-    status = "ok" if finding.measurement.score is not None else "not_applicable"
+    status = "ok" if finding.judged_value.score is not None else "not_applicable"
     verdict = Verdict(
-        **finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call
+        **finding.judged_value._asdict(), status=status, reason=reason, evidence=evidence, call=call
     )
     if text is None or not unsupported_claims:
         return verdict
@@ -620,7 +624,7 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> 
     )
 
 
-WORST_CASE_FIELDS: Mapping[str, Any] = MappingProxyType(
+WORST_CASE_VERDICT_FIELDS: Mapping[str, Any] = MappingProxyType(
     {
         "score": 0.0,
         "met": False,
@@ -646,8 +650,8 @@ def describe_missing_quotes(problems: Iterable[str], source: str = "the response
 def mark_unsupported(
     verdict: Verdict,
     problem: str,
-    evidence_rule: EvidenceRule,
-    unsupported_fields: Mapping[str, Any] = WORST_CASE_FIELDS,
+    evidence_rule: EvidencePolicy,
+    unsupported_fields: Mapping[str, Any] = WORST_CASE_VERDICT_FIELDS,
 ) -> Verdict:
     """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
 
@@ -708,20 +712,20 @@ class SingleCallEvaluator(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
-        inputs_by_call: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
+        inputs_by_model_call: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
-            inputs_by_call[inputs.response.id, inputs.sample].append(inputs)
-        results = await gather_all(map(self._judge_call, inputs_by_call.values()))
-        verdicts_by_call = dict(zip(inputs_by_call, results, strict=True))
+            inputs_by_model_call[inputs.response.id, inputs.sample].append(inputs)
+        results = await gather_all(map(self._judge_call, inputs_by_model_call.values()))
+        verdicts_by_model_call = dict(zip(inputs_by_model_call, results, strict=True))
         verdicts = []
         for inputs in batch:
-            call_verdicts = verdicts_by_call[inputs.response.id, inputs.sample]
+            call_verdicts = verdicts_by_model_call[inputs.response.id, inputs.sample]
             verdicts.append(call_verdicts[inputs.question.subject])
         return verdicts
 
     async def _judge_call(self, call_inputs: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
-        shared_inputs = replace(call_inputs[0], client=share_client(call_inputs))
-        verdicts = await self.judge_response(shared_inputs)
+        shared_call_input = replace(call_inputs[0], client=share_client(call_inputs))
+        verdicts = await self.judge_response(shared_call_input)
         for inputs in call_inputs:
             inputs.report(verdicts[inputs.question.subject])
         return verdicts

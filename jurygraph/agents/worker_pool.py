@@ -87,7 +87,7 @@ class WorkerPool:
         from pebble import ProcessExpired  # imported lazily, as below: most runs need no worker
 
         try:
-            outcome_kind, *result_details = await asyncio.wrap_future(self._submit_call(arguments))
+            outcome_kind, *outcome_details = await asyncio.wrap_future(self._submit_call(arguments))
         except TimeoutError:
             problem = (
                 f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
@@ -103,12 +103,12 @@ class WorkerPool:
             ) from None
         if outcome_kind == "not started":
             raise WorkerNotStarted(
-                f"the worker of {self.name!r} cannot start: {': '.join(result_details)}"
+                f"the worker of {self.name!r} cannot start: {': '.join(outcome_details)}"
             )
         self._has_replied = True
         if outcome_kind == "failed":
-            raise WorkFailed(*result_details)
-        return result_details[0]
+            raise WorkFailed(*outcome_details)
+        return outcome_details[0]
 
     def close(self) -> None:
         """Kill the processes; calls under way are cancelled. May be called repeatedly, and the pool opened again."""
@@ -132,7 +132,7 @@ class WorkerPool:
         self._opened_by = os.getpid()
         self._underway = set()
         process_pool = ProcessPool(
-            self._workers, 0, _start_worker, self._initargs, _WorkerContext()
+            self._workers, 0, _prepare_worker_process, self._initargs, _WorkerSpawnContext()
         )
         try:
             process_pool.active  # noqa: B018 - to look starts it
@@ -146,7 +146,7 @@ class WorkerPool:
     def _submit_call(self, arguments: tuple[str, ...]) -> Future[Any]:
         with self._lock:
             future = self._open_process_pool().schedule(
-                _answer_call, args=arguments, timeout=self.time_limit
+                _answer_worker_call, args=arguments, timeout=self.time_limit
             )
             self._underway.add(future)
             future.add_done_callback(self._underway.discard)
@@ -186,40 +186,40 @@ class _WorkerProcess(SpawnProcess):
     kill = terminate
 
 
-class _WorkerContext(SpawnContext):
+class _WorkerSpawnContext(SpawnContext):
     Process = _WorkerProcess
 
 
-_work: Callable[..., Any] | None = None
-_problem = ("", "")
-_limit = 0.0
+_answer_function: Callable[..., Any] | None = None
+_start_problem = ("", "")
+_call_limit_seconds = 0.0
 
 
-def _start_worker(prepare: str, setup: Any, limit: float) -> None:
+def _prepare_worker_process(prepare: str, setup: Any, limit: float) -> None:
     """Prepare this worker process for its work, which may print, and read its input, but sees no secrets."""
-    global _work, _problem, _limit
+    global _answer_function, _start_problem, _call_limit_seconds
     os.setsid()  # a terminal's Ctrl-C goes only to the parent, and the whole group is killed
     for name in set(os.environ).difference(_PASSED_ENVIRONMENT_VARIABLES):
         del os.environ[name]
     null_device_descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null_device_descriptor, 1)
     os.dup2(null_device_descriptor, 2)
-    _limit = limit
+    _call_limit_seconds = limit
     try:
         with end_process_after(WORKER_START_LIMIT_SECONDS):
-            _work = resolve_name(prepare)(setup)
+            _answer_function = resolve_name(prepare)(setup)
     except BaseException as error:  # noqa: BLE001 - each call reports it
-        _problem = (type(error).__name__, _describe_error(error))
+        _start_problem = (type(error).__name__, _describe_exception(error))
 
 
-def _answer_call(*arguments: str) -> tuple[Any, ...]:
-    if _work is None:
-        return "not started", *_problem
+def _answer_worker_call(*arguments: str) -> tuple[Any, ...]:
+    if _answer_function is None:
+        return "not started", *_start_problem
     try:
-        with end_process_after(_limit + _ORPHAN_EXIT_SECONDS):
-            return "done", _work(*arguments)
+        with end_process_after(_call_limit_seconds + _ORPHAN_EXIT_SECONDS):
+            return "done", _answer_function(*arguments)
     except BaseException as error:  # noqa: BLE001 - user code ends here, as in `graphs.calls`
-        return "failed", type(error).__name__, _describe_error(error)
+        return "failed", type(error).__name__, _describe_exception(error)
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def end_process_after(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _describe_error(error: BaseException) -> str:
+def _describe_exception(error: BaseException) -> str:
     frame = extract_tb(error.__traceback__)[-1]
     where = f"({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"
     try:

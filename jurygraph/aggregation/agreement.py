@@ -36,8 +36,10 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: Weights = "equal")
     Raises:
         PlanError: lists of different lengths, empty lists, numbers compared with strings, or other `weights`.
     """
-    codes, other_codes, distances = _encode_labels(first, second, weights)
-    return kappa(label_table(codes, other_codes, len(distances)), distances)
+    first_label_codes, second_label_codes, label_distances = _encode_labels(first, second, weights)
+    return kappa(
+        label_table(first_label_codes, second_label_codes, len(label_distances)), label_distances
+    )
 
 
 def kappa_interval(
@@ -59,13 +61,13 @@ def kappa_interval(
     Raises:
         PlanError: as `cohen_kappa`, or a list of tasks of another length.
     """
-    codes, other_codes, distances = _encode_labels(first, second, weights)
-    clusters = _task_codes_of_items(tasks, len(codes))
-    if clusters.shape != codes.shape:
+    first_label_codes, second_label_codes, label_distances = _encode_labels(first, second, weights)
+    clusters = _task_codes_of_items(tasks, len(first_label_codes))
+    if clusters.shape != first_label_codes.shape:
         raise PlanError(
-            f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task"
+            f"tasks has shape {clusters.shape} and first {first_label_codes.shape}: give each item its task"
         )
-    return kappa_estimate(codes, other_codes, distances, clusters)
+    return kappa_estimate(first_label_codes, second_label_codes, label_distances, clusters)
 
 
 def _task_codes_of_items(tasks: ArrayLike | None, items: int) -> Ints:
@@ -91,7 +93,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: MeasurementLevel = "ordinal") 
     Raises:
         PlanError: another shape or level, an infinite number, or words that are not nominal.
     """
-    return alpha(*_count_ratings(ratings, level), level)
+    return alpha(*_count_ratings_per_item(ratings, level), level)
 
 
 def alpha_interval(
@@ -109,7 +111,7 @@ def alpha_interval(
     Raises:
         PlanError: as `krippendorff_alpha`, or a list of tasks of another length.
     """
-    counts, levels = _count_ratings(ratings, level)
+    counts, levels = _count_ratings_per_item(ratings, level)
     clusters = _task_codes_of_items(tasks, len(counts))
     if clusters.shape != counts.shape[:1]:
         raise PlanError(
@@ -118,7 +120,7 @@ def alpha_interval(
     return alpha_estimate(counts, levels, level, clusters)
 
 
-def _count_ratings(ratings: ArrayLike, level: MeasurementLevel) -> tuple[Floats, Floats]:
+def _count_ratings_per_item(ratings: ArrayLike, level: MeasurementLevel) -> tuple[Floats, Floats]:
     """Return how often each item has each level, [items, V], and the levels in ascending order, [V]."""
     if level not in get_args(MeasurementLevel):
         raise PlanError(
@@ -127,8 +129,8 @@ def _count_ratings(ratings: ArrayLike, level: MeasurementLevel) -> tuple[Floats,
     values = np.asarray(ratings)
     if level == "nominal" and values.dtype.kind in "UO":
         # The sign keeps an empty word apart from a gap.
-        marked_words = ["" if word is None else f"={word}" for word in values.ravel()]
-        words, codes = np.unique(marked_words, return_inverse=True)
+        prefixed_words = ["" if word is None else f"={word}" for word in values.ravel()]
+        words, codes = np.unique(prefixed_words, return_inverse=True)
         numbers = np.where(words == "", np.nan, np.arange(float(len(words))))
         values = numbers[codes].reshape(values.shape)
     table = as_ratings(values)
@@ -155,17 +157,17 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> MajorityVal
     counts in the size: one vote on three seats is no majority. Without a seat nothing is decided.
     """
     is_vote_cast = has_vote & seats
-    half_of_seats = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    half_seat_count = np.asarray(total(np.where(seats, 0.5, 0.0)))
     winner = np.zeros(len(value))
-    is_decided = np.zeros(len(value), dtype=np.bool_)
+    is_majority_found = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]
         is_same_as_vote = is_vote_cast & (value == vote[:, None])
         votes = total(np.where(is_same_as_vote, 1.0, 0.0))
-        has_majority = is_vote_cast[:, column] & np.greater(votes, half_of_seats)
+        has_majority = is_vote_cast[:, column] & np.greater(votes, half_seat_count)
         winner = np.where(has_majority, vote, winner)
-        is_decided = is_decided | has_majority
-    return MajorityValues(winner, is_decided)
+        is_majority_found = is_majority_found | has_majority
+    return MajorityValues(winner, is_majority_found)
 
 
 def _encode_labels(
@@ -191,12 +193,12 @@ def _encode_labels(
         )
     # Equal weights allow words, so that these are numbered.
     numbers = np.arange(float(len(labels))) if weights == "equal" else labels.astype(np.float64)
-    label_gaps = np.abs(numbers[:, None] - numbers)
-    distances = {
-        "equal": np.where(label_gaps > 0.0, 1.0, 0.0),
-        "linear": label_gaps,
-        "quadratic": label_gaps * label_gaps,
+    label_differences = np.abs(numbers[:, None] - numbers)
+    label_distances = {
+        "equal": np.where(label_differences > 0.0, 1.0, 0.0),
+        "linear": label_differences,
+        "quadratic": label_differences * label_differences,
     }
-    row_codes = np.searchsorted(labels, rows)
-    column_codes = np.searchsorted(labels, columns)
-    return row_codes, column_codes, distances[weights]
+    row_label_codes = np.searchsorted(labels, rows)
+    column_label_codes = np.searchsorted(labels, columns)
+    return row_label_codes, column_label_codes, label_distances[weights]

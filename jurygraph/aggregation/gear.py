@@ -219,7 +219,7 @@ class Graph:
     edge_count: int
     order: tuple[int, ...]
     # (criterion, ((parent, edge as passed to `compile`), ...)) in topological order
-    _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
+    _incoming_edges: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
 
     def marginals(
         self,
@@ -240,11 +240,11 @@ class Graph:
             GraphError: values out of range or NaN, shapes that do not fit, or `unjudged` is neither 0 nor 1.
         """
         scores = self._check_scores(p)
-        retention_factors = self._check_factors(retention)
-        is_judged = self._check_judged(scores, judged, unjudged)
+        retention_factors = self._check_retention_factors(retention)
+        is_judged = self._check_judged_mask(scores, judged, unjudged)
         q = np.array(np.atleast_2d(scores).T, order="C")  # one contiguous row a criterion
         factor = np.empty(q.shape[1])
-        for child, incoming_edges in self._incoming:
+        for child, incoming_edges in self._incoming_edges:
             for parent, edge in incoming_edges:
                 parent_score = q[parent]
                 if is_judged is not None:
@@ -258,7 +258,7 @@ class Graph:
     @property
     def child_count(self) -> int:
         """Return the number of criteria that have a parent."""
-        return len([child for child, incoming_edges in self._incoming if incoming_edges])
+        return len([child for child, incoming_edges in self._incoming_edges if incoming_edges])
 
     def exact_marginals(
         self,
@@ -279,8 +279,8 @@ class Graph:
             problem = f"{self.child_count} criteria with a parent have too many states to enumerate"
             raise GraphError(f"{problem}: {MAX_ENUMERATED_CHILDREN} at most")
         scores = self._check_scores(p)
-        retention_factors = self._check_factors(retention)
-        is_judged = self._check_judged(scores, judged, unjudged)
+        retention_factors = self._check_retention_factors(retention)
+        is_judged = self._check_judged_mask(scores, judged, unjudged)
         rows = np.atleast_2d(scores)
         expectations = _factor_expectations(self, tuple(retention_factors))
         states = max(expectation.states for expectation in expectations)
@@ -309,20 +309,20 @@ class Graph:
         else:
             holds = as_booleans("met", met, GraphError)
             check_shape("met", holds, scores.shape, error=GraphError)
-        is_open = np.ones(scores.shape, dtype=np.bool_)
-        for child, incoming_edges in self._incoming:
+        is_gate_open = np.ones(scores.shape, dtype=np.bool_)
+        for child, incoming_edges in self._incoming_edges:
             for parent, _ in incoming_edges:
-                is_open[..., child] &= holds[..., parent]
+                is_gate_open[..., child] &= holds[..., parent]
                 if mode == "transitive":
-                    is_open[..., child] &= is_open[..., parent]
-        return np.where(is_open, scores, 0.0)
+                    is_gate_open[..., child] &= is_gate_open[..., parent]
+        return np.where(is_gate_open, scores, 0.0)
 
     def _check_scores(self, p: ArrayLike) -> Floats:
         scores = as_unit_interval("p", p, GraphError)
         check_vector_or_matrix("p", scores, self.n, GraphError)
         return scores
 
-    def _check_factors(self, retention: ArrayLike) -> list[float]:
+    def _check_retention_factors(self, retention: ArrayLike) -> list[float]:
         retention_factors = as_unit_interval("retention", retention, GraphError)
         if retention_factors.shape != (self.edge_count,):
             raise GraphError(
@@ -331,7 +331,7 @@ class Graph:
             )
         return [float(factor) for factor in retention_factors]
 
-    def _check_judged(
+    def _check_judged_mask(
         self, scores: Floats, judged: ArrayLike | None, unjudged: float
     ) -> Bools | None:
         """Return which criteria were judged, [C, R]; None if all were."""
@@ -353,12 +353,12 @@ class _FactorExpectation(NamedTuple):
     """
 
     child: int
-    enumerated: tuple[tuple[int, Floats], ...]
+    enumerated_parents: tuple[tuple[int, Floats], ...]
     independent: tuple[tuple[int, Floats], ...]
 
     @property
     def states(self) -> int:
-        return 1 << len(self.enumerated)
+        return 1 << len(self.enumerated_parents)
 
 
 @lru_cache(maxsize=16)  # few: of twenty criteria with a parent, one can take megabytes
@@ -376,28 +376,30 @@ def _factor_expectations(
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
     expectations = []
     # In topological order, so that the ancestors of all parents are there.
-    for child, incoming_edges in graph._incoming:
-        criteria_above: set[int] = set()
+    for child, incoming_edges in graph._incoming_edges:
+        ancestor_criteria: set[int] = set()
         for parent, edge in incoming_edges:
             retention_by_edge[parent, child] = retention_factors[edge]
             children[parent].add(child)
-            criteria_above |= {parent} | ancestors[parent]
-        ancestors[child] = criteria_above
-        bottleneck_criteria = _bottleneck_criteria(criteria_above, child, ancestors, children)
-        needed_criteria = criteria_above.difference(
+            ancestor_criteria |= {parent} | ancestors[parent]
+        ancestors[child] = ancestor_criteria
+        bottleneck_criteria = _bottleneck_criteria(ancestor_criteria, child, ancestors, children)
+        relevant_ancestors = ancestor_criteria.difference(
             *(ancestors[criterion] for criterion in bottleneck_criteria)
         )
         enumerated_parents = sorted(
-            needed_criteria - bottleneck_criteria, key=position_by_criterion.__getitem__
+            relevant_ancestors - bottleneck_criteria, key=position_by_criterion.__getitem__
         )
-        independent_parents = sorted(needed_criteria & bottleneck_criteria)
+        independent_parents = sorted(relevant_ancestors & bottleneck_criteria)
         states = {
             criterion: _retention_by_state(criterion, child, enumerated_parents, retention_by_edge)
-            for criterion in needed_criteria
+            for criterion in relevant_ancestors
         }
         expectation = _FactorExpectation(
             child,
-            enumerated=tuple((criterion, states[criterion]) for criterion in enumerated_parents),
+            enumerated_parents=tuple(
+                (criterion, states[criterion]) for criterion in enumerated_parents
+            ),
             independent=tuple((criterion, states[criterion]) for criterion in independent_parents),
         )
         expectations.append(expectation)
@@ -405,15 +407,15 @@ def _factor_expectations(
 
 
 def _bottleneck_criteria(
-    criteria_above: Collection[int],
+    ancestor_criteria: Collection[int],
     child: int,
     ancestors: Mapping[int, set[int]],
     children: Mapping[int, set[int]],
 ) -> set[int]:
     """Return those of `criteria_above` a child that all paths from their ancestors to the child pass through."""
-    criteria_on_paths = {*criteria_above, child}
+    criteria_on_paths = {*ancestor_criteria, child}
     bottleneck_criteria = set()
-    for criterion in criteria_above:
+    for criterion in ancestor_criteria:
         criterion_and_ancestors = ancestors[criterion] | {criterion}
         # No edge may lead from an ancestor past the criterion towards the child.
         if all(
@@ -435,12 +437,14 @@ def _retention_by_state(
     after = enumerated_parents
     if criterion in enumerated_parents:
         after = enumerated_parents[enumerated_parents.index(criterion) + 1 :]
-    factors = np.array([retention_by_edge.get((criterion, child), 1.0)])
+    factor_by_state = np.array([retention_by_edge.get((criterion, child), 1.0)])
     for later_child in reversed(after):
         # First all sets without the later one, then the same sets with it.
-        factors_with_later_child = factors * retention_by_edge.get((criterion, later_child), 1.0)
-        factors = np.concatenate([factors, factors_with_later_child])
-    return factors[:, None]
+        factors_with_later_child = factor_by_state * retention_by_edge.get(
+            (criterion, later_child), 1.0
+        )
+        factor_by_state = np.concatenate([factor_by_state, factors_with_later_child])
+    return factor_by_state[:, None]
 
 
 def _infer_marginals(
@@ -465,13 +469,15 @@ def _infer_marginals(
             factor *= parent_score * (1.0 - parent_retention) + parent_retention
         for parent, parent_retention in enumerated_parents:
             # The parent is the highest bit of a state: in the second half it holds.
-            factor_if_not = factor[: len(parent_retention)]
+            factor_if_unmet = factor[: len(parent_retention)]
             factor_if_met = factor[len(parent_retention) :]
-            factor = factor_if_not * parent_retention + (1.0 - parent_retention) * (
+            factor = factor_if_unmet * parent_retention + (1.0 - parent_retention) * (
                 p[parent] * factor_if_met
             )
             if judged is not None:
-                unjudged_factor = factor_if_not if unjudged else factor_if_not * parent_retention
+                unjudged_factor = (
+                    factor_if_unmet if unjudged else factor_if_unmet * parent_retention
+                )
                 factor = np.where(judged[parent], factor, unjudged_factor)
         if enumerated_parents:
             q[child] *= factor[0]
@@ -509,17 +515,17 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     for edge, (parent, child) in enumerate(pairs):
         incoming_edges[child].append((parent, edge))
     # Sorted, so that the order of the edges changes no bit.
-    sorted_incoming = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
-    return Graph(n, len(pairs), order, sorted_incoming)
+    sorted_incoming_edges = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
+    return Graph(n, len(pairs), order, sorted_incoming_edges)
 
 
 def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
     """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
-    first_index: dict[tuple[int, int], int] = {}
+    first_index_by_edge: dict[tuple[int, int], int] = {}
     for index, (parent, child) in enumerate(pairs):
         if parent == child:
             raise GraphError(f"edge {index} leads from criterion {names[parent]} to itself")
-        first = first_index.setdefault((parent, child), index)
+        first = first_index_by_edge.setdefault((parent, child), index)
         if first != index:
             pair = f"{names[parent]} -> {names[child]}"
             raise GraphError(
@@ -531,11 +537,11 @@ def _topological_order(
     n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None
 ) -> tuple[int, ...]:
     """Return the topological order, smallest index first, independent of the order of edges."""
-    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(n), ()))
+    topological_sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(n), ()))
     for parent, child in sorted(pairs):
-        sorter.add(child, parent)
+        topological_sorter.add(child, parent)
     try:
-        sorter.prepare()
+        topological_sorter.prepare()
     except CycleError as error:
         # The cycle, whose first node stands at both ends, is turned to begin with its smallest node.
         nodes = error.args[1][1:]
@@ -544,9 +550,9 @@ def _topological_order(
         raise GraphCycleError(cycle, names=list(names) if names else None) from None
     ready_criteria: list[int] = []
     order: list[int] = []
-    while sorter.is_active():
-        for node in sorter.get_ready():
+    while topological_sorter.is_active():
+        for node in topological_sorter.get_ready():
             heappush(ready_criteria, node)
         order.append(heappop(ready_criteria))
-        sorter.done(order[-1])
+        topological_sorter.done(order[-1])
     return tuple(order)

@@ -52,7 +52,7 @@ def advantages(
     result = np.full(len(values), np.nan)
     for members in _indices_by_group(groups, len(values)):
         judged = members[~np.isnan(values[members])]
-        result[judged] = _normalize_group(values[judged], normalize, ddof, epsilon)
+        result[judged] = _normalize_group_rewards(values[judged], normalize, ddof, epsilon)
     return result
 
 
@@ -105,7 +105,7 @@ def _indices_by_group(
     return [np.array(indices, dtype=np.intp) for indices in members.values()]
 
 
-def _normalize_group(
+def _normalize_group_rewards(
     rewards: Floats, normalize: AdvantageNormalization, ddof: int, epsilon: float
 ) -> Floats | float:
     count = len(rewards)

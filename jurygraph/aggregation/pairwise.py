@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from jurygraph.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
-MAX_ROUNDS = 1000
-TOLERANCE = 1e-11
+MAX_NEWTON_STEPS = 1000
+STRENGTH_TOLERANCE = 1e-11
 """Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""
 MIN_PRIOR = 1e-6
 MAX_PRIOR = 1e6
@@ -78,15 +78,15 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
     comparison_counts = win_counts + win_counts.T
     wins_with_prior = np.asarray(total(win_counts)) + prior
     strength = np.ones(len(win_counts))
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_NEWTON_STEPS):
         step = _newton_step(comparison_counts, wins_with_prior, strength, prior)
         largest_step = np.max(np.abs(step), initial=0.0)
-        if largest_step <= TOLERANCE:
+        if largest_step <= STRENGTH_TOLERANCE:
             break
-        half_step = step * min(0.5, 0.25 / largest_step)
+        half_log_step = step * min(0.5, 0.25 / largest_step)
         # e^step to the third order, exact where the step is 0
-        growth_factor = (1.0 + half_step) / (1.0 - half_step)
-        strength = strength * growth_factor
+        strength_factor = (1.0 + half_log_step) / (1.0 - half_log_step)
+        strength = strength * strength_factor
     return strength
 
 
@@ -95,11 +95,11 @@ def _newton_step(
 ) -> Floats:
     """Return Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)."""
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
-    slope = wins_with_prior - total(comparison_counts * share) - prior * strength
+    gradient = wins_with_prior - total(comparison_counts * share) - prior * strength
     pair_curvature = comparison_counts * share * share.T
     diagonal = np.asarray(total(pair_curvature)) + prior * strength
     curvature = np.diag(diagonal) - pair_curvature
-    return _solve_linear_system(curvature, slope)
+    return _solve_linear_system(curvature, gradient)
 
 
 def _solve_linear_system(matrix: Floats, right_side: Floats) -> Floats:

@@ -49,9 +49,9 @@ def difficulty(
         PlanError: a value that is negative or not finite, a discount outside (0, 1), or counts of stakeholders that
             differ.
     """
-    for name, discount in (("gamma", gamma), ("beta", beta)):
-        if not 0.0 < discount < 1.0:
-            raise PlanError(f"{name} is {discount}: a number strictly between 0 and 1 is needed")
+    for name, coefficient in (("gamma", gamma), ("beta", beta)):
+        if not 0.0 < coefficient < 1.0:
+            raise PlanError(f"{name} is {coefficient}: a number strictly between 0 and 1 is needed")
     tension = as_nonnegative("conflict", conflict)
     check_shape("conflict", tension, (tension.size,))
     hard_restrictiveness = _sum_restrictiveness("hard", hard)
@@ -80,14 +80,14 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
         d: difficulties [n], finite, at least one; anything else raises PlanError.
         temperature: τ > 0, else PlanError; infinity gives uniform weights; near 0 only the hardest stakeholder counts.
     """
-    hardness = as_finite("d", d)
-    if hardness.ndim != 1 or not hardness.size:
+    difficulties = as_finite("d", d)
+    if difficulties.ndim != 1 or not difficulties.size:
         raise PlanError(
-            f"d has shape {hardness.shape}: one number for each of at least one stakeholder is needed"
+            f"d has shape {difficulties.shape}: one number for each of at least one stakeholder is needed"
         )
     if not temperature > 0.0:
         raise PlanError(f"temperature is {temperature}: a number above 0 is needed")
-    scores = hardness.tolist()
+    scores = difficulties.tolist()
     hardest = max(scores)
     exponentials = np.array([exp((score - hardest) / temperature) for score in scores])
     return exponentials / total(exponentials)
@@ -147,8 +147,8 @@ def gini(u: ArrayLike) -> np.float64 | Floats:
     utilities = _check_member_utilities(as_nonnegative("u", u))
     # Every member against every other, [..., n, n].
     gaps = np.abs(utilities[..., :, None] - utilities[..., None, :])
-    largest_gap_sum = 2.0 * utilities.shape[-1] * total(utilities)
-    return _divide_or_default(total(total(gaps)), largest_gap_sum, value_if_empty=0.0)
+    max_possible_gap_sum = 2.0 * utilities.shape[-1] * total(utilities)
+    return _divide_or_default(total(total(gaps)), max_possible_gap_sum, value_if_empty=0.0)
 
 
 def jain(u: ArrayLike) -> np.float64 | Floats:
@@ -174,9 +174,9 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     utilities = _check_member_utilities(as_finite("u", u))
     low = np.min(utilities, axis=-1)
     high = np.max(utilities, axis=-1)
-    is_positive_utility = high > 0.0
-    numerator = np.where(is_positive_utility, np.maximum(low, 0.0), -high)
-    denominator = np.where(is_positive_utility, high, -low)
+    has_positive_utility = high > 0.0
+    numerator = np.where(has_positive_utility, np.maximum(low, 0.0), -high)
+    denominator = np.where(has_positive_utility, high, -low)
     ratio = _divide_or_default(numerator, denominator, value_if_empty=1.0)
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
     return fairness
@@ -199,13 +199,15 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
         PlanError: for other counts, or shapes that differ.
     """
     counts = as_nonnegative("collected", collected)
-    stated_counts = _check_member_utilities(as_nonnegative("stated", stated), "stated")
-    check_shape("collected", counts, stated_counts.shape)
-    if (counts > stated_counts).any():
+    stated_preference_counts = _check_member_utilities(as_nonnegative("stated", stated), "stated")
+    check_shape("collected", counts, stated_preference_counts.shape)
+    if (counts > stated_preference_counts).any():
         raise PlanError(
             "collected has a count above that of stated: only stated preferences can be collected"
         )
-    return _divide_or_default(100.0 * total(counts), total(stated_counts), value_if_empty=np.nan)
+    return _divide_or_default(
+        100.0 * total(counts), total(stated_preference_counts), value_if_empty=np.nan
+    )
 
 
 def _check_member_utilities(u: Floats, name: str = "u") -> Floats:
@@ -217,10 +219,10 @@ def _check_member_utilities(u: Floats, name: str = "u") -> Floats:
 
 
 def _divide_or_default(
-    part: np.float64 | Floats, total_size: np.float64 | Floats, value_if_empty: float
+    numerator: np.float64 | Floats, denominator: np.float64 | Floats, value_if_empty: float
 ) -> np.float64 | Floats:
-    is_zero_total = np.equal(total_size, 0.0)
+    is_zero_total = np.equal(denominator, 0.0)
     shares: Floats = np.where(
-        is_zero_total, value_if_empty, part / np.where(is_zero_total, 1.0, total_size)
+        is_zero_total, value_if_empty, numerator / np.where(is_zero_total, 1.0, denominator)
     )
     return shares[()]

@@ -86,7 +86,7 @@ COMMANDS = {
     "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
 }
 
-HEADINGS = {
+COMMANDS_BY_HEADING = {
     "Begin": ("demo", "init", "doctor", "preset", "schema", "prompts", "import", "integrate"),
     "Judge": ("score", "merge", "plan", "serve", "profiles", "annotate", "assign"),
     "Look": ("show", "explain", "view", "report", "export", "graph"),
@@ -97,7 +97,7 @@ HEADINGS = {
 """The commands as the help groups them."""
 
 
-_NO_NUMBER = {
+_MESSAGE_BY_NUMBER_ERROR = {
     "unable to parse string as a number": "is no number; write one such as 1.5, with a decimal point",
     "unable to parse string as an integer": "is no whole number; write one, such as 100",
 }
@@ -129,13 +129,13 @@ class _LazyCommandGroup(TyperGroup):
             error.message = error.message.removeprefix("Value error, ") or _find_command_example(
                 error
             )
-            for ending, message in _NO_NUMBER.items():
-                if error.message.endswith(ending):
+            for error_ending, message in _MESSAGE_BY_NUMBER_ERROR.items():
+                if error.message.endswith(error_ending):
                     error.message = message
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for heading, names in HEADINGS.items():
+        for heading, names in COMMANDS_BY_HEADING.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, COMMANDS[name].summary) for name in names])
 
@@ -144,10 +144,12 @@ def _find_command_example(error: typer.BadParameter) -> str:
     """Return the first example of a command that has the parameter of an error; empty if none has it."""
     if error.ctx is None or error.param is None:
         return ""
-    is_option = error.param.param_type_name == "option"
+    is_option_parameter = error.param.param_type_name == "option"
     for line in map(str.strip, (error.ctx.command.help or "").splitlines()):
-        has_failed_parameter = not is_option or not set(error.param.opts).isdisjoint(line.split())
-        if line.startswith(f"{error.ctx.command_path} ") and has_failed_parameter:
+        shows_failed_parameter = not is_option_parameter or not set(error.param.opts).isdisjoint(
+            line.split()
+        )
+        if line.startswith(f"{error.ctx.command_path} ") and shows_failed_parameter:
             return f"For example: {line}"
     return ""
 

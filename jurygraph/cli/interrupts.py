@@ -34,19 +34,19 @@ def run_interruptible(
     seconds later; without `stop` it cancels it at once. A second Ctrl-C ends the process, as does work that goes on.
     """
     runner.get_loop().set_default_executor(threads)
-    interrupt = _InterruptHandler(runner.get_loop(), stop)
+    interrupt_handler = _InterruptHandler(runner.get_loop(), stop)
 
     async def run() -> T:
-        interrupt.task = asyncio.current_task()
+        interrupt_handler.task = asyncio.current_task()
         before = signal.getsignal(signal.SIGINT)
         is_main_thread = threading.current_thread() is threading.main_thread()
         if before in (signal.SIG_IGN, None) or not is_main_thread:
             return await work
-        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, interrupt_handler)
         try:
             return await work
         finally:
-            if not interrupt.was_interrupted:
+            if not interrupt_handler.was_interrupted:
                 signal.signal(signal.SIGINT, before)
 
     try:

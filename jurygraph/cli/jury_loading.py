@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.streams import add_secrets
+from jurygraph.cli.streams import add_secrets_to_redact
 from jurygraph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,23 +38,23 @@ def open_jury(
     if revise is not None:
         config = revise(config)
     if not config.langsmith:
-        disable_tracing()
+        disable_langsmith_tracing()
     # Imported after tracing is disabled: its imports may read the environment.
     from jurygraph.jury import Jury
 
     if dry_run:
         from jurygraph.models.cache import default_cache_folder
 
-        has_cache_folder = config.calls.cache and default_cache_folder().is_dir()
-        calls = config.calls.model_copy(update={"record": None, "cache": has_cache_folder})
+        is_cache_usable = config.calls.cache and default_cache_folder().is_dir()
+        calls = config.calls.model_copy(update={"record": None, "cache": is_cache_usable})
         config = config.model_copy(update={"calls": calls})
     folder = path.resolve().parent
     if shard is not None:
-        max_cost = shard.share_of_cost(max_cost)
-        max_calls = shard.share_of_calls(max_calls)
+        max_cost = shard.budget_share(max_cost)
+        max_calls = shard.call_limit_share(max_calls)
     with locate_config_errors(path, model):
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
-    add_secrets(jury.gateways.secrets)
+    add_secrets_to_redact(jury.gateways.secrets)
     if shard is not None:
         jury.gateways.divide_rate_limits(shard.of)
     return jury
@@ -85,7 +85,7 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def disable_tracing() -> None:
+def disable_langsmith_tracing() -> None:
     """Disable LangSmith tracing for this process, whatever the environment says: a command owns its process.
 
     A jury disables it for its own calls; threads started by user code do not have its context.

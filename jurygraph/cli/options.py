@@ -80,7 +80,7 @@ StatusOption = Annotated[
     ),
 ]
 AgentOption = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
-LabelOption = Annotated[
+LabelFilterOption = Annotated[
     str | None,
     option("NAME=VALUE", "Only responses with this label, such as step=312.", "--label"),
 ]
@@ -140,7 +140,7 @@ def split_names(text: str | None) -> list[str]:
     return [] if text is None else [name.strip() for name in text.split(",")]
 
 
-def choose_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:
+def select_known_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:
     for name in names:
         if name not in choices:
             hint = did_you_mean(name, choices) or f"name some of {', '.join(choices)}"
@@ -211,7 +211,7 @@ def _parse_response_start(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-ResponseFromOption = Annotated[
+ResponseStartOption = Annotated[
     Any,
     option(
         "N",
@@ -223,15 +223,17 @@ ResponseFromOption = Annotated[
 ]
 
 
-SettingsOption = Annotated[
+ConfigSettingsOption = Annotated[
     list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
 ]
 
 
-def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "TableColumns | None":
+def build_table_columns(
+    tasks: str, /, **names: str | int | list[str] | None
+) -> "TableColumns | None":
     """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`."""
     from jurygraph.sources import TableColumns
-    from jurygraph.sources.task_tables import chat_file_columns, unnamed_columns_error
+    from jurygraph.sources.task_tables import chat_file_columns, missing_column_options_error
 
     column_by_role = {role: name for role, name in names.items() if name not in (None, [], "")}
     has_text_columns = bool(column_by_role.keys() & {"prompt", "response", "messages"})
@@ -245,27 +247,27 @@ def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "Tab
         if tasks != "-":
             _refuse_missing_or_empty_file(tasks)
             if not has_text_columns:
-                raise unnamed_columns_error(tasks)
+                raise missing_column_options_error(tasks)
         raise InputError(f"{_COLUMN_OPTION_BY_ROLE[str(columns.path[0])]}: {columns}")
     return columns
 
 
 def _refuse_missing_or_empty_file(path: str) -> None:
     """Raise `InputError` for a file that is not there, or has nothing: it says more than that a column is missing."""
-    from jurygraph.sources.files import refuse_unreadable_file
+    from jurygraph.sources.files import explain_unreadable_file
 
-    with refuse_unreadable_file(path):
+    with explain_unreadable_file(path):
         size = Path(path).stat().st_size
     if size == 0:
         raise InputError(f"{path}: has no rows; name a file with one at least")
 
 
-def to_column_options(columns: "TableColumns | None") -> list[str]:
+def format_column_arguments(columns: "TableColumns | None") -> list[str]:
     """Return the options that name the columns of a table, word by word."""
     if columns is None:
         return []
     words = []
-    for role, column in columns.columns_with_roles:
+    for role, column in columns.iter_roles_and_columns:
         words += [_COLUMN_OPTION_BY_ROLE[role], column]
     if columns.response_from is not None:
         words += ["--response-from", str(columns.response_from)]

@@ -35,8 +35,8 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
-    existing_mode = _find_file_mode(path)
-    if existing_mode is not None and not stat.S_ISREG(existing_mode):
+    existing_file_mode = _find_file_mode(path)
+    if existing_file_mode is not None and not stat.S_ISREG(existing_file_mode):
         raise InputError(
             f"{path}: is not a regular file, which this format needs; name another file"
         )
@@ -67,16 +67,16 @@ def refuse_unwritable(path: str, *sources: str) -> None:
         raise InputError(f"{path}: is a file of the run; name another file")
     _find_file_mode(path)
     for source in sources:
-        both_exist = os.path.exists(source) and os.path.exists(path)
-        if both_exist and os.path.samefile(source, path):
+        both_paths_exist = os.path.exists(source) and os.path.exists(path)
+        if both_paths_exist and os.path.samefile(source, path):
             raise InputError(f"{path}: is an input file; name another file to write")
 
 
 def refuse_unwritable_page(path: str, *sources: str) -> None:
     """Raise `InputError` like `refuse_unwritable`, and for a name that does not end as a page of HTML does."""
     refuse_unwritable(path, *sources)
-    streams = ("/dev/null", "/dev/stdout", "/dev/fd/")
-    if not path.endswith((".html", ".htm")) and not path.startswith(streams):
+    stream_paths = ("/dev/null", "/dev/stdout", "/dev/fd/")
+    if not path.endswith((".html", ".htm")) and not path.startswith(stream_paths):
         raise InputError(f"{path}: the page is HTML; name a file that ends in .html")
 
 

@@ -11,7 +11,7 @@ from jurygraph.agents.presentation.prose import Prose
 from jurygraph.agents.presentation.rewrites import REWRITINGS
 from jurygraph.agents.presentation.variants import PresentationSet
 from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
-from jurygraph.cli.jury_loading import disable_tracing, open_jury
+from jurygraph.cli.jury_loading import disable_langsmith_tracing, open_jury
 from jurygraph.cli.render.summary import format_request_lines
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_request_limits, score_study
@@ -51,7 +51,9 @@ class PresentationModels:
             return {}
         number = _count_responses(texts)
         what = "reads responses without data"
-        read: dict[str, Prose | str] = self._ask(self.reader, what, texts, number, read_response)
+        read: dict[str, Prose | str] = self._ask_or_estimate(
+            self.reader, what, texts, number, read_response
+        )
         prose = {}
         for name, found in read.items():
             if isinstance(found, str):
@@ -62,22 +64,24 @@ class PresentationModels:
                     print_message(f"{name}, not in the text: {found.note}")
         return prose
 
-    def write_presentations(
+    def write_presentation_variants(
         self, pairs: TasksWithResponses, versions: int, prose: dict[str, Prose]
     ) -> dict[str, PresentationSet]:
         """Return what a model writes of each response; that of responses in prose is read back by the reader."""
         if self.writer is None:
             return {}
         requests = _count_responses(pairs) * len(REWRITINGS) * versions
-        rewrite = partial(rewrite_response, versions=versions, prose=prose)
-        written = self._ask(self.writer, "writes variants", pairs, requests, rewrite)
+        request_rewritings = partial(rewrite_response, versions=versions, prose=prose)
+        written = self._ask_or_estimate(
+            self.writer, "writes variants", pairs, requests, request_rewritings
+        )
         if not written or self.reader is None or not prose:
             return written
         requests = sum(len(written[name].variants) for name in prose)
         check = partial(check_response, prose=prose, written=written)
-        return self._ask(self.reader, "reads what was written", pairs, requests, check)
+        return self._ask_or_estimate(self.reader, "reads what was written", pairs, requests, check)
 
-    def _ask(
+    def _ask_or_estimate(
         self,
         model: str,
         what: str,
@@ -96,7 +100,7 @@ class PresentationModels:
             open_backend(model, config.calls)
             print_message(f"{model} first {what}: {limit}; that is not in the estimate")
             return {}
-        disable_tracing()
+        disable_langsmith_tracing()
         # after that: it loads LangGraph
         from jurygraph.jury import Jury
         from jurygraph.planner import Planner
@@ -107,7 +111,7 @@ class PresentationModels:
         with jury, asyncio.Runner() as runner:
             with progress(what, _count_responses(pairs), "responses") as advance:
                 ask_all = partial(ask_about_each_response, pairs, ask, advance=advance)
-                request = Planner(jury).amake(ask_all)
+                request = Planner(jury).arun_with_client(ask_all)
                 advice = "run the same command again: it continues from the cache"
                 try:
                     with exit_on_interrupt(f"interrupted; {advice}"):
@@ -121,7 +125,7 @@ class PresentationModels:
         return result
 
 
-def score_presentations(
+def score_presentation_variants(
     models: PresentationModels, config: Path, repeats: int, versions: int, as_json: bool
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
@@ -133,23 +137,23 @@ def score_presentations(
     # What is wrong with the responses or the config is said before a reader or writer is paid for.
     open_jury(config, options.model, dry_run=True).close()
     prose = models.read_prose(texts)
-    written_presentations = models.write_presentations(pairs, versions, prose)
+    model_written_presentations = models.write_presentation_variants(pairs, versions, prose)
     if options.dry_run and texts:
         return Report({}, [], []), []
     if texts and not prose and _count_responses(texts) == _count_responses(pairs):
         raise InputError(
             f"--reader: {models.reader} could read no response; the lines above say why"
         )
-    original_lines, _ = generate_presentations(pairs, 0, prose=prose)
+    original_response_lines, _ = generate_presentations(pairs, 0, prose=prose)
     lines, presentations = generate_presentations(
-        pairs, versions, repeats == 1, written_presentations, prose
+        pairs, versions, repeats == 1, model_written_presentations, prose
     )
     folder = config.resolve().parent
     revise_for_one_sample = partial(repeating, samples=1, folder=folder)
     runs = [StudyRun("variants", lines, revise_for_one_sample)]
     if repeats > 1:
         revise_for_repeats = partial(repeating, samples=repeats, folder=folder)
-        runs.append(StudyRun("repeats", original_lines, revise_for_repeats))
+        runs.append(StudyRun("repeats", original_response_lines, revise_for_repeats))
     return presentations, score_study(options.run, runs, models.options, as_json)
 
 

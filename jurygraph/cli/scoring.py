@@ -14,7 +14,7 @@ import typer
 
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
-from jurygraph.cli.options import to_column_options
+from jurygraph.cli.options import format_column_arguments
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.summary import format_request_lines, print_dry_run, print_inconclusive_run
 from jurygraph.cli.render.text import format_table, print_message, progress
@@ -91,23 +91,23 @@ class ScoreOptions:
 
     def _format_command_into_new_run(self, branch: Path | None) -> str:
         run = resolve_folder_name(self.run)
-        numbered_folders = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        unused_folder = next(folder for folder in numbered_folders if not folder.exists())
+        candidate_run_folders = (run.with_name(f"{run.name}-{number}") for number in count(2))
+        unused_folder = next(folder for folder in candidate_run_folders if not folder.exists())
         arguments = replace(self, branch=branch, run=unused_folder).arguments
         return " ".join(["jurygraph score", *map(shell_quote, arguments)])
 
     @property
     def arguments(self) -> list[str]:
         """The words after `jurygraph score`."""
-        words = [self.tasks, *to_column_options(self.columns)]
+        words = [self.tasks, *format_column_arguments(self.columns)]
         for field in fields(self):
             if field.name not in _FIELDS_WITHOUT_OPTION:
                 option = _OPTION_BY_FIELD.get(field.name, f"--{field.name.replace('_', '-')}")
-                words += _format_option_words(option, getattr(self, field.name))
+                words += _option_to_arguments(option, getattr(self, field.name))
         return words
 
 
-def _format_option_words(option: str, value: object) -> Iterator[str]:
+def _option_to_arguments(option: str, value: object) -> Iterator[str]:
     """Yield the words of an option with its value, once for each value of a list; none if it is not given."""
     if value is True:
         yield option
@@ -123,7 +123,7 @@ class OpenedJob(NamedTuple):
 
     job: "TaskFileJob"
     stored_work: "StoredJobProgress"
-    totals: "RunTotals"
+    run_totals: "RunTotals"
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
         from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.schema.conversation import UNJUDGED_REPLIES_NOTE
-        from jurygraph.sources import open_tasks
+        from jurygraph.sources import open_task_source
         from jurygraph.sources.tasks import open_profiles
 
         columns = options.columns
@@ -180,7 +180,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
             columns = choose_chat_columns(options.tasks, options.run, columns)
         with (
             open_reused_run(options.branch, jury) as branch,
-            open_tasks(
+            open_task_source(
                 options.tasks,
                 options.responses,
                 options.edges_from,
@@ -207,7 +207,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 folder=options.run,
                 jury=jury,
                 source=source,
-                limit=None if options.limit is None else source.count_first_in_shard(options.limit),
+                limit=None if options.limit is None else source.count_leading_tasks(options.limit),
                 branch=branch,
                 profiles=profiles,
             )
@@ -218,8 +218,8 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
         if branch is not None and not options.dry_run:
             reuse_text = f"{branch.reused} reused from {options.branch}"
             requests = count_requests(jury)
-            is_free = branch.requested and requests is not None and not requests.number
-            replies_text = ", without a request" if is_free else ""
+            is_without_requests = branch.requested and requests is not None and not requests.number
+            replies_text = ", without a request" if is_without_requests else ""
             print_message(f"verdicts: {reuse_text}, {branch.requested} decided anew{replies_text}")
 
 
@@ -245,7 +245,7 @@ class ScoredWork(NamedTuple):
     """The work of a command: the jury and the totals of its run, the requests sent, and the tasks of the file."""
 
     jury: "Jury"
-    totals: "RunTotals"
+    run_totals: "RunTotals"
     requests: "CallCosts | None"
     task_count: int
 
@@ -261,7 +261,9 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
     with open_job(options) as opened_job, runner:
         score_remaining(opened_job, runner)
         jury = opened_job.job.jury
-        return ScoredWork(jury, opened_job.totals, count_requests(jury), opened_job.job.task_count)
+        return ScoredWork(
+            jury, opened_job.run_totals, count_requests(jury), opened_job.job.task_count
+        )
 
 
 def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "RemainingWork":
@@ -269,12 +271,12 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
     from jurygraph.runs.reports.summary import describe_lacking_tasks
     from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 
-    forecaster = RemainingWorkEstimator(opened_job.job, opened_job.stored_work)
+    work_estimator = RemainingWorkEstimator(opened_job.job, opened_job.stored_work)
     threads = opened_job.job.jury.context.threads
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
-        expected = run_interruptible(runner, forecaster.forecast(report), threads)
-    _print_plan_notes(forecaster.plan_notes)
-    for (name, needs), number in forecaster.lacking.items():
+        expected = run_interruptible(runner, work_estimator.forecast(report), threads)
+    _print_plan_notes(work_estimator.plan_notes)
+    for (name, needs), number in work_estimator.lacking.items():
         sentence = describe_lacking_tasks(name, number, expected.tasks, needs)
         print_message(
             f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
@@ -288,7 +290,7 @@ def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
     from jurygraph.runs.workflows.scoring import JobScorer
     from jurygraph.runs.workflows.task_file_job import StopSwitch
 
-    job, stored_work, totals = opened_job
+    job, stored_work, run_totals = opened_job
     if stored_work.is_finished:
         stored_work.close_run_if_complete()
         _print_nothing_to_score(opened_job)
@@ -297,27 +299,29 @@ def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
         print_message(f"{stored_work.tasks_done} tasks are scored already and are kept")
     threads = job.jury.context.threads
     stop_switch = StopSwitch(job.jury.gateways)
-    job_planner = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=stop_switch)
+    job_planner = JobPlanner(
+        job=job, stored_work=stored_work, run_totals=run_totals, stop_switch=stop_switch
+    )
     planned_tasks: PlannedTasks | None = None
     try:
-        with progress("planning", stored_work.tasks_to_plan, "tasks") as report:
+        with progress("planning", stored_work.unplanned_task_count, "tasks") as report:
             planned_tasks = run_interruptible(
                 runner, job_planner.plan(report), threads, stop_switch.stop
             )
-        _print_planning_gaps(planned_tasks)
+        _print_planning_notes(planned_tasks)
         job_scorer = JobScorer(
             job=job,
             stored_work=stored_work,
-            planned=planned_tasks,
-            totals=totals,
-            switch=stop_switch,
+            planned_tasks=planned_tasks,
+            run_totals=run_totals,
+            stop_switch=stop_switch,
         )
         gateways = job.jury.gateways
         suffix = RequestCounter(gateways).describe if gateways else str
         with progress("scoring", stored_work.remaining.responses, "responses", suffix) as report:
             run_interruptible(runner, job_scorer.score(report), threads, stop_switch.stop)
     except KeyboardInterrupt:
-        _print_interrupted(job, planned_tasks is not None, job_planner.stored_calls)
+        _print_interrupted(job, planned_tasks is not None, job_planner.stored_call_count)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -341,19 +345,19 @@ class RequestCounter:
 
 
 def _print_nothing_to_score(opened_job: OpenedJob) -> None:
-    job, stored_work, totals = opened_job
+    job, stored_work, run_totals = opened_job
     count = job.task_count
-    is_complete = stored_work.tasks_done == count
-    state = "is complete" if is_complete else f"has {stored_work.tasks_done} of {count} tasks"
-    has_transient_failures = any(row.is_transient for row in totals.summary.failures)
+    is_run_complete = stored_work.tasks_done == count
+    state = "is complete" if is_run_complete else f"has {stored_work.tasks_done} of {count} tasks"
+    has_transient_failures = any(row.is_transient for row in run_totals.summary.failures)
     advice = "only failures are left to repeat" if has_transient_failures else "nothing to do"
     print_message(f"{job.folder} {state}; {advice}")
-    if totals.summary.investigated:
+    if run_totals.summary.investigated:
         command = f"jurygraph verify {shell_quote(job.folder)} --deep"
         print_message(f"what its judges looked up was not looked up again: {command} does so")
 
 
-def _print_planning_gaps(planned_tasks: "PlannedTasks") -> None:
+def _print_planning_notes(planned_tasks: "PlannedTasks") -> None:
     if planned_tasks.unanswered_annotations:
         missing = f"{planned_tasks.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
         print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
@@ -362,8 +366,8 @@ def _print_planning_gaps(planned_tasks: "PlannedTasks") -> None:
 
 def _print_plan_notes(plans: "PlanNotes") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
-    if plans.without_tables:
-        without_tables_text = f"tasks without `facts.tables`: {plans.without_tables}"
+    if plans.missing_tables_count:
+        without_tables_text = f"tasks without `facts.tables`: {plans.missing_tables_count}"
         print_message(f"{without_tables_text}; the tool look_up finds nothing there")
     if plans.notes:
         _, task, note = min(plans.notes)
@@ -415,20 +419,20 @@ def score_study(
             task_folder = Path(stack.enter_context(TemporaryDirectory()))
         runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
         score_options_by_run = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
-        forecasts = {}
+        remaining_work_by_run = {}
         printed_notes: set[str] = set()
         for run, score_options in zip(runs, score_options_by_run, strict=True):
             with open_job(replace(score_options, dry_run=True), printed_notes) as opened_job:
-                forecasts[run.name] = forecast_remaining(opened_job, runner)
-        content, lines = _build_cost_table(forecasts)
+                remaining_work_by_run[run.name] = forecast_remaining(opened_job, runner)
+        content, lines = _build_cost_table(remaining_work_by_run)
         if not options.dry_run:
             for line in lines:
                 print_message(line)
             for score_options in score_options_by_run:
-                limited_options = replace(
+                budgeted_options = replace(
                     score_options, max_cost=options.max_cost, max_calls=options.max_calls
                 )
-                options = _score_study_run(limited_options, runner, printed_notes)
+                options = _score_study_run(budgeted_options, runner, printed_notes)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
@@ -448,31 +452,35 @@ def _write_run_tasks(
 
 
 def _build_cost_table(
-    forecasts: "Mapping[str, RemainingWork]",
+    remaining_work_by_run: "Mapping[str, RemainingWork]",
 ) -> tuple[dict[str, object], list[str]]:
     from jurygraph.runs.reports.estimate import ESTIMATE_ASSUMPTIONS, CallEstimate
 
     rows: list[list[object]] = []
     content = {}
-    for name, forecast in forecasts.items():
-        model = forecast.model or CallEstimate()
-        worst_case_load = model.worst
+    for name, remaining_work in remaining_work_by_run.items():
+        model = remaining_work.model or CallEstimate()
+        worst_case_usage = model.worst
         cost = (
             "unknown"
-            if worst_case_load.cost is None and worst_case_load.calls
-            else worst_case_load.cost or 0.0
+            if worst_case_usage.cost is None and worst_case_usage.calls
+            else worst_case_usage.cost or 0.0
         )
-        sizes = [forecast.tasks, forecast.responses, forecast.verdicts]
+        sizes = [remaining_work.tasks, remaining_work.responses, remaining_work.verdicts]
         rows.append(
-            [name, *sizes, model.low.calls, model.expected.calls, worst_case_load.calls, cost]
+            [name, *sizes, model.low.calls, model.expected.calls, worst_case_usage.calls, cost]
         )
-        content[name] = forecast.to_json()
+        content[name] = remaining_work.to_json()
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
     lines = format_table([*header, "US dollars, worst"], rows)
-    estimates = [forecast.model for forecast in forecasts.values() if forecast.model is not None]
+    estimates = [
+        remaining_work.model
+        for remaining_work in remaining_work_by_run.values()
+        if remaining_work.model is not None
+    ]
     if estimates:
-        cached_count = sum(estimate.from_cache for estimate in estimates)
-        lines += [f"answered from the cache: {cached_count}", ESTIMATE_ASSUMPTIONS]
+        cached_reply_count = sum(estimate.from_cache for estimate in estimates)
+        lines += [f"answered from the cache: {cached_reply_count}", ESTIMATE_ASSUMPTIONS]
     return {"runs": content}, lines
 
 
@@ -484,7 +492,7 @@ def _score_study_run(
 
     with open_job(options, printed_notes) as opened_job:
         score_remaining(opened_job, runner)
-        summary = opened_job.totals.summary
+        summary = opened_job.run_totals.summary
         jury = opened_job.job.jury
         sent_costs = count_requests(jury)
         max_error_rate = jury.config.failure.max_error_rate
@@ -502,10 +510,10 @@ def _score_study_run(
 def reduce_request_limits(options: ScoreOptions, sent_costs: "CallCosts | None") -> ScoreOptions:
     if sent_costs is None:
         return options
-    remaining_calls = (
+    remaining_request_limit = (
         None if options.max_calls is None else max(0, options.max_calls - sent_costs.number)
     )
-    remaining_cost = (
+    remaining_cost_limit = (
         None if options.max_cost is None else max(0.0, options.max_cost - sent_costs.cost)
     )
-    return replace(options, max_calls=remaining_calls, max_cost=remaining_cost)
+    return replace(options, max_calls=remaining_request_limit, max_cost=remaining_cost_limit)

@@ -75,7 +75,7 @@ def _interrupt_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
             process.wait(_SHARD_STOP_SECONDS)
 
 
-def _end_process(process: subprocess.Popen[bytes]) -> None:
+def _kill_process(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None, "it is the pipe that tells of this process"
     process.stdin.close()
     process.kill()
@@ -110,7 +110,7 @@ class LocalShardEngine:
     def close(self) -> None:
         """End whatever still runs."""
         for process in self._processes:
-            _end_process(process)
+            _kill_process(process)
 
 
 def run_shard_command(command: ShardCommand, folder: Path) -> int:
@@ -122,7 +122,7 @@ def run_shard_command(command: ShardCommand, folder: Path) -> int:
         _interrupt_processes([process])
         raise
     finally:
-        _end_process(process)
+        _kill_process(process)
 
 
 class RayShardEngine:
@@ -143,13 +143,13 @@ class RayShardEngine:
         self._retries = 0 if has_request_limits else _RAY_TASK_RETRIES
         self._ray_tasks: list[Any] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._connect(address)
+        self._connect_to_ray(address)
 
     @property
     def core_count(self) -> int:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def _connect(self, address: str | None) -> None:
+    def _connect_to_ray(self, address: str | None) -> None:
         settings: dict[str, Any] = {"address": address}
         if address is None:
             self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_RAY_SOCKET_FOLDER)

@@ -87,9 +87,9 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
         merge_shards([command.run for command in shards.commands], options.run, merge_progress)
         requests = shards.requests()
         with Run.open(options.run) as run:
-            totals = RunTotals(jury, run)
+            run_totals = RunTotals(jury, run)
         shutil.rmtree(folder)
-    return ScoredWork(jury, totals, requests, run.header.extent.tasks)
+    return ScoredWork(jury, run_totals, requests, run.header.extent.tasks)
 
 
 def _refuse_unshardable_options(options: ScoreOptions) -> None:
@@ -104,7 +104,7 @@ def _refuse_unshardable_options(options: ScoreOptions) -> None:
 
 def _remove_merged_shards(merged_run: "Run", folder: Path) -> None:
     """Remove the shards that a run was merged from, where the command was killed before it did."""
-    sources = {merged_run.folder_of(origin).parent for origin in merged_run.header.merged}
+    sources = {merged_run.folder_of_origin(origin).parent for origin in merged_run.header.merged}
     if sources == {folder.resolve()} and folder.is_dir():
         shutil.rmtree(folder)
 
@@ -152,10 +152,8 @@ class _Shards:
         for index in range(1, number + 1):
             shard = Shard(index=index, of=number)
             run = folder / str(index)
-            shared_options = replace(
-                options, processes=None, engine=None, address=None, shards=None
-            )
-            arguments = replace(shared_options, shard=shard, run=run).arguments
+            shard_options = replace(options, processes=None, engine=None, address=None, shards=None)
+            arguments = replace(shard_options, shard=shard, run=run).arguments
             self.commands.append(ShardCommand(str(shard), run, ["score", *arguments, "--json"]))
 
     def score(self, engine: LocalShardEngine | RayShardEngine) -> "Jury":
@@ -175,7 +173,7 @@ class _Shards:
 
     def _show_progress(self, engine: LocalShardEngine | RayShardEngine) -> list[int | None]:
         """Show what is recorded, until all shards have ended; return their exit codes."""
-        reported_count = 0
+        reported_response_count = 0
         with ExitStack() as stack:
             report = None
             while True:
@@ -186,8 +184,8 @@ class _Shards:
                     bar = progress(label, total, "responses", self._describe_request_count)
                     report = stack.enter_context(bar)
                 if report is not None:
-                    report(scored - reported_count)
-                    reported_count = scored
+                    report(scored - reported_response_count)
+                    reported_response_count = scored
                 if None not in codes:
                     return codes
 
@@ -220,8 +218,8 @@ class _Shards:
                 continue
             assert code is not None, "it has ended"
             failure_exit_codes.append(code)
-            end_text = f"was ended by signal {-code}" if code < 0 else command.last_message
-            print_message(f"shard {command.shard}: {end_text}")
+            shard_ending_text = f"was ended by signal {-code}" if code < 0 else command.last_message
+            print_message(f"shard {command.shard}: {shard_ending_text}")
         if failure_exit_codes:
             kept = f"what was scored is kept in {self._folder}"
             failed_shards_text = (

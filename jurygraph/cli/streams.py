@@ -24,7 +24,7 @@ class ExitCode(IntEnum):
 _extra_secrets: set[str] = set()
 
 
-def add_secrets(secrets: Sequence[str]) -> None:
+def add_secrets_to_redact(secrets: Sequence[str]) -> None:
     """Redact these secrets too, in addition to those of the environment: a model's key may have any name."""
     _extra_secrets.update(secrets)
 

@@ -17,9 +17,9 @@ from jurygraph.arrays import Bools, Floats
 from jurygraph.display import ShortRepr
 from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
 from jurygraph.safety.redaction import make_process_redactor
-from jurygraph.schema import ComponentInput, Edge, Question, SkippedRule
+from jurygraph.schema import ComponentInput, Edge, Question, SkippedQuestionTreatment
 from jurygraph.schema.config import ExactInferenceMode
-from jurygraph.schema.frozen_model import ParamsModel, PlainParams, UnitInterval, read_params
+from jurygraph.schema.frozen_model import ParamsModel, RawParams, UnitInterval, read_params
 from jurygraph.schema.task import NonNegativeNumber
 from jurygraph.schema.verdict import MET_THRESHOLD
 
@@ -55,8 +55,10 @@ def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bool
     `values` and `weights` have one shape, such as [R,N], and the weights are at least 0.
     """
     weight = aggregation.total(weights)
-    has_weight: Bools = np.greater(weight, 0.0)
-    return aggregation.total(weights * values) / np.where(has_weight, weight, 1.0), has_weight
+    has_positive_weight: Bools = np.greater(weight, 0.0)
+    return aggregation.total(weights * values) / np.where(
+        has_positive_weight, weight, 1.0
+    ), has_positive_weight
 
 
 def count_true(mask: Bools, axis: int = -1) -> Floats:
@@ -110,21 +112,21 @@ class Combiner(ShortRepr, ABC):
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
     batched: ClassVar[bool] = False
-    if_skipped: ClassVar[SkippedRule | None] = None
+    if_skipped: ClassVar[SkippedQuestionTreatment | None] = None
     is_sum: ClassVar[bool] = False
     is_product: ClassVar[bool] = False
     counts_criteria: ClassVar[bool] = False
     aggregates_utilities: ClassVar[bool] = False
     ranks_contrasts: ClassVar[bool] = False
 
-    def check_questions(self, questions: Sequence[Question], params: PlainParams) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: RawParams) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
     def arrange_inputs(
         self,
         inputs: Mapping[str, ComponentInput],
         reviewers: Mapping[str, str | None],
-        params: PlainParams,
+        params: RawParams,
     ) -> Mapping[str, ComponentInput]:
         """Return the inputs as the plan has them, by name.
 
@@ -133,7 +135,7 @@ class Combiner(ShortRepr, ABC):
         """
         return inputs
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         """Return the parameters to store in the plan: those of the config, or their defaults, unless overridden.
 
         Raises PlanError if the inputs or params do not fit.
@@ -141,13 +143,13 @@ class Combiner(ShortRepr, ABC):
         frozen_params: dict[str, Any] = self.read_params(params).model_dump(mode="json")
         return frozen_params
 
-    def read_params(self, params: PlainParams) -> Any:
+    def read_params(self, params: RawParams) -> Any:
         """Return the config's params as `Params`. Raises PlanError that names the first wrong one."""
         name = getattr(self, "name", type(self).__name__)  # a class of the user's may have none
         return read_params(f"combiner {name!r}", self.Params, params, PlanError)
 
     @abstractmethod
-    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         """Return the component of every response.
 
         If every question looks at one response only, each row is computed from that row only: other responses in the
@@ -155,7 +157,7 @@ class Combiner(ShortRepr, ABC):
         """
 
     def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: PlainParams
+        self, low: InputMatrices, high: InputMatrices, params: RawParams
     ) -> tuple[Floats, Floats]:
         """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
@@ -163,28 +165,28 @@ class Combiner(ShortRepr, ABC):
         """
         return self.combine(low, params).value, self.combine(high, params).value
 
-    def has_direction(self, name: str) -> bool:
+    def is_monotone_input(self, name: str) -> bool:
         """Return true if a higher score in the input of this name never lowers the component."""
         return True
 
-    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
         """Return the places of inputs that depend on each other: parent, child, and λ, None for all or nothing."""
         return ()
 
-    def part_inputs(self, params: PlainParams) -> Mapping[str, Sequence[str]]:
+    def input_names_by_part(self, params: RawParams) -> Mapping[str, Sequence[str]]:
         """Return the names of the inputs that each part is computed from, for parts that are no inputs themselves."""
         return {}
 
-    def describe_rule(self, params: PlainParams) -> str:
+    def describe_rule(self, params: RawParams) -> str:
         """Describe how prerequisites are inferred, or how utilities become one number; empty without such a rule."""
         return ""
 
-    def describe_inputs(self, params: PlainParams) -> Sequence[str]:
+    def describe_inputs(self, params: RawParams) -> Sequence[str]:
         """Return what the inputs are taken to be about, one sentence each, where that is not plain from their names."""
         return ()
 
     def describe_value(
-        self, params: PlainParams, diagnostics: Mapping[str, float], is_filled_in: bool
+        self, params: RawParams, diagnostics: Mapping[str, float], is_filled_in: bool
     ) -> Sequence[str]:
         """Describe how the value follows from the parts, if it is neither a sum nor a product of them.
 
@@ -219,8 +221,10 @@ def input_means(matrices: InputMatrices) -> tuple[Floats, Bools]:
         applicable = np.concatenate([matrix.applicable for matrix in inputs], axis=1)
         sizes = np.abs(np.concatenate([matrix.weight for matrix in inputs]))
         weight = np.where(applicable, sizes, 0.0)
-        has_weight = weight > 0.0
-        return (weight * value + 0.0) / np.where(has_weight, weight, 1.0), has_weight
+        has_positive_weight = weight > 0.0
+        return (weight * value + 0.0) / np.where(
+            has_positive_weight, weight, 1.0
+        ), has_positive_weight
     means = [matrix.mean() for matrix in inputs]
     values, present = zip(*means, strict=True)
     return np.stack(values, axis=1), np.stack(present, axis=1)
@@ -244,7 +248,7 @@ class Mean(Combiner):
     batched = True
     is_sum = True
 
-    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         values, has_value = input_means(matrices)
         parts = _parts(matrices, values) if len(matrices) > 1 else {}
         return Component(*weighted_mean(values, _input_weights(matrices, has_value)), parts)
@@ -258,14 +262,14 @@ class Product(Combiner):
     batched = True
     is_product = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         if len(inputs) < 2:
             raise PlanError(
                 "combiner 'product' multiplies two inputs or more; add one, or use 'mean'"
             )
         return super().freeze(inputs, params)
 
-    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         values, has_value = input_means(matrices)
         product = reduce(np.multiply, values.T)  # left to right
         return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
@@ -294,7 +298,7 @@ class _Rubric(Combiner):
     counts_criteria = True
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         settings: _Rubric.Params = self.read_params(params)
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
@@ -322,15 +326,17 @@ class _Rubric(Combiner):
             retention.append(float(factor))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
-    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
-        q = self._support(matrices, are_criteria_judged(matrices), p, params, weights > 0)
+        q = self._supported_probabilities(
+            matrices, are_criteria_judged(matrices), p, params, weights > 0
+        )
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
     def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: PlainParams
+        self, low: InputMatrices, high: InputMatrices, params: RawParams
     ) -> tuple[Floats, Floats]:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
@@ -339,36 +345,50 @@ class _Rubric(Combiner):
         p_low, has_value = input_means(low)
         p_high, _ = input_means(high)
         weights = signed_weights(low)
-        is_positive = weights > 0
-        filled_support_low = self._support(low, has_value, p_low, params, is_positive)
-        # A criterion that a gate stopped supports no gain.
-        doubted_support = self._support(low, are_criteria_judged(low), p_low, params, is_positive)
-        q_low = np.minimum(filled_support_low, doubted_support)
-        filled_support_high = self._support(high, has_value, p_high, params, is_positive)
-        judged = are_criteria_judged(high)
-        counted_support = self._support(high, judged, p_high, params, is_positive)
-        trusted_support = self._support(high, judged, p_high, params, np.zeros_like(is_positive))
-        q_high = np.where(
-            is_positive, np.maximum(filled_support_high, counted_support), trusted_support
+        has_positive_weight = weights > 0
+        filled_support_low = self._supported_probabilities(
+            low, has_value, p_low, params, has_positive_weight
         )
-        least, _ = _weighted_reward(np.where(is_positive, q_low, q_high), weights, has_value)
+        # A criterion that a gate stopped supports no gain.
+        support_assuming_unmet = self._supported_probabilities(
+            low, are_criteria_judged(low), p_low, params, has_positive_weight
+        )
+        q_low = np.minimum(filled_support_low, support_assuming_unmet)
+        filled_support_high = self._supported_probabilities(
+            high, has_value, p_high, params, has_positive_weight
+        )
+        judged = are_criteria_judged(high)
+        judged_support = self._supported_probabilities(
+            high, judged, p_high, params, has_positive_weight
+        )
+        support_assuming_met = self._supported_probabilities(
+            high, judged, p_high, params, np.zeros_like(has_positive_weight)
+        )
+        q_high = np.where(
+            has_positive_weight,
+            np.maximum(filled_support_high, judged_support),
+            support_assuming_met,
+        )
+        least, _ = _weighted_reward(
+            np.where(has_positive_weight, q_low, q_high), weights, has_value
+        )
         greatest_rewards, _ = _weighted_reward(
-            np.where(is_positive, q_high, q_low), weights, has_value
+            np.where(has_positive_weight, q_high, q_low), weights, has_value
         )
         return least, greatest_rewards
 
-    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
         edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
         return [(parent, child, None) for parent, child in edges]
 
     @abstractmethod
-    def _support(
+    def _supported_probabilities(
         self,
         matrices: InputMatrices,
         judged: Bools,
         p: Floats,
-        params: PlainParams,
-        is_positive: Bools,
+        params: RawParams,
+        has_positive_weight: Bools,
     ) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a child that `is_positive` [C], and does support any other."""
@@ -380,13 +400,13 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _support(
+    def _supported_probabilities(
         self,
         matrices: InputMatrices,
         judged: Bools,
         p: Floats,
-        params: PlainParams,
-        is_positive: Bools,
+        params: RawParams,
+        has_positive_weight: Bools,
     ) -> Floats:
         return p
 
@@ -403,44 +423,46 @@ class Gear(_Rubric):
     name = "gear"
     version = "3"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         frozen_params = super().freeze(inputs, params)
         exact_inference_setting: ExactInferenceMode = self.read_params(params).exact
-        graph = _compile_graph(
+        graph = _compile_cached_graph(
             len(inputs), tuple(frozen_params["parents"]), tuple(frozen_params["children"])
         )
-        is_exact = is_inferred_exactly(graph, exact_inference_setting)
-        if is_exact and graph.child_count > gear.MAX_ENUMERATED_CHILDREN:
+        is_exact_inference = is_inferred_exactly(graph, exact_inference_setting)
+        if is_exact_inference and graph.child_count > gear.MAX_ENUMERATED_CHILDREN:
             raise PlanError(
                 f"{graph.child_count} criteria of the rubric have a parent, and exact inference takes "
                 f"{gear.MAX_ENUMERATED_CHILDREN} at most; write `exact: auto` instead of `{exact_inference_setting}`"
             )
-        return {**frozen_params, "inference": "exact" if is_exact else "one-pass"}
+        return {**frozen_params, "inference": "exact" if is_exact_inference else "one-pass"}
 
-    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
         return list(zip(params["parents"], params["children"], params["retention"], strict=True))
 
-    def describe_rule(self, params: PlainParams) -> str:
+    def describe_rule(self, params: RawParams) -> str:
         if not params["parents"]:
             return ""
         return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
-    def _support(
+    def _supported_probabilities(
         self,
         matrices: InputMatrices,
         judged: Bools,
         p: Floats,
-        params: PlainParams,
-        is_positive: Bools,
+        params: RawParams,
+        has_positive_weight: Bools,
     ) -> Floats:
-        graph = _compile_graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        graph = _compile_cached_graph(
+            p.shape[1], tuple(params["parents"]), tuple(params["children"])
+        )
         return marginals(
             graph,
             p,
             params["retention"],
             judged,
-            is_positive,
-            is_exact=params["inference"] == "exact",
+            has_positive_weight,
+            is_exact_inference=params["inference"] == "exact",
         )
 
 
@@ -458,20 +480,20 @@ def marginals(
     p: Floats,
     retention: ArrayLike,
     judged: Bools,
-    is_positive: Bools,
-    is_exact: bool,
+    has_positive_weight: Bools,
+    is_exact_inference: bool,
 ) -> Floats:
     """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `is_positive`
     child [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
-    infer_marginals = graph.exact_marginals if is_exact else graph.marginals
+    infer_marginals = graph.exact_marginals if is_exact_inference else graph.marginals
     if judged.all():
         return infer_marginals(p, retention)
     lower_marginals = infer_marginals(p, retention, judged, 0.0)
     upper_marginals = infer_marginals(p, retention, judged, 1.0)
-    return np.where(is_positive, lower_marginals, upper_marginals)
+    return np.where(has_positive_weight, lower_marginals, upper_marginals)
 
 
 class _HardGatingRubric(_Rubric):
@@ -479,26 +501,28 @@ class _HardGatingRubric(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         met_from = self.read_params(params).met_from
         frozen_params = super().freeze(inputs, params)
         if met_from != MET_THRESHOLD:  # plans without it keep their digests
             frozen_params["met_from"] = met_from
         return frozen_params
 
-    def _support(
+    def _supported_probabilities(
         self,
         matrices: InputMatrices,
         judged: Bools,
         p: Floats,
-        params: PlainParams,
-        is_positive: Bools,
+        params: RawParams,
+        has_positive_weight: Bools,
     ) -> Floats:
-        graph = _compile_graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        graph = _compile_cached_graph(
+            p.shape[1], tuple(params["parents"]), tuple(params["children"])
+        )
         met = _are_criteria_met(matrices)
-        doubted_support = graph.hard_gating(p, mode=self.mode, met=met & judged)
-        trusted_support = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
-        return np.where(is_positive, doubted_support, trusted_support)
+        support_assuming_unmet = graph.hard_gating(p, mode=self.mode, met=met & judged)
+        support_assuming_met = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
+        return np.where(has_positive_weight, support_assuming_unmet, support_assuming_met)
 
 
 class HardLocal(_HardGatingRubric):
@@ -515,7 +539,7 @@ class HardTransitive(_HardGatingRubric):
     mode = "transitive"
 
 
-_compile_graph = lru_cache(maxsize=256)(gear.compile)
+_compile_cached_graph = lru_cache(maxsize=256)(gear.compile)
 
 
 def signed_weights(matrices: InputMatrices) -> Floats:
@@ -531,8 +555,8 @@ def are_criteria_judged(matrices: InputMatrices) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
     columns = []
     for criterion in matrices.values():
-        is_complete = (criterion.judged | ~criterion.applicable).all(axis=1)
-        columns.append(is_complete & criterion.applicable.any(axis=1))
+        is_fully_judged = (criterion.judged | ~criterion.applicable).all(axis=1)
+        columns.append(is_fully_judged & criterion.applicable.any(axis=1))
     return np.stack(columns, axis=1)
 
 
@@ -549,9 +573,9 @@ def _are_criteria_met(matrices: InputMatrices) -> Bools:
 def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
     """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
-    positive_weight = aggregation.total(np.maximum(size, 0.0))
-    present: Bools = np.greater(positive_weight, 0.0)
-    return aggregation.total(size * q) / np.where(present, positive_weight, 1.0), present
+    positive_weight_total = aggregation.total(np.maximum(size, 0.0))
+    present: Bools = np.greater(positive_weight_total, 0.0)
+    return aggregation.total(size * q) / np.where(present, positive_weight_total, 1.0), present
 
 
 class _Welfare(Combiner):
@@ -579,10 +603,10 @@ class _Welfare(Combiner):
     is_sum = True
     aggregates_utilities = True
 
-    def describe_rule(self, params: PlainParams) -> str:
+    def describe_rule(self, params: RawParams) -> str:
         return "the sum of w × û"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         weights = [spec_input.input_weight for spec_input in inputs.values()]
         total = float(aggregation.total(weights))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
@@ -591,26 +615,26 @@ class _Welfare(Combiner):
         settings: _Welfare.Params = self.read_params(params)
         return settings.model_dump(mode="json", exclude_unset=True)
 
-    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
-        positions_by_input = params.get("hard", {})
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
+        hard_indices_by_input = params.get("hard", {})
         cap = params.get("cap")
         columns = []
         for name, matrix in matrices.items():
-            hard_positions = list(positions_by_input.get(name, ()))
-            columns.append(_stakeholder_utility(matrix, hard_positions, cap))
+            hard_criterion_indices = list(hard_indices_by_input.get(name, ()))
+            columns.append(_stakeholder_utility(matrix, hard_criterion_indices, cap))
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)
         present = np.asarray(has_utility.any(axis=1))
         # Weights of all members sum to 1 already: dividing by their rounded sum would change bits.
-        needs_no_scaling = has_utility.all(axis=1) | ~present
-        scale = np.where(needs_no_scaling, 1.0, aggregation.total(weight))
+        is_weight_sum_one = has_utility.all(axis=1) | ~present
+        scale = np.where(is_weight_sum_one, 1.0, aggregation.total(weight))
         value = self._combine_utilities(weight / scale[:, None], utility, has_utility, params)
         diagnostics = _group_diagnostics(utility, has_utility, matrices, params)
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
     def _combine_utilities(
-        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
         """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
 
@@ -622,7 +646,7 @@ class Stakeholders(_Welfare):
     name = "stakeholders"
 
     def _combine_utilities(
-        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
         return np.asarray(aggregation.total(weight * utility))
 
@@ -636,11 +660,11 @@ class Egalitarian(_Welfare):
 
     name = "egalitarian"
 
-    def describe_rule(self, params: PlainParams) -> str:
+    def describe_rule(self, params: RawParams) -> str:
         return f"{super().describe_rule(params)}, at most the lowest û if that is below {params['floor']:.4f}"
 
     def _combine_utilities(
-        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
         weighted_utility = np.asarray(aggregation.total(weight * utility))
         least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
@@ -658,27 +682,27 @@ class Nash(_Welfare):
     is_sum = False
     is_product = True
 
-    def describe_rule(self, params: PlainParams) -> str:
+    def describe_rule(self, params: RawParams) -> str:
         return "the product of all û, regardless of w"
 
     def _combine_utilities(
-        self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
+        self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
 def _stakeholder_utility(
-    matrix: ScoreMatrix, hard_positions: list[int], cap: float | None
+    matrix: ScoreMatrix, hard_criterion_indices: list[int], cap: float | None
 ) -> tuple[Floats, Bools]:
     """Return û_i [R] and a mask of the rows that have one."""
     utility, has_utility = matrix.mean()
-    if not hard_positions or cap is None:
+    if not hard_criterion_indices or cap is None:
         return utility, has_utility
-    applicable = matrix.applicable[:, hard_positions]
+    applicable = matrix.applicable[:, hard_criterion_indices]
     mean_hard_score, _ = weighted_mean(
-        matrix.value[:, hard_positions], np.where(applicable, 1.0, 0.0)
+        matrix.value[:, hard_criterion_indices], np.where(applicable, 1.0, 0.0)
     )
-    violates_constraint = (applicable & ~matrix.met[:, hard_positions]).any(axis=1)
+    violates_constraint = (applicable & ~matrix.met[:, hard_criterion_indices]).any(axis=1)
     capped_utility = np.minimum(utility, cap * mean_hard_score)
     return np.where(violates_constraint, capped_utility, utility), has_utility
 
@@ -693,7 +717,7 @@ _GROUP_STATISTIC_FUNCTIONS: Mapping[str, Callable[[Floats], Any]] = {
 
 
 def _group_diagnostics(
-    utility: Floats, has_utility: Bools, matrices: InputMatrices, params: PlainParams
+    utility: Floats, has_utility: Bools, matrices: InputMatrices, params: RawParams
 ) -> dict[str, Floats]:
     """Return figures of the group: mean and least û, Gini and Jain, the share of soft constraints addressed, and the
     two of GroupTravelBench. Only utilities that exist, and constraints that apply, count; NaN where there are none.
@@ -704,8 +728,8 @@ def _group_diagnostics(
     diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTIC_FUNCTIONS}
     # Rows with the same members are computed at once. Where every row has all of them, there is no need to look for
     # the different groups, which takes long.
-    stakeholder_masks = has_utility[:1] if has_utility.all() else np.unique(has_utility, axis=0)
-    for members in stakeholder_masks:
+    member_masks = has_utility[:1] if has_utility.all() else np.unique(has_utility, axis=0)
+    for members in member_masks:
         if not members.any():
             continue
         rows = np.flatnonzero((has_utility == members).all(axis=1))
@@ -717,32 +741,36 @@ def _group_diagnostics(
         (matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1)
         for matrix in matrices.values()
     ]
-    is_complete = np.all([has_utility.all(axis=1), *is_judged], axis=0)
+    is_group_judged = np.all([has_utility.all(axis=1), *is_judged], axis=0)
     fairness = stakeholders.group_fairness(utility)
-    diagnostics["group fairness"] = np.where(is_complete, fairness, np.nan)
+    diagnostics["group fairness"] = np.where(is_group_judged, fairness, np.nan)
     if params.get("soft"):
-        met_count, applicable_count = map(aggregation.total, _count_met(matrices, params["soft"]))
+        met_count, applicable_criterion_count = map(
+            aggregation.total, _count_met_criteria(matrices, params["soft"])
+        )
         share = np.where(
-            np.greater(applicable_count, 0.0), met_count / np.maximum(applicable_count, 1.0), np.nan
+            np.greater(applicable_criterion_count, 0.0),
+            met_count / np.maximum(applicable_criterion_count, 1.0),
+            np.nan,
         )
         diagnostics["preferences addressed"] = share
     if params.get("collected"):
-        met_count, applicable_count = _count_met(matrices, params["collected"])
-        completeness = stakeholders.preference_completeness(met_count, applicable_count)
+        met_count, applicable_criterion_count = _count_met_criteria(matrices, params["collected"])
+        completeness = stakeholders.preference_completeness(met_count, applicable_criterion_count)
         diagnostics[PREFERENCE_COMPLETENESS_DIAGNOSTIC] = np.asarray(completeness)
     return diagnostics
 
 
-def _count_met(
+def _count_met_criteria(
     matrices: InputMatrices, columns: Mapping[str, Sequence[int]]
 ) -> tuple[Floats, Floats]:
     """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
     met_counts = []
-    applicable_counts = []
+    applicable_criterion_counts = []
     for name, positions in columns.items():
         column_indices = list(positions)
         applicable = matrices[name].applicable[:, column_indices]
         met = applicable & matrices[name].met[:, column_indices]
         met_counts.append(count_true(met))
-        applicable_counts.append(count_true(applicable))
-    return np.stack(met_counts, axis=1), np.stack(applicable_counts, axis=1)
+        applicable_criterion_counts.append(count_true(applicable))
+    return np.stack(met_counts, axis=1), np.stack(applicable_criterion_counts, axis=1)

@@ -55,7 +55,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, RewardGate
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE_GATE, VerdictStatus
 
@@ -90,17 +90,17 @@ def fuse(
     the lower reward. PlanError names the step at which a reward overflows.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
-    effective_values = {
+    zero_filled_values = {
         name: np.where(component.present, component.value, 0.0)
         for name, component in components.items()
     }
     reward = require_finite(
-        "the weighted sum of the components", fusion.collaborative(effective_values, weights)
+        "the weighted sum of the components", fusion.collaborative(zero_filled_values, weights)
     )
     changes: list[RewardStepChange] = []
     gate_values: dict[str, Floats] = {}
 
-    def record_change(name: str, after: Floats) -> Floats:
+    def record_reward_change(name: str, after: Floats) -> Floats:
         changes.append((name, reward, require_finite(f"the reward after the {name}", after)))
         return after
 
@@ -109,28 +109,29 @@ def fuse(
         span = (spans or {}).get(gate.component, ())
         # The component's value comes first, then the two ends of its span, if it has one.
         measures = [
-            _clip(measure, 0.0, 1.0) for measure in (effective_values[gate.component], *span)
+            _clip_values(measure, 0.0, 1.0)
+            for measure in (zero_filled_values[gate.component], *span)
         ]
         gated_rewards = [
-            _apply_gate(gate, reward, effective_values, weights, measure) for measure in measures
+            _apply_gate(gate, reward, zero_filled_values, weights, measure) for measure in measures
         ]
         least_reward = reduce(np.minimum, gated_rewards)
         if span:
             # Where several measures give the least reward, the one at the bad end is reported.
-            measure_order = (1, 2, 0)
+            measure_indices = (1, 2, 0)
             if isinstance(gate, RepetitionControl):
-                measure_order = (2, 1, 0)
-            has_least_reward = [gated_rewards[index] == least_reward for index in measure_order]
-            reported_measure = np.select(
-                has_least_reward, [measures[index] for index in measure_order]
+                measure_indices = (2, 1, 0)
+            gives_least_reward = [gated_rewards[index] == least_reward for index in measure_indices]
+            reported_gate_value = np.select(
+                gives_least_reward, [measures[index] for index in measure_indices]
             )
             is_measure_uncertain = present & (measures[1] < measures[2])
-            gate_values[gate.kind] = np.where(is_measure_uncertain, reported_measure, np.nan)
-        reward = record_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
+            gate_values[gate.kind] = np.where(is_measure_uncertain, reported_gate_value, np.nan)
+        reward = record_reward_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
     if decision.scale != 1.0:
-        reward = record_change("scale", reward * decision.scale)
+        reward = record_reward_change("scale", reward * decision.scale)
     if decision.clip is not None:
-        reward = record_change("clip", _clip(reward, *decision.clip))
+        reward = record_reward_change("clip", _clip_values(reward, *decision.clip))
     return FusedRewards(reward, tuple(changes), gate_values)
 
 
@@ -166,38 +167,38 @@ def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
     return np.asarray(reward)
 
 
-def _clip(reward: Floats, low: float, high: float) -> Floats:
+def _clip_values(reward: Floats, low: float, high: float) -> Floats:
     """Return the reward in [low, high]; + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU."""
     return np.minimum(np.maximum(reward, low), high) + 0.0
 
 
-def fuse_bounds(
+def fuse_reward_bounds(
     decision: Decision, spans: Mapping[str, BoundArrays], present: Mapping[str, Bools]
 ) -> BoundArrays:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    lowest_values: dict[str, Floats] = {}
-    highest_values: dict[str, Floats] = {}
+    worst_case_values: dict[str, Floats] = {}
+    best_case_values: dict[str, Floats] = {}
     for name, weight in weights.items():
         # A penalty lowers the reward the most at the upper end of its span.
         low, high = spans[name] if weight >= 0 else reversed(spans[name])
-        lowest_values[name] = np.where(present[name], low, 0.0)
-        highest_values[name] = np.where(present[name], high, 0.0)
-    floor = np.asarray(fusion.collaborative(lowest_values, weights))
-    ceiling = np.asarray(fusion.collaborative(highest_values, weights))
+        worst_case_values[name] = np.where(present[name], low, 0.0)
+        best_case_values[name] = np.where(present[name], high, 0.0)
+    floor = np.asarray(fusion.collaborative(worst_case_values, weights))
+    ceiling = np.asarray(fusion.collaborative(best_case_values, weights))
     for gate in decision.gates:
         name = gate.component
-        span = (_clip(spans[name][0], 0.0, 1.0), _clip(spans[name][1], 0.0, 1.0))
+        span = (_clip_values(spans[name][0], 0.0, 1.0), _clip_values(spans[name][1], 0.0, 1.0))
         gated_bounds = _bounds_after_gate(
-            gate, (floor, ceiling), span, (lowest_values, highest_values), weights
+            gate, (floor, ceiling), span, (worst_case_values, best_case_values), weights
         )
         floor = np.where(present[name], gated_bounds[0], floor)
         ceiling = np.where(present[name], gated_bounds[1], ceiling)
     floor = floor * decision.scale
     ceiling = ceiling * decision.scale
     if decision.clip is not None:
-        floor = _clip(floor, *decision.clip)
-        ceiling = _clip(ceiling, *decision.clip)
+        floor = _clip_values(floor, *decision.clip)
+        ceiling = _clip_values(ceiling, *decision.clip)
     return floor, ceiling
 
 
@@ -211,12 +212,12 @@ def _bounds_after_gate(
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
-        factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
-        return _outer_bounds(*(bound * factor for bound, factor in product(bounds, factors)))
+        gate_factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
+        return _widest_bounds(*(bound * factor for bound, factor in product(bounds, gate_factors)))
     zeros = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
     bounds_if_gate_shut = [_apply_gate(gate, zeros, values, weights, zeros) for values in ends]
-    bounds_if_unsure = _outer_bounds(*bounds, *bounds_if_gate_shut)
+    bounds_if_unsure = _widest_bounds(*bounds, *bounds_if_gate_shut)
     is_surely_closed = span[1] < gate.below
     is_surely_open = span[0] >= gate.below
     least = np.where(is_surely_open, bounds[0], bounds_if_unsure[0])
@@ -226,7 +227,7 @@ def _bounds_after_gate(
     )
 
 
-def _outer_bounds(*arrays: Floats) -> BoundArrays:
+def _widest_bounds(*arrays: Floats) -> BoundArrays:
     return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
 
 
@@ -316,7 +317,7 @@ class RewardRow(NamedTuple):
         """Yield the result of every reward gate: they follow from the row."""
         weights = {spec.name: spec.weight for spec in decision.specs}
         values = dict(zip(weights, self.terms, strict=True))
-        rewards_after = {name: after for name, _, after in self.adjustments}
+        reward_by_adjustment = {name: after for name, _, after in self.adjustments}
         # The terms are summed as in `fuse`: in the order of the names, 0 for a component that is not present.
         terms = [weights[name] * (values[name] or 0.0) for name in sorted(values)]
         reward = float(aggregation.total(terms))
@@ -332,7 +333,7 @@ class RewardRow(NamedTuple):
                 threshold = gate.below
             before = reward
             # An adjustment is recorded only where the gate has changed the reward.
-            reward = rewards_after.get(f"{gate.kind} gate", before)
+            reward = reward_by_adjustment.get(f"{gate.kind} gate", before)
             yield {
                 "kind": gate.kind,
                 "component": gate.component,
@@ -355,15 +356,23 @@ def build_reward_rows(
     rows with no response to be compared with."""
     rows = len(counts)
     coverage = result.coverage
-    is_failed = _has_failed_reward(decision, result)
-    is_range_open = result.low < result.high  # missing verdicts could still change the reward
-    is_incomplete = coverage < 1.0 - ROUNDING_TOLERANCE
+    is_reward_failed = _has_failed_reward(decision, result)
+    is_reward_undetermined = (
+        result.low < result.high
+    )  # missing verdicts could still change the reward
+    lacks_full_coverage = coverage < 1.0 - ROUNDING_TOLERANCE
     is_only_response = np.array(only_response_flags, dtype=np.bool_)
-    is_degraded = is_incomplete | is_range_open | is_only_response | bool(result.dropped)
-    status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    failed_by_rule = result.failed_by_rule.tolist()
+    is_degraded = (
+        lacks_full_coverage | is_reward_undetermined | is_only_response | bool(result.dropped)
+    )
+    status = np.where(is_reward_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
+    is_failed_by_rule = result.failed_by_rule.tolist()
     reasons = zip(
-        coverage.tolist(), failed_by_rule, is_range_open.tolist(), only_response_flags, strict=True
+        coverage.tolist(),
+        is_failed_by_rule,
+        is_reward_undetermined.tolist(),
+        only_response_flags,
+        strict=True,
     )
     notes = [
         () if word == "ok" else _notes(decision, result.dropped, *row)
@@ -371,19 +380,19 @@ def build_reward_rows(
     ]
     parts = {name: component.parts for name, component in result.components.items()}
     diagnostics = {name: component.diagnostics for name, component in result.components.items()}
-    gate_values = _named_rows({"": result.fused.gate_values}, rows)
+    gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
     columns: dict[str, Iterable[Any]] = {
-        "value": _numbers_or_none(result.fused.value, ~is_failed),
+        "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
         "status": status,
         "partial": _numbers_or_none(result.partial_fused.value, coverage > 0.0),
         "coverage": coverage.tolist(),
         "range": zip(result.low.tolist(), result.high.tolist(), strict=True),
-        "components": _component_rows(decision, result.partial),
-        "terms": _component_rows(decision, result.components),
+        "components": _component_values_by_row(decision, result.partial),
+        "terms": _component_values_by_row(decision, result.components),
         "counts": counts,
-        "parts": _named_rows(parts, rows),
-        "diagnostics": _named_rows(diagnostics, rows),
-        "adjustments": _adjustments_by_row(result.fused, rows),
+        "parts": _named_values_by_row(parts, rows),
+        "diagnostics": _named_values_by_row(diagnostics, rows),
+        "adjustments": _reward_adjustments_by_row(result.fused, rows),
         "gate_values": [row.get("", {}) for row in gate_values],
         "notes": notes,
     }
@@ -396,8 +405,8 @@ def _has_failed_reward(decision: Decision, result: GroupResult) -> Bools:
     coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
     lacks_coverage = coverage < decision.min_coverage - ROUNDING_TOLERANCE
-    has_failed: Bools = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
-    return has_failed
+    has_failed_reward: Bools = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
+    return has_failed_reward
 
 
 class TableRewards(NamedTuple):
@@ -426,16 +435,16 @@ def compute_reward_values(
     return TableRewards(value, result.low, result.high, np.stack(judged, axis=1))
 
 
-def _numbers_or_none(values: Floats, is_present: Bools) -> list[float | None]:
+def _numbers_or_none(values: Floats, has_value: Bools) -> list[float | None]:
     """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
     return [
-        value if is_shown else None
-        for value, is_shown in zip(numbers, is_present.tolist(), strict=True)
+        value if is_available else None
+        for value, is_available in zip(numbers, has_value.tolist(), strict=True)
     ]
 
 
-def _component_rows(
+def _component_values_by_row(
     decision: Decision, components: Mapping[str, Component]
 ) -> Iterable[tuple[float | None, ...]]:
     columns = []
@@ -445,21 +454,21 @@ def _component_rows(
     return zip(*columns, strict=True)
 
 
-def _named_rows(
+def _named_values_by_row(
     components: Mapping[str, Mapping[str, Floats]], rows: int
 ) -> list[dict[str, dict[str, float]]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
-    value_rows: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
+    named_values_by_row: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
     for name, arrays in components.items():
         for key, array in arrays.items():
             numbers = np.asarray(array, dtype=np.float64).tolist()
-            for row, number in zip(value_rows, numbers, strict=True):
+            for row, number in zip(named_values_by_row, numbers, strict=True):
                 if not math.isnan(number):
                     row.setdefault(name, {})[key] = number
-    return value_rows
+    return named_values_by_row
 
 
-def _adjustments_by_row(
+def _reward_adjustments_by_row(
     fused_rewards: FusedRewards, rows: int
 ) -> Iterable[Sequence[tuple[str, float, float]]]:
     if not fused_rewards.changes:
@@ -471,24 +480,24 @@ def _adjustments_by_row(
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
-_LACKING_COVERAGE_SUFFIX = " is asked for"
+_LOW_COVERAGE_NOTE_SUFFIX = " is asked for"
 
 
 def add_setting_to_note(note: str) -> str:
     """Return a reward's note with the setting that asks for more; the stored note is verified, and stays as it is."""
-    return f"{note} (failure.min_coverage)" if note.endswith(_LACKING_COVERAGE_SUFFIX) else note
+    return f"{note} (failure.min_coverage)" if note.endswith(_LOW_COVERAGE_NOTE_SUFFIX) else note
 
 
 def _notes(
     decision: Decision,
     dropped_question_ids: frozenset[str],
     coverage: float,
-    is_failed: bool,
-    is_range_open: bool,
+    is_reward_failed: bool,
+    is_reward_undetermined: bool,
     is_only_response: bool,
 ) -> list[str]:
     notes = []
-    if is_failed:
+    if is_reward_failed:
         penalty_text = "a penalty that was not judged, by no fault of the response,"
         cause_text = "a failure" if decision.rule == "strict" else penalty_text
         notes.append(f"under the {decision.rule} rule {cause_text} fails the reward")
@@ -496,13 +505,13 @@ def _notes(
         notes.append("nothing that counts was judged")
     elif coverage < decision.min_coverage - ROUNDING_TOLERANCE:
         notes.append(
-            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_LACKING_COVERAGE_SUFFIX}"
+            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_LOW_COVERAGE_NOTE_SUFFIX}"
         )
     elif coverage < 1.0 - ROUNDING_TOLERANCE:
         notes.append(
             f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says"
         )
-    elif is_range_open:
+    elif is_reward_undetermined:
         notes.append(
             "what a gate or a comparison looks at was not judged, and could still change the reward"
         )
@@ -528,10 +537,10 @@ class GroupVerdicts(NamedTuple):
         if not can_be_decided_together(self.decision, self.questions, combiners):
             return None
         # The table's columns follow from the seats of the questions.
-        requested_votes = [
+        question_requests = [
             (question.id, question.samples, question.judges) for question in self.questions
         ]
-        return self.decision.digest, tuple(requested_votes)
+        return self.decision.digest, tuple(question_requests)
 
 
 def compute_rewards(
@@ -550,7 +559,7 @@ def compute_rewards(
     return tuple(row.to_reward(decision) for row in rows)
 
 
-def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats, Floats]:
+def possible_reward_bounds(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats, Floats]:
     """Return the least and the greatest reward [R] that other scores could give, in the sorted order of ids.
 
     What does not apply stays so. Raises PlanError as `compute_rewards` does.
@@ -582,10 +591,10 @@ def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[floa
             if all_criteria_apply
             else min(positive_weights, default=0.0)
         )
-        lowest_value = penalties / divisor if divisor else 0.0
-        spans[spec.name] = np.array([lowest_value]), np.ones(1)
+        lowest_component_value = penalties / divisor if divisor else 0.0
+        spans[spec.name] = np.array([lowest_component_value]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}
-    low, high = fuse_bounds(decision, spans, present)
+    low, high = fuse_reward_bounds(decision, spans, present)
     return float(low[0]), float(high[0])
 
 
@@ -662,7 +671,7 @@ def can_be_decided_together(
 ) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
     is_per_response = all(
-        q.scope == "response" and q.material == SUBMITTED_RESPONSE_MATERIAL for q in questions
+        q.scope == "response" and q.material == SUBMITTED_MATERIAL_NAME for q in questions
     )
     are_combiners_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_combiners_batched and decision.group_rule is None
@@ -674,12 +683,12 @@ def _compute_group_result(
 ) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped_question_ids = dropped_questions(decision, table)
-    counted_table = (
+    retained_verdict_table = (
         table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
         if dropped_question_ids
         else table
     )
-    components = _compute_components(decision, counted_table, combiners, "counted")
+    components = _compute_components(decision, retained_verdict_table, combiners, "counted")
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_fully_judged(decision, table):
         fused_rewards = fuse(decision, components)
@@ -698,41 +707,47 @@ def _compute_group_result(
         )
     lacks_verdict = [
         lacks_score(verdict_code).any(axis=1)
-        for verdict_code in _verdict_codes(decision, counted_table)
+        for verdict_code in _verdict_codes(decision, retained_verdict_table)
     ]
-    is_incomplete: Bools = np.any(lacks_verdict, axis=0)
+    lacks_any_verdict: Bools = np.any(lacks_verdict, axis=0)
     partial = {}
     for name, component in _compute_components(
-        decision, counted_table, combiners, "partial"
+        decision, retained_verdict_table, combiners, "partial"
     ).items():
         # A response that lacks no verdict has the counted value.
-        value = np.where(is_incomplete, component.value, components[name].value)
-        is_present = np.where(is_incomplete, component.present, components[name].present)
-        partial[name] = replace(component, value=value, present=is_present)
-    spans = _compute_value_bounds(decision, counted_table, combiners, components, is_incomplete)
+        value = np.where(lacks_any_verdict, component.value, components[name].value)
+        has_value = np.where(lacks_any_verdict, component.present, components[name].present)
+        partial[name] = replace(component, value=value, present=has_value)
+    spans = _compute_value_bounds(
+        decision, retained_verdict_table, combiners, components, lacks_any_verdict
+    )
     fused_rewards = fuse(decision, components, spans)
     # Where nothing is missing and no span has a width, the bounds are the reward itself.
-    is_range_open = is_incomplete | np.any([np.less(*span) for span in spans.values()], axis=0)
+    is_reward_undetermined = lacks_any_verdict | np.any(
+        [np.less(*span) for span in spans.values()], axis=0
+    )
     present = {name: component.present for name, component in components.items()}
     low, high = (
-        require_finite("a bound of the reward", np.where(is_range_open, bound, fused_rewards.value))
-        for bound in fuse_bounds(decision, spans, present)
+        require_finite(
+            "a bound of the reward", np.where(is_reward_undetermined, bound, fused_rewards.value)
+        )
+        for bound in fuse_reward_bounds(decision, spans, present)
     )
-    requested_table = (
+    requested_verdict_table = (
         table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
         if dropped_question_ids
         else table
     )
     # Failures of dropped questions fail the reward under `strict` too.
-    table_for_failure_rule = table if decision.rule == "strict" else counted_table
+    table_for_failure_rule = table if decision.rule == "strict" else retained_verdict_table
     return GroupResult(
-        components=_without_unjudged_diagnostics(decision, counted_table, components),
+        components=_without_unjudged_diagnostics(decision, retained_verdict_table, components),
         fused=fused_rewards,
         partial=partial,
         partial_fused=fuse(decision, partial),
         low=low,
         high=high,
-        coverage=_compute_coverage(decision, requested_table),
+        coverage=_compute_coverage(decision, requested_verdict_table),
         failed_by_rule=_is_failed_by_rule(decision, table_for_failure_rule),
         dropped=dropped_question_ids,
     )
@@ -797,28 +812,30 @@ def _compute_components(
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
             diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread
-        effective_value = np.where(component.present, component.value, 0.0)
+        zero_filled_value = np.where(component.present, component.value, 0.0)
         figures = [*component.parts.values(), *diagnostics.values()]
         # NaN is allowed in figures: there is nothing to report.
         has_infinity = bool(figures) and np.isinf(figures).any()
-        if not np.isfinite(effective_value).all() or has_infinity:
+        if not np.isfinite(zero_filled_value).all() or has_infinity:
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
-        parts = _applicable_parts(component.parts, matrices)
+        parts = _mask_inapplicable_parts(component.parts, matrices)
         components[spec.name] = replace(component, parts=parts, diagnostics=diagnostics)
     return components
 
 
-def _applicable_parts(parts: Mapping[str, Floats], matrices: InputMatrices) -> dict[str, Floats]:
+def _mask_inapplicable_parts(
+    parts: Mapping[str, Floats], matrices: InputMatrices
+) -> dict[str, Floats]:
     """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
-    applicable_parts = dict(parts)
+    masked_parts = dict(parts)
     for name, part in parts.items():
         if name in matrices:
             is_applicable = matrices[name].applicable.any(axis=1)
-            applicable_parts[name] = np.where(is_applicable, part, np.nan)
-    return applicable_parts
+            masked_parts[name] = np.where(is_applicable, part, np.nan)
+    return masked_parts
 
 
 def _without_unjudged_diagnostics(
@@ -831,7 +848,7 @@ def _without_unjudged_diagnostics(
     kept_diagnostics = {}
     for spec in decision.specs:
         component = components[spec.name]
-        share, _ = _judged_share(spec, table)
+        share, _ = _judged_weight_share(spec, table)
         diagnostics = dict(component.diagnostics)
         for name, values in component.diagnostics.items():
             if name not in (
@@ -876,17 +893,19 @@ def _compute_value_bounds(
         )
         combiner = combiners[spec.combiner]
         value = components[spec.name].value
-        is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
+        is_undetermined = (
+            np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
+        )
         with raise_as_plan_error(f"combiner {spec.combiner!r}"):
             bounds = combiner.bounds(*matrices, spec.params)
-            least, most = (np.where(is_open, bound, value) for bound in bounds)
+            least, most = (np.where(is_undetermined, bound, value) for bound in bounds)
         spans[spec.name] = least, most
     return spans
 
 
 def _compute_coverage(decision: Decision, table: VerdictTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
-    judged_shares = [_judged_share(spec, table) for spec in decision.specs]
+    judged_shares = [_judged_weight_share(spec, table) for spec in decision.specs]
     shares, is_applicable = zip(*judged_shares, strict=True)
     sizes = [abs(spec.weight) for spec in decision.specs]
     weights = np.where(np.stack(is_applicable, axis=1), sizes, 0.0)
@@ -894,7 +913,7 @@ def _compute_coverage(decision: Decision, table: VerdictTable) -> Floats:
     return coverage
 
 
-def _judged_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
+def _judged_weight_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
     inputs = spec.inputs.values()
     pairs = [table.judged_and_requested_weight(spec_input) for spec_input in inputs]
     judged_weights, requested_weights = (
@@ -913,25 +932,25 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     `conservative`: at a penalty that was not judged, if the response is not the cause. `strict`: also at any failure,
     including verdicts that do not count or that were dropped for the group.
     """
-    is_failed = np.zeros(table.rows, dtype=np.bool_)
+    is_reward_failed = np.zeros(table.rows, dtype=np.bool_)
     if decision.rule == "gear":
-        return is_failed
-    specs = decision.counting_specs
+        return is_reward_failed
+    specs = decision.effective_specs
     if decision.rule == "strict":
         specs = decision.specs
         # The stored verdicts include failures that a majority of samples hides.
-        failed_codes = [FAILED_BY_RESPONSE_CODE, FAILED_BY_INFRASTRUCTURE_CODE]
+        failed_verdict_codes = [FAILED_BY_RESPONSE_CODE, FAILED_BY_INFRASTRUCTURE_CODE]
         for columns in table.columns.values():
-            is_failed |= np.isin(columns.verdict_code, failed_codes).any(axis=1)
+            is_reward_failed |= np.isin(columns.verdict_code, failed_verdict_codes).any(axis=1)
     for spec in specs:
         for spec_input in spec.inputs.values():
             verdict_code, weights = table.verdict_codes(spec_input)
             is_penalty = weights * spec.direction < 0
-            is_fatal = is_penalty & np.isin(
+            is_failed_penalty = is_penalty & np.isin(
                 verdict_code, [FAILED_BY_INFRASTRUCTURE_CODE, NO_MODEL_CODE]
             )
-            is_failed |= is_fatal.any(axis=1)
-    return is_failed
+            is_reward_failed |= is_failed_penalty.any(axis=1)
+    return is_reward_failed
 
 
 def _count_verdicts(verdicts: Sequence[RecordedVerdict]) -> Counts:

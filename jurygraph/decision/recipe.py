@@ -24,12 +24,12 @@ from jurygraph.schema import (
     PrecisionShaping,
     Question,
     RepetitionControl,
-    SkippedRule,
+    SkippedQuestionTreatment,
     Survey,
     Task,
 )
 from jurygraph.schema.plan import (
-    SUBMITTED_RESPONSE_MATERIAL,
+    SUBMITTED_MATERIAL_NAME,
     ImplementationReference,
     ReductionMethod,
     RewardGate,
@@ -65,12 +65,12 @@ def default_component_name(evaluator: str, audience: Audience) -> str:
         return RUBRIC_COMPONENT_NAME
     if audience == "stakeholder":
         return STAKEHOLDERS_COMPONENT_NAME
-    last_part = evaluator.rpartition(".")[2]
+    last_name_part = evaluator.rpartition(".")[2]
     # The last part may not take the name of a default component.
     return (
         evaluator.replace(".", "-")
-        if last_part in (RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME)
-        else last_part
+        if last_name_part in (RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME)
+        else last_name_part
     )
 
 
@@ -168,7 +168,7 @@ def build_decision(
     decision = Decision(
         specs=specs, gates=tuple(gates), scale=config.scale, clip=config.clip, **failure
     )
-    if all(combiners[spec.combiner].has_fixed_weights for spec in decision.counting_specs):
+    if all(combiners[spec.combiner].has_fixed_weights for spec in decision.effective_specs):
         return decision
     return decision.model_copy(update={"weights_fixed": False})
 
@@ -324,13 +324,13 @@ class _ComponentSpecBuilder:
                 for question in questions
                 if self.records[question.evaluator].audience == "criterion"
             }
-            merges_criteria = len(criteria) > 1
+            has_merged_criteria = len(criteria) > 1
             has_penalty = any(weights[str(criterion)] < 0 for criterion in criteria)
             # A rubric's combiner needs the weight of every criterion. Any other does without, unless a penalty is
             # among several criteria.
-            loses_weights = merges_criteria and has_penalty
+            loses_weights = has_merged_criteria and has_penalty
             if counts_criteria:
-                loses_weights = merges_criteria or has_penalty
+                loses_weights = has_merged_criteria or has_penalty
             if loses_weights:
                 example = f'{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}'
                 raise PlanError(
@@ -365,19 +365,19 @@ class _ComponentSpecBuilder:
         components_with_gate = {gate.component for gate in self.config.gates}
         counts = self.weight[component] != 0 or component in components_with_gate
         # The config has to say how skipped questions count only where they can change the reward.
-        if_skipped: SkippedRule | None = None if counts else "left-out"
+        if_skipped: SkippedQuestionTreatment | None = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
         example = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
         where = f"write components: {{{component}: {{inputs: {{{component}: {example}}}}}}}"
         predicts_reviewers = record.audience == "reviewer"
-        has_shares = bool(record.shares) and not predicts_reviewers
+        has_subject_shares = bool(record.shares) and not predicts_reviewers
         groups: dict[str, list[Question]] = defaultdict(list)
         for member, questions in self.questions[evaluator_name].items():
             for question in questions:
                 key = evaluator_name
                 if predicts_reviewers:
                     key = str(member)
-                elif has_shares:
+                elif has_subject_shares:
                     key = _subject_root(question)
                 groups[key].append(question)
         if predicts_reviewers:
@@ -394,7 +394,7 @@ class _ComponentSpecBuilder:
             weights = {question.id: self._declared_weight(question) for question in group}
             settings_with_fold = self._set_evaluator_fold(group, settings, settings.reduce)
             inputs[key] = _build_component_input(where, group, settings_with_fold, weights)
-        if has_shares:
+        if has_subject_shares:
             for key, spec_input in inputs.items():
                 input_weight = float(aggregation.total(spec_input.weights))
                 inputs[key] = spec_input.model_copy(update={"input_weight": input_weight})
@@ -432,8 +432,8 @@ class _ComponentSpecBuilder:
         )
         if settings.layers:
             for member, spec_input in inputs.items():
-                layer_weights = self._question_weights_by_layer(member, spec_input)
-                inputs[member] = spec_input.model_copy(update={"weights": layer_weights})
+                layered_question_weights = self._question_weights_by_layer(member, spec_input)
+                inputs[member] = spec_input.model_copy(update={"weights": layered_question_weights})
         params: dict[str, Any] = {}
         if difficulty:
             calibration = {
@@ -443,8 +443,8 @@ class _ComponentSpecBuilder:
             }
             params = {"difficulty": difficulty, "calibration": calibration}
         positions = {
-            "hard": self._constraint_positions(inputs, "hard"),
-            "soft": self._constraint_positions(inputs, "soft"),
+            "hard": self._constraint_question_positions(inputs, "hard"),
+            "soft": self._constraint_question_positions(inputs, "soft"),
             "collected": _zero_weight_positions(inputs),
         }
         params |= {
@@ -460,7 +460,7 @@ class _ComponentSpecBuilder:
             STAKEHOLDERS_COMPONENT_NAME, settings.welfare, inputs, params
         )
 
-    def _constraint_positions(
+    def _constraint_question_positions(
         self, inputs: Mapping[str, ComponentInput], kind: str
     ) -> dict[str, list[int]]:
         """Return the positions of the questions about constraints of a kind, by stakeholder that has any."""
@@ -480,7 +480,7 @@ class _ComponentSpecBuilder:
         evaluator_names: Sequence[str],
         where: str,
         weights: Mapping[str, float],
-        if_skipped: SkippedRule | None,
+        if_skipped: SkippedQuestionTreatment | None,
     ) -> dict[str, ComponentInput]:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
@@ -552,9 +552,9 @@ class _ComponentSpecBuilder:
     def _build_component_spec(
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
-        implementation = self.combiners[combiner]
+        combiner_implementation = self.combiners[combiner]
         settings: dict[str, Any] = {"vote": self.config.panel.vote}
-        if implementation.needs_all_columns:
+        if combiner_implementation.needs_all_columns:
             settings = {"reduce": None}
         configured = {}
         for key, spec_input in inputs.items():
@@ -562,15 +562,17 @@ class _ComponentSpecBuilder:
             turns = self._turn_reduction_fields(combiner, spec_input)
             configured[key] = spec_input.model_copy(update=settings | calibration | turns)
         inputs = configured
-        self._check_inputs(name, combiner, inputs)
+        self._check_component_inputs(name, combiner, inputs)
         try:
             with raise_as_plan_error(f"combiner {combiner!r}"):
-                if implementation.fuses_judges:
+                if combiner_implementation.fuses_judges:
                     inputs = self._separate_judges(inputs)
                 reviewers = self._predicted_reviewers(inputs)
-                inputs = dict(implementation.arrange_inputs(inputs, reviewers, params))
-                frozen_params = implementation.freeze(inputs, params)
-                implementation.check_questions(self._questions_of(inputs), frozen_params)
+                inputs = dict(combiner_implementation.arrange_inputs(inputs, reviewers, params))
+                frozen_params = combiner_implementation.freeze(inputs, params)
+                combiner_implementation.validate_questions(
+                    self._questions_of_inputs(inputs), frozen_params
+                )
         except PlanError as error:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
@@ -586,16 +588,16 @@ class _ComponentSpecBuilder:
             weight=weight,
             direction=-1 if lowers_reward else 1,
             combiner=combiner,
-            version=implementation.version,
+            version=combiner_implementation.version,
             inputs=inputs,
             params=frozen_params,
         )
-        spec._implementation = ImplementationReference(implementation)
+        spec._implementation = ImplementationReference(combiner_implementation)
         return spec
 
     def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
-        separate_inputs: dict[str, ComponentInput] = {}
+        separated_judge_inputs: dict[str, ComponentInput] = {}
         for key, spec_input in inputs.items():
             inputs_by_judge = {
                 judge: spec_input.model_copy(update={"judge": judge})
@@ -603,13 +605,13 @@ class _ComponentSpecBuilder:
             }
             if not inputs_by_judge:
                 inputs_by_judge = {key: spec_input}
-            repeated_judges = separate_inputs.keys() & inputs_by_judge.keys()
+            repeated_judges = separated_judge_inputs.keys() & inputs_by_judge.keys()
             if repeated_judges:
                 raise PlanError(
                     f"two inputs are the votes of {min(repeated_judges)!r}; leave one out, or rename it"
                 )
-            separate_inputs |= inputs_by_judge
-        return separate_inputs
+            separated_judge_inputs |= inputs_by_judge
+        return separated_judge_inputs
 
     def _calibration_of_input(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
@@ -649,20 +651,22 @@ class _ComponentSpecBuilder:
             raise PlanError(f"{problem} become one value; leave `scope: turn` out")
         return {"turns": turns} if turns else {}
 
-    def _questions_of(self, inputs: Mapping[str, ComponentInput]) -> list[Question]:
+    def _questions_of_inputs(self, inputs: Mapping[str, ComponentInput]) -> list[Question]:
         names = chain.from_iterable(spec_input.questions for spec_input in inputs.values())
         return [self.by_id[name] for name in names]
 
     def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
         reviewers: dict[str, str | None] = {}
-        for question in self._questions_of(inputs):
+        for question in self._questions_of_inputs(inputs):
             predicts_reviewer = self.records[question.evaluator].audience == "reviewer"
             member = self.survey.views[question.view].member
             reviewers[question.id] = member if predicts_reviewer else None
         return reviewers
 
-    def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
+    def _check_component_inputs(
+        self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
+    ) -> None:
         if _has_infinite_sum([spec_input.input_weight for spec_input in inputs.values()]):
             problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
             raise PlanError(f"{problem}; make them smaller")
@@ -673,14 +677,14 @@ class _ComponentSpecBuilder:
             # a folded question counts once
             columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
             sizes = []
-            residual_weights = []
+            residual_checklist_weights = []
             for question, weight, column_count in zip(
                 questions, spec_input.weights, columns, strict=True
             ):
                 size = abs(weight) * column_count
                 sizes.append(size)
-                residual_weights.append(size if question.layer == "residual" else 0.0)
-            share = float(aggregation.total(residual_weights) / aggregation.total(sizes))
+                residual_checklist_weights.append(size if question.layer == "residual" else 0.0)
+            share = float(aggregation.total(residual_checklist_weights) / aggregation.total(sizes))
             if share > MAX_RESIDUAL_SHARE + ROUNDING_TOLERANCE:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
@@ -714,10 +718,10 @@ def _build_component_input(
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variants = any(
-            question.material != SUBMITTED_RESPONSE_MATERIAL for question in sorted_questions
+        has_variant_questions = any(
+            question.material != SUBMITTED_MATERIAL_NAME for question in sorted_questions
         )
-        if_skipped = "zero" if has_variants else "left-out"
+        if_skipped = "zero" if has_variant_questions else "left-out"
     return ComponentInput(
         questions=tuple(names),
         weights=tuple(weights[name] for name in names),

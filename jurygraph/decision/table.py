@@ -26,7 +26,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, TurnReduction, VoteRule
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, TurnReduction, VoteRule
 from jurygraph.schema.verdict import (
     MET_THRESHOLD,
     NO_VARIANT_GATE,
@@ -43,8 +43,8 @@ from jurygraph.schema.verdict import (
     FAILED_BY_RESPONSE_CODE,
     FAILED_BY_INFRASTRUCTURE_CODE,
 ) = range(6)
-NOT_APPLICABLE_CODE, STOPPED_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE = range(6, 10)
-SCORED_VERDICT_CODES = (OK_CODE, STOPPED_CODE)
+NOT_APPLICABLE_CODE, WORST_CASE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE = range(6, 10)
+SCORED_VERDICT_CODES = (OK_CODE, WORST_CASE_CODE)
 """Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
 or where the evaluator's finding lacks the quotation that it needs.
 
@@ -56,10 +56,10 @@ the evaluator: its question does not apply. It may be discarded, and is a vote o
 _NOT_APPLICABLE_VOTE = -1.0
 """The value of a vote that a question does not apply; scores are in [0, 1]."""
 
-Variants = Mapping[str, Mapping[str, int]]
+VariantColumnsByResponse = Mapping[str, Mapping[str, int]]
 """{response id: {variant id: column}}."""
 
-VerdictCells = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
+VerdictByCell = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
 """The verdict of each cell [R,K], and whether it is mirrored for the second response of a pair."""
 
 UnjudgedFillMode = Literal["counted", "low", "high", "partial"]
@@ -80,8 +80,8 @@ class ScoreArrays(NamedTuple):
 
     `value` is the score, 0 where there is none; `met` the judge's own answer; `verdict_code` how the verdict ended,
     a code of this module, ABSENT where none was requested; `confidence` the judge's confidence, 1 where there is none;
-    `binary` where `met` is all that the verdict says (see `Verdict.is_binary`); `decided` where `met` is the judge's
-    own, and not read from the score.
+    `binary` where `met` is all that the verdict says (see `Verdict.is_binary_verdict`); `decided` where `met` is the
+    judge's own, and not read from the score.
     """
 
     value: Floats
@@ -106,7 +106,7 @@ class ScoreArrays(NamedTuple):
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
         self.value[cell], self.met[cell], self.verdict_code[cell] = encode_verdict(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
-        self.binary[cell] = verdict.is_binary
+        self.binary[cell] = verdict.is_binary_verdict
         self.decided[cell] = verdict.met is not None
 
 
@@ -141,7 +141,7 @@ class VerdictTable:
         weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             is_penalty = weight * direction < 0
-            turns = self.fill_turns(name, spec_input, is_penalty, rule, fill_mode, met_from)
+            turns = self.fill_turn_cells(name, spec_input, is_penalty, rule, fill_mode, met_from)
             reduction = spec_input.turns.get(name)
             piece = turns[0]
             if reduction is not None:
@@ -149,15 +149,17 @@ class VerdictTable:
             pieces.append(piece)
             # Every column of a question has the question's weight.
             weights.append(np.full(piece.value.shape[1], weight))
-        filled_arrays: Sequence[Any] = pieces[0]
+        joined_cell_arrays: Sequence[Any] = pieces[0]
         if len(pieces) > 1:
-            filled_arrays = [np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)]
-        value, met, judged, applicable = filled_arrays
+            joined_cell_arrays = [
+                np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)
+            ]
+        value, met, judged, applicable = joined_cell_arrays
         return ScoreMatrix(
             value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight
         )
 
-    def fill_turns(
+    def fill_turn_cells(
         self,
         name: str,
         spec_input: ComponentInput,
@@ -169,7 +171,7 @@ class VerdictTable:
         """Return the filled cells of each turn of a question; of all of it for one about whole responses."""
         return [
             _fill_cells(columns, is_penalty, spec_input, rule, fill_mode)
-            for columns in self.effective_turns(name, spec_input, met_from)
+            for columns in self.effective_columns_by_turn(name, spec_input, met_from)
         ]
 
     def effective_columns(
@@ -180,14 +182,14 @@ class VerdictTable:
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        turns = self.effective_turns(name, spec_input, met_from)
+        turns = self.effective_columns_by_turn(name, spec_input, met_from)
         if len(turns) == 1:
             return turns[0]
         return ScoreArrays._make(
             np.concatenate(arrays, axis=1) for arrays in zip(*turns, strict=True)
         )
 
-    def effective_turns(
+    def effective_columns_by_turn(
         self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD
     ) -> list[ScoreArrays]:
         """Return what `effective_columns` does, apart for each turn; all of it for a question about whole responses.
@@ -196,7 +198,7 @@ class VerdictTable:
         """
         turns = [
             self._adjust_turn_columns(columns, name, spec_input, met_from)
-            for columns in self._turns_of(name, spec_input.judge)
+            for columns in self._split_columns_by_turn(name, spec_input.judge)
         ]
         if spec_input.turns.get(name) == "last":
             return _keep_last_applicable_turn(turns, spec_input.if_skipped == "zero")
@@ -214,9 +216,11 @@ class VerdictTable:
             value = np.where(columns.verdict_code == OK_CODE, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
         if (columns.verdict_code == NO_VARIANTS_CODE).any():
-            counted_code = STOPPED_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
+            counted_verdict_code = (
+                WORST_CASE_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
+            )
             columns = columns.replace_verdict_code(
-                columns.verdict_code == NO_VARIANTS_CODE, counted_code
+                columns.verdict_code == NO_VARIANTS_CODE, counted_verdict_code
             )
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
             columns = columns.replace_verdict_code(
@@ -231,16 +235,16 @@ class VerdictTable:
             )
         return columns
 
-    def _turns_of(self, name: str, judge: str | None) -> list[ScoreArrays]:
+    def _split_columns_by_turn(self, name: str, judge: str | None) -> list[ScoreArrays]:
         """Return a question's verdicts on each turn, or those of one of its judges."""
         width = self.columns[name].value.shape[1]
         size = self.turns.get(name, width)
         return [
-            self._columns_of(name, judge, range(start, start + size))
+            self._select_turn_columns(name, judge, range(start, start + size))
             for start in range(0, width, size)
         ]
 
-    def _columns_of(self, name: str, judge: str | None, turn: range) -> ScoreArrays:
+    def _select_turn_columns(self, name: str, judge: str | None, turn: range) -> ScoreArrays:
         """Return the columns of a turn, or those of one of the question's judges."""
         columns = self.columns[name]
         if judge is None and len(turn) == columns.value.shape[1]:
@@ -269,14 +273,16 @@ class VerdictTable:
         discarded_verdict_counts = []
         undecided_flags = []
         for name in spec_input.questions:
-            stored_turns = self._turns_of(name, spec_input.judge)
-            effective_turns = self.effective_turns(name, spec_input)
-            for columns, effective_columns in zip(stored_turns, effective_turns, strict=True):
+            stored_columns_by_turn = self._split_columns_by_turn(name, spec_input.judge)
+            effective_columns_by_turn = self.effective_columns_by_turn(name, spec_input)
+            for columns, effective_columns in zip(
+                stored_columns_by_turn, effective_columns_by_turn, strict=True
+            ):
                 discarded_verdict_counts.append(
                     count_true(_is_below_min_confidence(columns, spec_input))
                 )
                 has_vote = _is_answered(columns.verdict_code) | (
-                    columns.verdict_code == STOPPED_CODE
+                    columns.verdict_code == WORST_CASE_CODE
                 )
                 is_undecided = has_vote.any(axis=1) & lacks_score(
                     effective_columns.verdict_code
@@ -314,11 +320,11 @@ class VerdictTable:
         """Return the table with all requested cells of these questions set to one code, except those to keep."""
         columns = dict(self.columns)
         for name in questions:
-            old_codes = columns[name].verdict_code
-            new_codes = np.where(np.isin(old_codes, [ABSENT_CODE, *kept]), old_codes, code).astype(
-                np.int8
-            )
-            columns[name] = columns[name]._replace(verdict_code=new_codes)
+            current_verdict_codes = columns[name].verdict_code
+            updated_verdict_codes = np.where(
+                np.isin(current_verdict_codes, [ABSENT_CODE, *kept]), current_verdict_codes, code
+            ).astype(np.int8)
+            columns[name] = columns[name]._replace(verdict_code=updated_verdict_codes)
         return replace(self, columns=columns)
 
     def without_other_judges(self, judge: str) -> "VerdictTable":
@@ -365,7 +371,7 @@ class VerdictTable:
         return np.concatenate(verdict_codes, axis=1), np.concatenate(weights)
 
 
-def build_table(
+def build_verdict_table(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> VerdictTable:
     """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
@@ -379,7 +385,7 @@ def stack_groups(
 
     Several groups need questions that look at one response.
     """
-    cells: dict[str, VerdictCells] = {question.id: {} for question in questions}
+    cells: dict[str, VerdictByCell] = {question.id: {} for question in questions}
     materials = sorted({question.material for question in questions})
     rows = 0
     for names, verdicts in groups:
@@ -404,11 +410,11 @@ def stack_groups(
     columns = {}
     for question in questions:
         columns_per_turn = question.seats if question.scope == "turn" else 1
-        columns[question.id] = fill_columns(rows, cells[question.id], columns_per_turn)
-    return make_table(questions, rows, columns)
+        columns[question.id] = build_question_columns(rows, cells[question.id], columns_per_turn)
+    return verdict_table_from_columns(questions, rows, columns)
 
 
-def make_table(
+def verdict_table_from_columns(
     questions: Sequence[Question], rows: int, columns: Mapping[str, ScoreArrays]
 ) -> VerdictTable:
     """Return the table of some columns of each question."""
@@ -418,7 +424,7 @@ def make_table(
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
         is_about_submitted_response = (
-            question.scope == "response" and question.material == SUBMITTED_RESPONSE_MATERIAL
+            question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
         )
         if question.seats > 1 and is_about_submitted_response:
             sampled_question_ids.add(question.id)
@@ -429,7 +435,9 @@ def make_table(
     return VerdictTable(rows, columns, frozenset(sampled_question_ids), judges_by_question, turns)
 
 
-def fill_columns(rows: int, cells: VerdictCells, columns_per_turn: int = 1) -> ScoreArrays:
+def build_question_columns(
+    rows: int, cells: VerdictByCell, columns_per_turn: int = 1
+) -> ScoreArrays:
     """Return the columns of one question from its cells; others are ABSENT. Each turn has `columns_per_turn`
     columns."""
     last = max((column for _, column in cells), default=0)
@@ -476,7 +484,7 @@ def _reduce_to_majority(
     the verdict is the worst case: it was judged, and gives no credit.
     """
     has_vote = _is_answered(columns.verdict_code)
-    is_stopped_by_gate = columns.verdict_code == STOPPED_CODE
+    is_stopped_by_gate = columns.verdict_code == WORST_CASE_CODE
     value = (
         np.where(columns.binary, columns.met, columns.value)
         if has_several_judges
@@ -497,23 +505,27 @@ def _reduce_to_majority(
     worst_code = np.where(
         lacks_score(columns.verdict_code), columns.verdict_code, ABSTAINED_CODE
     ).max(axis=1)
-    is_left_out = (columns.verdict_code == NOT_APPLICABLE_CODE).any(axis=1)
-    unrequested_code = np.where(is_left_out, NOT_APPLICABLE_CODE, ABSENT_CODE)
-    undecided_verdict_code = np.where(is_requested.any(axis=1), worst_code, unrequested_code)
+    has_not_applicable_vote = (columns.verdict_code == NOT_APPLICABLE_CODE).any(axis=1)
+    unrequested_verdict_code = np.where(has_not_applicable_vote, NOT_APPLICABLE_CODE, ABSENT_CODE)
+    undecided_verdict_code = np.where(
+        is_requested.any(axis=1), worst_code, unrequested_verdict_code
+    )
     if has_several_judges:
-        is_disputed = is_voting_seat.any(axis=1) & ~(
+        is_split_vote = is_voting_seat.any(axis=1) & ~(
             is_voting_seat & lacks_score(columns.verdict_code)
         ).any(axis=1)
-        undecided_verdict_code = np.where(is_disputed, STOPPED_CODE, undecided_verdict_code)
+        undecided_verdict_code = np.where(is_split_vote, WORST_CASE_CODE, undecided_verdict_code)
     undecided_verdict_code = np.where(
-        is_stopped_by_gate.any(axis=1), STOPPED_CODE, undecided_verdict_code
+        is_stopped_by_gate.any(axis=1), WORST_CASE_CODE, undecided_verdict_code
     )
-    decided_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE_CODE, OK_CODE)
-    verdict_code = np.where(majority.decided, decided_code, undecided_verdict_code).astype(np.int8)
+    decided_verdict_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE_CODE, OK_CODE)
+    verdict_code = np.where(majority.decided, decided_verdict_code, undecided_verdict_code).astype(
+        np.int8
+    )
     met = majority.decided & ~is_not_applicable & (met_vote_count * 2 >= votes)
     winner = np.where(is_not_applicable, 0.0, majority.value)
-    one_column = ScoreArrays.absent(len(verdict_code), 1)
-    return one_column._replace(
+    majority_column = ScoreArrays.absent(len(verdict_code), 1)
+    return majority_column._replace(
         value=winner[:, None], met=met[:, None], verdict_code=verdict_code[:, None]
     )
 
@@ -533,36 +545,36 @@ def encode_verdict(verdict: RecordedVerdict) -> tuple[float, bool, int]:
 
 def ok_verdict_code(gated_by: str | None, unsupported: UnsupportedTreatment | None) -> int:
     """Return the code of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
-    return STOPPED_CODE if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK_CODE
+    return WORST_CASE_CODE if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK_CODE
 
 
 def _place_verdicts_in_cells(
     question: Question,
     row_by_response: Mapping[str, int],
     verdicts: Sequence[RecordedVerdict],
-    variants: Variants,
-    cells: VerdictCells,
+    variants: VariantColumnsByResponse,
+    cells: VerdictByCell,
 ) -> None:
     """Put the verdicts of a group on a question into their cells.
 
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
-    turn_columns = _column_by_turn(verdicts) if question.scope == "turn" else {}
+    column_index_by_turn = _column_index_by_turn(verdicts) if question.scope == "turn" else {}
     is_unordered_pair = question.scope == "pair" and question.pairs == "unordered"
     for verdict in verdicts:
         if verdict.superseded:
             continue
         row = row_by_response[verdict.about]
-        variant_columns = variants.get(verdict.about, {})
+        column_index_by_variant = variants.get(verdict.about, {})
         if question.scope == "turn":
-            columns: Iterable[int] = (turn_columns[verdict.about, verdict.turn],)
+            columns: Iterable[int] = (column_index_by_turn[verdict.about, verdict.turn],)
         elif not verdict.responses:
-            columns = range(max(1, len(variant_columns)))
+            columns = range(max(1, len(column_index_by_variant)))
         elif question.scope == "pair":
             columns = (row_by_response[verdict.responses[1]],)
         else:
             # A question about a whole group has no variants: 0.
-            columns = (variant_columns.get(verdict.responses[0], 0),)
+            columns = (column_index_by_variant.get(verdict.responses[0], 0),)
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
             cells[row, column * question.seats + seat] = (verdict, False)
@@ -571,7 +583,7 @@ def _place_verdicts_in_cells(
                 cells[column, row * question.seats + seat] = (verdict, True)
 
 
-def _column_by_turn(
+def _column_index_by_turn(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[tuple[str, int | None], int]:
     """Return the place of each turn among those of its response, by the response's id and the index of the message."""
@@ -590,9 +602,9 @@ def _column_by_turn(
 
 def _column_by_variant(
     material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
-) -> Variants:
+) -> VariantColumnsByResponse:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == SUBMITTED_RESPONSE_MATERIAL:
+    if material == SUBMITTED_MATERIAL_NAME:
         return {}
     variants: dict[str, set[str]] = defaultdict(set)
     for question in questions:
@@ -644,23 +656,23 @@ def _fill_cells(
     is_applicable = is_cell_requested
     if spec_input.if_skipped == "zero":
         is_applicable = columns.verdict_code != ABSENT_CODE
-    is_stopped_by_gate = columns.verdict_code == STOPPED_CODE
-    is_settled = ~is_cell_requested | has_score(columns.verdict_code)
+    is_stopped_by_gate = columns.verdict_code == WORST_CASE_CODE
+    is_settled_cell = ~is_cell_requested | has_score(columns.verdict_code)
     if fill_mode == "partial":
-        is_applicable = is_applicable & is_settled
+        is_applicable = is_applicable & is_settled_cell
     # Whether an unjudged cell is filled by 1.
-    is_one = fill_mode == "high"
+    is_filled_with_one = fill_mode == "high"
     if fill_mode == "counted":
-        is_one = is_penalty and rule != "gear"
+        is_filled_with_one = is_penalty and rule != "gear"
     # A stopped cell is the worst case: no gain, and the full penalty.
     filled_value = np.where(is_stopped_by_gate, float(is_penalty), columns.value)
     filled_met = np.where(is_stopped_by_gate, is_penalty, columns.met)
-    value = np.where(is_settled, filled_value, float(is_one))
-    met = np.where(is_settled, filled_met, is_one)
+    value = np.where(is_settled_cell, filled_value, float(is_filled_with_one))
+    met = np.where(is_settled_cell, filled_met, is_filled_with_one)
     # A stopped response supports no gain and reduces no penalty.
-    is_answered = is_settled & ~is_stopped_by_gate
+    is_answered = is_settled_cell & ~is_stopped_by_gate
     if spec_input.reduce is not None and value.shape[1] > 1:
-        return _fold_columns(value, met, is_answered, is_applicable, spec_input.reduce)
+        return _reduce_question_columns(value, met, is_answered, is_applicable, spec_input.reduce)
     return FilledCells(value, met, is_answered, is_applicable)
 
 
@@ -669,12 +681,14 @@ def _keep_last_applicable_turn(
 ) -> list[ScoreArrays]:
     """Return the turns; those before the last one to which the question applies are ABSENT."""
     skipped_codes = (ABSENT_CODE,) if counts_skipped_turns else (ABSENT_CODE, NOT_APPLICABLE_CODE)
-    is_open = np.ones((len(turns[0].verdict_code), 1), dtype=np.bool_)
+    is_unresolved = np.ones((len(turns[0].verdict_code), 1), dtype=np.bool_)
     kept = []
     for turn in reversed(turns):
-        verdict_code = np.where(is_open, turn.verdict_code, ABSENT_CODE).astype(np.int8)
+        verdict_code = np.where(is_unresolved, turn.verdict_code, ABSENT_CODE).astype(np.int8)
         kept.append(turn._replace(verdict_code=verdict_code))
-        is_open = is_open & np.isin(verdict_code, skipped_codes).all(axis=1, keepdims=True)
+        is_unresolved = is_unresolved & np.isin(verdict_code, skipped_codes).all(
+            axis=1, keepdims=True
+        )
     return kept[::-1]
 
 
@@ -693,7 +707,7 @@ def _reduce_turn_scores(
     divisor = np.where(has_applicable_turn, count, 1.0)
     is_failed_turn = applicable & (met == is_penalty)
     if reduction == "first_failure":
-        before = applicable & ~_has_failed_so_far(is_failed_turn)
+        before = applicable & ~_has_failed_by_turn(is_failed_turn)
         share = count_true(before, axis=0) / divisor
         reduced_share = 1.0 - share if is_penalty else share
     elif reduction == "min":
@@ -705,12 +719,12 @@ def _reduce_turn_scores(
     else:
         met_count = count_true(applicable & met, axis=0)
         is_met = np.asarray(met_count * 2 >= divisor)
-    is_complete = np.where(
+    is_fully_judged = np.where(
         has_applicable_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0)
     )
     value_or_zero = np.where(has_applicable_turn, reduced_share, 0.0)
     return FilledCells(
-        value_or_zero, is_met & has_applicable_turn, is_complete, has_applicable_turn
+        value_or_zero, is_met & has_applicable_turn, is_fully_judged, has_applicable_turn
     )
 
 
@@ -725,7 +739,7 @@ def deciding_turns(
         is_deciding_turn = applicable & (value == _worst_value(value, applicable, is_penalty))
     elif reduction == "first_failure":
         is_failed_turn = applicable & (met == is_penalty)
-        has_failed = _has_failed_so_far(is_failed_turn)
+        has_failed = _has_failed_by_turn(is_failed_turn)
         is_first_failure = is_failed_turn & ~np.concatenate(
             [np.zeros_like(is_failed_turn[:1]), has_failed[:-1]]
         )
@@ -740,17 +754,17 @@ def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
     return np.asarray(np.where(applicable, value, 1.0).min(axis=0))
 
 
-def _has_failed_so_far(is_failed_turn: Bools) -> Bools:
+def _has_failed_by_turn(is_failed_turn: Bools) -> Bools:
     """Return for each turn whether it or one before it fails, from which turns fail, [T,R,K] each."""
     has_failed = np.zeros_like(is_failed_turn[0])
-    masks = []
+    failed_by_turn = []
     for turn in is_failed_turn:
         has_failed = has_failed | turn
-        masks.append(has_failed)
-    return np.stack(masks)
+        failed_by_turn.append(has_failed)
+    return np.stack(failed_by_turn)
 
 
-def _fold_columns(
+def _reduce_question_columns(
     value: Floats, met: Bools, is_answered: Bools, applicable: Bools, reduce: str
 ) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
@@ -769,11 +783,14 @@ def _fold_columns(
         reduced_value = np.max(np.where(applicable, value, 0.0), axis=1)
     met_count = count_true(applicable & met)
     is_met = np.asarray(met_count * 2 >= divisor)
-    is_complete = np.where(
+    is_fully_answered = np.where(
         has_applicable_cell, (is_answered | ~applicable).all(axis=1), is_answered.all(axis=1)
     )
     return FilledCells(
-        reduced_value[:, None], is_met[:, None], is_complete[:, None], has_applicable_cell[:, None]
+        reduced_value[:, None],
+        is_met[:, None],
+        is_fully_answered[:, None],
+        has_applicable_cell[:, None],
     )
 
 
@@ -792,7 +809,7 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     if decision.group_rule != "drop-criterion":
         return frozenset()
     dropped_question_ids = set()
-    for spec in decision.counting_specs:
+    for spec in decision.effective_specs:
         for spec_input in spec.inputs.values():
             for name in spec_input.questions:
                 verdict_code = table.effective_columns(name, spec_input).verdict_code
@@ -813,7 +830,7 @@ def _is_answered(verdict_code: NDArray[np.int8]) -> Bools:
 
 def has_score(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells have a score: a verdict, or the one that a gate gives."""
-    return np.asarray((verdict_code == OK_CODE) | (verdict_code == STOPPED_CODE))
+    return np.asarray((verdict_code == OK_CODE) | (verdict_code == WORST_CASE_CODE))
 
 
 def lacks_score(verdict_code: NDArray[np.int8]) -> Bools:

@@ -7,9 +7,9 @@ import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
-from jurygraph.decision.table import VerdictTable, build_table
+from jurygraph.decision.table import VerdictTable, build_verdict_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -26,7 +26,7 @@ def fold_turns(
     """
     uses = {
         name: (spec, use)
-        for spec in (*decision.specs, *decision.counting_specs)
+        for spec in (*decision.specs, *decision.effective_specs)
         for use in spec.inputs.values()
         for name in use.turns
     }
@@ -38,13 +38,15 @@ def fold_turns(
         verdicts_with_responses = [verdict for verdict in question_verdicts if verdict.responses]
         for seat in dict.fromkeys(map(get_seat, verdicts_with_responses or question_verdicts)):
             seat_verdicts = [v for v in question_verdicts if not v.responses or get_seat(v) == seat]
-            is_whole = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
-            yield _fold_turns(seat_verdicts, is_whole, decision.rule, question, *uses[question.id])
+            has_all_turns = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
+            yield _fold_turns(
+                seat_verdicts, has_all_turns, decision.rule, question, *uses[question.id]
+            )
 
 
 def _fold_turns(
     verdicts: Sequence[RecordedVerdict],
-    is_whole: bool,
+    has_all_turns: bool,
     rule: str,
     question: Question,
     spec: ComponentSpec,
@@ -59,32 +61,36 @@ def _fold_turns(
         update={"questions": (question.id,), "weights": (weight,), "judge": None}
     )
     counted_verdicts = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
-    table = build_table([question], [verdicts[0].about], counted_verdicts)
+    table = build_verdict_table([question], [verdicts[0].about], counted_verdicts)
     cells = table.score_matrix(
         single_question_input, rule, spec.direction, "counted", spec.met_from
     )
-    is_judged = is_whole and bool(cells.judged.all() and cells.applicable.all())
+    is_judged = has_all_turns and bool(cells.judged.all() and cells.applicable.all())
     applicable_verdicts = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
-    typical_verdict = next(
+    representative_verdict = next(
         (v for v in applicable_verdicts if _is_judged(v) == is_judged), verdicts[0]
     )
-    status = typical_verdict.status if _is_judged(typical_verdict) == is_judged else "abstained"
+    status = (
+        representative_verdict.status
+        if _is_judged(representative_verdict) == is_judged
+        else "abstained"
+    )
     fields: dict[str, Any] = {"turn": None, "status": status}
     if cells.applicable.all() and any(verdict.score is not None for verdict in verdicts):
         value = float(cells.value[0, 0])
-        low, high = typical_verdict.scale or (0.0, 1.0)
+        low, high = representative_verdict.scale or (0.0, 1.0)
         native = (
-            typical_verdict.native if typical_verdict.scale is None else low + value * (high - low)
+            representative_verdict.native
+            if representative_verdict.scale is None
+            else low + value * (high - low)
         )
         fields |= {"score": value, "met": bool(cells.met[0, 0]), "native": native}
-    return typical_verdict.model_copy(update=fields)
+    return representative_verdict.model_copy(update=fields)
 
 
-def is_about_response(question: Question) -> bool:
+def is_about_whole_response(question: Question) -> bool:
     """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
-    return (
-        question.scope in ("response", "group") and question.material == SUBMITTED_RESPONSE_MATERIAL
-    )
+    return question.scope in ("response", "group") and question.material == SUBMITTED_MATERIAL_NAME
 
 
 def values_by_question(
@@ -99,7 +105,7 @@ def values_by_question(
     only for these are the verdicts read. A component that counts goes before others; without one it is the mean.
     """
     uses: dict[str, tuple[int, float, list[ComponentInput]]] = {}
-    for spec in (*decision.specs, *decision.counting_specs):
+    for spec in (*decision.specs, *decision.effective_specs):
         inputs_by_question: dict[str, list[ComponentInput]] = {}
         for use in spec.inputs.values():
             for name in use.questions:  # a panel has an input for each judge
@@ -107,7 +113,7 @@ def values_by_question(
         for name, inputs in inputs_by_question.items():
             uses[name] = spec.direction, spec.met_from, inputs
     question_by_id = {
-        question.id: question for question in questions if is_about_response(question)
+        question.id: question for question in questions if is_about_whole_response(question)
     }
     table: VerdictTable | None = None
     values = {}
@@ -119,7 +125,7 @@ def values_by_question(
             verdicts = [
                 verdict for verdict in read_verdicts() if verdict.question in question_by_id
             ]
-            table = build_table(list(question_by_id.values()), responses, verdicts)
+            table = build_verdict_table(list(question_by_id.values()), responses, verdicts)
         columns = []
         weights = []
         for use in inputs or [ComponentInput(questions=(name,), weights=(1.0,))]:

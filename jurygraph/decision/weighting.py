@@ -126,21 +126,21 @@ def _tensions_by_partner(
     """
     tensions_by_pair: dict[tuple[str, str], list[Tension]] = defaultdict(list)
     for tension in task.tensions:
-        first_id, second_id = sorted(tension.between)
-        tensions_by_pair[first_id, second_id].append(tension)
+        first_stakeholder_id, second_stakeholder_id = sorted(tension.between)
+        tensions_by_pair[first_stakeholder_id, second_stakeholder_id].append(tension)
     tensions_by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
     for first, second in combinations(people, 2):
         declared_tensions = tensions_by_pair.get((first.id, second.id), [])
         # Sorted, so that the order in which they are declared changes no sum.
-        strengths = sorted(tension.strength for tension in declared_tensions)
+        tension_strengths = sorted(tension.strength for tension in declared_tensions)
         tensions_read_by_model = [t for t in declared_tensions if isinstance(t, ReadTension)]
         why = sorted(tension.reason for tension in tensions_read_by_model if tension.reason)
         if not declared_tensions:
             found = find_tensions(first, second)
-            strengths = [tension.strength for tension in found]
+            tension_strengths = [tension.strength for tension in found]
             why = [f"{tension.first} and {tension.second}: {tension.why}" for tension in found]
-        if strengths:
-            total = float(aggregation.total(strengths))
+        if tension_strengths:
+            total = float(aggregation.total(tension_strengths))
             tensions_by_partner[first.id][second.id] = {"strength": total, "why": why}
             tensions_by_partner[second.id][first.id] = {"strength": total, "why": list(why)}
     return tensions_by_partner

@@ -20,7 +20,7 @@ from jurygraph.explanation.points import (
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
-from jurygraph.schema.frozen_model import require_type
+from jurygraph.schema.frozen_model import require_argument_type
 
 
 class Explanation(ShortRepr):
@@ -72,16 +72,18 @@ class Explanation(ShortRepr):
         Each is decided again from the stored verdicts; no model is called. Raises InputError if other responses of the
         group, or a combiner, are needed and not known; TraceMismatch if the verdicts do not give the reward.
         """
-        return list(self._changes)
+        return list(self._what_if_changes)
 
     @cached_property
-    def _changes(self) -> Sequence[Change]:
+    def _what_if_changes(self) -> Sequence[Change]:
         return find_what_if_changes(self.explained, self._questions, self._group, self._combiners())
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, and on request the changes that would raise or lower the reward."""
         changes = (
-            change_sentences(self._changes, self.trace.reward.value is not None) if what_if else ()
+            change_sentences(self._what_if_changes, self.trace.reward.value is not None)
+            if what_if
+            else ()
         )
         return [*reward_sentences(self.explained, self.lines), *changes]
 
@@ -97,7 +99,9 @@ class Explanation(ShortRepr):
             "sentences": self.sentences(what_if),
         }
         if what_if:
-            content["what_if"] = [change.model_dump(mode="json") for change in self._changes]
+            content["what_if"] = [
+                change.model_dump(mode="json") for change in self._what_if_changes
+            ]
         return content
 
     def __str__(self) -> str:
@@ -145,11 +149,11 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
         InputError: the trace has no plan and none is given, or another one than that of the trace is given; a trace in
             `group` is of another group; or an argument has a wrong type.
     """
-    require_type("trace", trace, Trace, "give one of jury.score(task, responses)")
-    require_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
-    require_type("group", group, Sequence, _WHOLE_GROUP_HINT)
+    require_argument_type("trace", trace, Trace, "give one of jury.score(task, responses)")
+    require_argument_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
+    require_argument_type("group", group, Sequence, _WHOLE_GROUP_HINT)
     for index, member in enumerate(group):
-        require_type(f"group[{index}]", member, Trace, _WHOLE_GROUP_HINT)
+        require_argument_type(f"group[{index}]", member, Trace, _WHOLE_GROUP_HINT)
         if member.group != trace.group:
             raise InputError(
                 f"group[{index}]: belongs to another group of responses; {_WHOLE_GROUP_HINT}"

@@ -18,7 +18,7 @@ from jurygraph.decision.decide import (
 )
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import (
-    UNSUPPORTED_RULE_WORDS,
+    TEXT_BY_UNSUPPORTED_TREATMENT,
     ExplainedTerm,
     ExplainedTrace,
     ExplainedVerdict,
@@ -32,7 +32,7 @@ from jurygraph.messages import (
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL, TurnReduction
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _MIN_POINTS_SHOWN = 0.5e-4
@@ -77,9 +77,9 @@ class PointsLine(FrozenModel):
     def describe(self, criteria: CriterionTexts) -> str:
         """Describe the line so that its points follow from the numbers in it, with the words of these criteria."""
         is_penalty = self.weight < 0
-        is_gain = not self.has_loss and (self.points > 0 or not is_penalty)
+        has_gained_points = not self.has_loss and (self.points > 0 or not is_penalty)
         points = f"Lost {format_number_for_sentence(self.lost)}"
-        if is_gain:
+        if has_gained_points:
             points = f"Gained {format_number_for_sentence(self.points)}"
         names = join_names([criteria.get((self.component, name), name) for name in self.names])
         if is_penalty:
@@ -116,13 +116,13 @@ class _ComponentPart(NamedTuple):
 
 def build_term_line(component: ExplainedTerm) -> PointsLine:
     term = component.term
-    parts = _summands(component)
-    only_part = parts[0] if len(parts) == 1 else None
+    parts = _component_summands(component)
+    only_summand = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
     verdicts: Sequence[ExplainedVerdict] = ()
-    if only_part:
-        notes.append(only_part.note)
-        verdicts = only_part.verdicts
+    if only_summand:
+        notes.append(only_summand.note)
+        verdicts = only_summand.verdicts
     elif not parts:
         notes += _describe_component_rule(component)
         verdicts = component.verdicts
@@ -131,9 +131,9 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
     if not component.is_judged:
         verdicts = ()
     note = "; ".join(filter(None, notes))
-    summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
-    line = _points_line(component, summand, (term.name,))
-    if only_part:
+    component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
+    line = _points_line(component, component_summand, (term.name,))
+    if only_summand:
         return line
     return line.model_copy(update={"parts": _part_lines(component, parts)})
 
@@ -149,13 +149,17 @@ def _points_line(
     weight = component.term.weight * part.share
     points = weight * part.value
     lost_points = max(weight, 0.0, points) - points
-    effects = {verdict.effect for verdict in part.verdicts}
+    verdict_effects = {verdict.effect for verdict in part.verdicts}
     answer = ""
     reason = ""
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
-    if lost_points >= _MIN_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
+    if (
+        lost_points >= _MIN_POINTS_SHOWN
+        or predictions
+        or verdict_effects & {"unjudged", "discarded"}
+    ):
         answer = _describe_answer(part)
         reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
     return PointsLine(
@@ -177,8 +181,8 @@ def _describe_judge_disagreement(
     component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict]
 ) -> str:
     """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
-    folds = {use.reduce for use in component.inputs.values()}
-    rule = ", and their majority counts" if folds == {"majority"} else ""
+    reductions = {use.reduce for use in component.inputs.values()}
+    rule = ", and their majority counts" if reductions == {"majority"} else ""
     scores_by_label: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.counted is not None:
@@ -224,28 +228,28 @@ def _part_lines(
         labels = {verdict.name for verdict in part.verdicts}
         names.append(min(labels) if len(labels) == 1 else part.name)
     counts = Counter(names)
-    part_counts = Counter(part.name for part in parts)
+    part_name_counts = Counter(part.name for part in parts)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
         line = _points_line(component, part, ())
         # Parts whose verdicts have the same name are told apart by their own, and those of a panel by their judge.
         unique_name = name if counts[name] == 1 else part.name
         judges = sorted(set(map(_judge_name, part.verdicts)))
-        if part_counts[part.name] > 1 and judges:
+        if part_name_counts[part.name] > 1 and judges:
             unique_name = f"{name} by {join_names(judges)}"
         groups.setdefault(line, []).append(unique_name)
     lines = []
-    for line, equal_names in groups.items():
+    for line, equal_line_names in groups.items():
         update = {
-            "names": tuple(sorted(equal_names)),
-            "points": line.points * len(equal_names),
-            "lost": line.lost * len(equal_names),
+            "names": tuple(sorted(equal_line_names)),
+            "points": line.points * len(equal_line_names),
+            "lost": line.lost * len(equal_line_names),
         }
         lines.append(line.model_copy(update=update))
     return tuple(sorted(lines, key=points_line_sort_key))
 
 
-def _summands(component: ExplainedTerm) -> list[_ComponentPart]:
+def _component_summands(component: ExplainedTerm) -> list[_ComponentPart]:
     """Return the summands of a component; empty if it is not a sum of its inputs."""
     term = component.term
     is_sum = component.combiner.is_sum or len(component.inputs) == 1
@@ -269,7 +273,7 @@ def _summands(component: ExplainedTerm) -> list[_ComponentPart]:
         return []
     parts: list[_ComponentPart] = []
     for name, weight in weights.items():
-        parts += _input_parts(component, name, values[name], weight / total)
+        parts += _component_parts_of_input(component, name, values[name], weight / total)
     value = sum(part.share * part.value for part in parts)
     best_total = sum(part.share for part in parts if part.share > 0)
     is_sum_exact = isclose(value, term.value, abs_tol=1e-9) and isclose(
@@ -278,7 +282,7 @@ def _summands(component: ExplainedTerm) -> list[_ComponentPart]:
     return parts if is_sum_exact else []
 
 
-def _input_parts(
+def _component_parts_of_input(
     component: ExplainedTerm, name: str, value: float, share: float
 ) -> list[_ComponentPart]:
     """Return the questions of an input if their mean is its value, else the whole input."""
@@ -318,8 +322,10 @@ def _describe_turn_reduction(
 ) -> str:
     """Return how the turns of a conversation gave an input, or one of its questions, its value."""
     turns = component.inputs[name].turns
-    reductions = {reduction for judged, reduction in turns.items() if question in (None, judged)}
-    return _TURN_REDUCTION_PHRASES[reductions.pop()] if len(reductions) == 1 else ""
+    turn_reductions = {
+        reduction for judged, reduction in turns.items() if question in (None, judged)
+    }
+    return _TURN_REDUCTION_PHRASES[turn_reductions.pop()] if len(turn_reductions) == 1 else ""
 
 
 def _describe_reduction(
@@ -341,10 +347,10 @@ def _describe_reduction(
             native = f" ({verdicts[0].native})"
         product = f"{format_number_for_sentence(unreduced_mean)}{native} × {factor}"
         return f"{format_number_for_sentence(value)} = {product}, by {'; '.join(parents)}"
-    is_capped = component.params.get("cap") and value < unreduced_mean
+    is_mean_capped = component.params.get("cap") and value < unreduced_mean
     return (
         f"{format_number_for_sentence(unreduced_mean)}, capped by its hard constraints"
-        if is_capped
+        if is_mean_capped
         else ""
     )
 
@@ -365,14 +371,14 @@ def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
     if not component.parts:
         return
     combiner = component.combiner
-    is_weighted = combiner.aggregates_utilities and not combiner.is_product
+    has_weighted_parts = combiner.aggregates_utilities and not combiner.is_product
     total = 1.0
-    if is_weighted:
+    if has_weighted_parts:
         total = sum(component.inputs[name].input_weight for name in component.parts)
     values = []
     for name, value in component.parts.items():
         weight = component.diagnostics.get(f"weight of {name}")
-        if is_weighted:
+        if has_weighted_parts:
             weight = component.inputs[name].input_weight / total
         remarks = [] if weight is None else [f"weight {format_number_for_sentence(weight)}"]
         remarks += ["not judged"] if component.is_unjudged_part(name) else []
@@ -382,7 +388,7 @@ def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
     yield separator.join(values)
     if component.inapplicable:
         yield f"{', '.join(component.inapplicable)} not applicable"
-    if is_weighted:
+    if has_weighted_parts:
         yield combiner.describe_rule(component.params)
     if component.is_judged:
         yield from combiner.describe_value(
@@ -405,7 +411,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
             names = [verdict.label] if has_several_labels else []
             names += [_judge_name(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
-            loss_by_text[text] = loss_by_text.get(text, 0.0) + verdict.shortfall
+            loss_by_text[text] = loss_by_text.get(text, 0.0) + verdict.score_shortfall
     if len(labels) > _MAX_REASONS_LISTED:
         labels = {
             text: labels[text] for text in sorted(labels, key=lambda text: -loss_by_text[text])
@@ -479,7 +485,7 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         f"Verdicts: {counts.total} requested; {judged}, {gated_counts_text}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
-    effects = {verdict.effect for verdict in explained_trace.verdicts}
+    verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
     if reward.range is None:
         return
     low, high = reward.range
@@ -488,9 +494,9 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             "With the missing verdicts the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
-    elif effects & {"unjudged", "discarded"}:
+    elif verdict_effects & {"unjudged", "discarded"}:
         yield "The missing verdicts cannot change the reward."
-    elif "gated" not in effects:
+    elif "gated" not in verdict_effects:
         yield "All verdicts are present."
 
 
@@ -508,11 +514,11 @@ def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
         yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
-    labels_without_lookups = dict.fromkeys(
+    labels_with_unused_tools = dict.fromkeys(
         verdict.label for verdict in explained_trace.verdicts if verdict.has_unused_tools
     )
-    if labels_without_lookups:
-        yield f"Looked up nothing for {', '.join(labels_without_lookups)}."
+    if labels_with_unused_tools:
+        yield f"Looked up nothing for {', '.join(labels_with_unused_tools)}."
 
 
 def _reward_sentence(trace: Trace) -> str:
@@ -549,7 +555,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         term = component.term
         if term.contribution is None:
             absent_components.append(term.name)
-        elif term.weight == 0 and not component.counts_elsewhere:
+        elif term.weight == 0 and not component.is_counted_elsewhere:
             value = format_number_for_sentence(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")
     if absent_components:
@@ -636,10 +642,12 @@ def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
         if majority_vote.is_undecided:
             lack = sum(
                 vote.verdict.is_worst_case or vote.effect in ("unjudged", "discarded")
-                for vote in majority_vote.voting
+                for vote in majority_vote.voting_verdicts
             )
-            reason = f"{lack} of {len(majority_vote.voting)} votes are missing or unsupported"
-            labels.setdefault(reason, []).append(majority_vote.voting[0].label)
+            reason = (
+                f"{lack} of {len(majority_vote.voting_verdicts)} votes are missing or unsupported"
+            )
+            labels.setdefault(reason, []).append(majority_vote.voting_verdicts[0].label)
     for reason, names in labels.items():
         yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
 
@@ -655,7 +663,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
             f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f}",
         )
     if verdict.unsupported is not None:
-        yield "Unsupported", UNSUPPORTED_RULE_WORDS[verdict.unsupported]
+        yield "Unsupported", TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]
     if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by
         if gate is not None and gate not in reason:
@@ -706,7 +714,7 @@ class Change(FrozenModel):
 def find_what_if_changes(
     explained_trace: ExplainedTrace,
     questions: Sequence[Question],
-    read_group: Callable[[], Sequence[Trace]],
+    read_group_traces: Callable[[], Sequence[Trace]],
     combiners: Combiners,
 ) -> list[Change]:
     """Return all single changes, those that gain most first.
@@ -717,7 +725,7 @@ def find_what_if_changes(
     trace = explained_trace.trace
     group: Sequence[Trace] = (trace,)
     if not has_independent_rows(explained_trace.decision, questions, combiners):
-        group = read_group()
+        group = read_group_traces()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
     recorded_verdicts = _distinct_verdicts(group)
@@ -754,7 +762,7 @@ def find_what_if_changes(
             )
         )
 
-    groups = group_verdicts_to_try(explained_trace.verdicts)
+    groups = group_verdicts_by_change(explained_trace.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried_options = [
@@ -773,16 +781,16 @@ def find_what_if_changes(
             continue
         question = first.verdict.question
         label = _unique_label(first, labels)
-        common_answer = _common_answer(verdicts)
-        is_best = common_answer is (tried_options[0][1][question] == 1.0)
+        unanimous_answer = _unanimous_answer(verdicts)
+        is_already_best = unanimous_answer is (tried_options[0][1][question] == 1.0)
         # of verdicts that differ, what counts may be at its best
-        is_best |= _are_judged_differently(verdicts) and tried_options[0][0] == current_reward
+        is_already_best |= (
+            _are_judged_differently(verdicts) and tried_options[0][0] == current_reward
+        )
         for value, scores in tried_options[
-            : 1 + is_best
+            : 1 + is_already_best
         ]:  # the other score if the better one was decided
-            condition = (
-                f"{label} were {_describe_score_option(verdicts, scores[question], common_answer)}"
-            )
+            condition = f"{label} were {_describe_score_option(verdicts, scores[question], unanimous_answer)}"
             add("verdict", first.label, condition, value, question)
     for gate, result in zip(explained_trace.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained_trace.decision.gates if other is not gate)
@@ -806,7 +814,7 @@ def _distinct_verdicts(group: Sequence[Trace]) -> list[RecordedVerdict]:
     return recorded_verdicts
 
 
-def group_verdicts_to_try(
+def group_verdicts_by_change(
     verdicts: Sequence[ExplainedVerdict],
 ) -> dict[_VerdictGroupKey, list[ExplainedVerdict]]:
     """Return the verdicts that one change changes, by their key; those that do not apply are left out.
@@ -858,12 +866,12 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
     # Verdicts on variants compare no responses of the group.
-    submitted_questions = {
-        question.id for question in questions if question.material == SUBMITTED_RESPONSE_MATERIAL
+    submitted_response_question_ids = {
+        question.id for question in questions if question.material == SUBMITTED_MATERIAL_NAME
     }
     needed_ids = {trace.response_id}
     for verdict in trace.verdicts:
-        if verdict.question in submitted_questions:
+        if verdict.question in submitted_response_question_ids:
             needed_ids |= {verdict.about, *verdict.responses}
     if not needed_ids <= {member.response_id for member in group}:
         raise InputError(
@@ -896,21 +904,21 @@ def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_ScoresToTr
 
 def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
     """Return a verdict as if its judge had given another score, in [0, 1]."""
-    cleared_fields = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
+    cleared_verdict_fields = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
     is_met = score >= MET_THRESHOLD
     return verdict.model_copy(
-        update={"score": score, "met": is_met, "status": "ok", **cleared_fields}
+        update={"score": score, "met": is_met, "status": "ok", **cleared_verdict_fields}
     )
 
 
-def _common_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
+def _unanimous_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     """Return what all verdicts on a question decided; None where they differ, are graded or do not count."""
     met_answers = set()
     for explained_verdict in verdicts:
         counts = not explained_verdict.is_mirrored and explained_verdict.effect != "discarded"
         met_answers.add(
             explained_verdict.verdict.met
-            if counts and explained_verdict.verdict.is_binary
+            if counts and explained_verdict.verdict.is_binary_verdict
             else None
         )
     return met_answers.pop() if len(met_answers) == 1 else None
@@ -921,21 +929,24 @@ def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
 
 
 def _describe_score_option(
-    verdicts: Sequence[ExplainedVerdict], score: float, common_answer: bool | None
+    verdicts: Sequence[ExplainedVerdict], score: float, unanimous_answer: bool | None
 ) -> str:
     """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
     description = _describe_score(verdicts[0], score)
-    recorded_scores = sorted(
+    recorded_score_texts = sorted(
         {
             format_number_for_sentence(explained_verdict.verdict.score)
             for explained_verdict in verdicts
         }
     )
-    if common_answer is not (score == 1.0) or recorded_scores == [
+    if unanimous_answer is not (score == 1.0) or recorded_score_texts == [
         format_number_for_sentence(score)
     ]:
         return description
-    return f"certainly {description} ({format_number_for_sentence(score)} instead of {join_names(recorded_scores)})"
+    return (
+        f"certainly {description} ({format_number_for_sentence(score)} instead of "
+        f"{join_names(recorded_score_texts)})"
+    )
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:

@@ -24,7 +24,7 @@ class PredictedScore(NamedTuple):
 def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
     """Return the predicted score of each question about a reviewer; of several judges, the mean."""
     values: dict[str, list[float]] = {}
-    first_votes: dict[str, RecordedVerdict] = {}
+    first_vote_by_question: dict[str, RecordedVerdict] = {}
     for spec in explained_trace.decision.specs:
         for use in spec.inputs.values():
             for question in use.questions:
@@ -33,11 +33,11 @@ def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
                         vote.verdict for vote in voting_verdicts if vote.verdict.scale is not None
                     ]
                     if votes and votes[0].reviewer is not None:
-                        first_votes[question] = votes[0]
+                        first_vote_by_question[question] = votes[0]
                         values.setdefault(question, []).extend(_read_counted_scores(votes, columns))
     return [
         PredictedScore(vote, fmean(values[question]) if values[question] else None)
-        for question, vote in first_votes.items()
+        for question, vote in first_vote_by_question.items()
     ]
 
 
@@ -46,8 +46,8 @@ def _read_counted_scores(votes: Sequence[RecordedVerdict], columns: ScoreArrays)
     low, high = votes[0].scale or (0.0, 1.0)
     verdict_codes = columns.verdict_code[0]
     scores = low + columns.value[0, verdict_codes == OK_CODE] * (high - low)
-    not_applicable_votes = [vote.native for vote in votes if vote.status == "not_applicable"]
+    not_applicable_answers = [vote.native for vote in votes if vote.status == "not_applicable"]
     return [
         *scores.round(9).tolist(),
-        *not_applicable_votes[: np.count_nonzero(verdict_codes == NOT_APPLICABLE_CODE)],
+        *not_applicable_answers[: np.count_nonzero(verdict_codes == NOT_APPLICABLE_CODE)],
     ]

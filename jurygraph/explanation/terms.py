@@ -19,7 +19,7 @@ from jurygraph.decision.table import (
     UnjudgedFillMode,
     VerdictTable,
     apply_calibration,
-    build_table,
+    build_verdict_table,
     deciding_turns,
     ok_verdict_code,
 )
@@ -33,13 +33,13 @@ from jurygraph.schema import (
     Term,
     Trace,
 )
-from jurygraph.schema.frozen_model import PlainParams
+from jurygraph.schema.frozen_model import RawParams
 from jurygraph.schema.verdict import RESPONSE_GATES, UnsupportedTreatment
 
 VerdictEffect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-UNSUPPORTED_RULE_WORDS: Mapping[UnsupportedTreatment | None, str] = {
+TEXT_BY_UNSUPPORTED_TREATMENT: Mapping[UnsupportedTreatment | None, str] = {
     "worst-case": "the worst case counts, because no quotation from the response supports it",
     "tie": "it counts as a tie, because no quotation from a response supports it",
     "stands": "it stands, although no quotation from the response supports it",
@@ -52,7 +52,7 @@ class UnknownCombiner(Combiner):
 
     name = "unknown"
 
-    def combine(self, matrices: InputMatrices, params: PlainParams) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         raise NotImplementedError
 
 
@@ -97,9 +97,9 @@ class ExplainedVerdict:
         """Return the effect of the verdict on the reward; one of a gate counts at any confidence."""
         verdict = self.verdict
         is_gated = verdict.gated_by in RESPONSE_GATES
-        is_answer = verdict.status in ("ok", "not_applicable") and not is_gated
+        has_ungated_answer = verdict.status in ("ok", "not_applicable") and not is_gated
         confidence = 1.0 if verdict.confidence is None else verdict.confidence
-        if is_answer and confidence < self.required_confidence:
+        if has_ungated_answer and confidence < self.required_confidence:
             return "discarded"
         if verdict.status == "not_applicable":
             return "not_applicable"
@@ -108,19 +108,19 @@ class ExplainedVerdict:
         if is_gated:
             return "gated"
         best = 0.0 if self.direction < 0 else 1.0
-        is_best = self.counted == best and not verdict.is_worst_case
-        return "none" if is_best or not self.direction else "deduction"
+        is_best_score = self.counted == best and not verdict.is_worst_case
+        return "none" if is_best_score or not self.direction else "deduction"
 
     @property
     def has_best_decision(self) -> bool:
         """Return True for a yes or no that is the better one for the response, however sure its judge is."""
-        is_decided = self.effect == "deduction" and self.verdict.is_binary
-        if not is_decided or self.verdict.is_worst_case:
+        is_binary_deduction = self.effect == "deduction" and self.verdict.is_binary_verdict
+        if not is_binary_deduction or self.verdict.is_worst_case:
             return False
         return self.verdict.met is (self.direction > 0)
 
     @property
-    def shortfall(self) -> float:
+    def score_shortfall(self) -> float:
         """Return how far the verdict is from its best, in [0, 1]; 1 where it was not judged, or does not count."""
         if self.effect == "none":
             return 0.0
@@ -131,8 +131,8 @@ class ExplainedVerdict:
     @property
     def worst_case_score(self) -> float | None:
         """Return the score that counts instead of that of an unsupported finding; None of any other verdict."""
-        is_replaced = self.verdict.is_worst_case and self.direction
-        return float(self.direction < 0) if is_replaced else None
+        is_score_replaced = self.verdict.is_worst_case and self.direction
+        return float(self.direction < 0) if is_score_replaced else None
 
     @property
     def label(self) -> str:
@@ -179,7 +179,7 @@ class ExplainedVerdict:
 class Ballot(NamedTuple):
     """The votes on a question of an input that is reduced by majority, and their result, in one column."""
 
-    voting: Sequence[ExplainedVerdict]
+    voting_verdicts: Sequence[ExplainedVerdict]
     columns: ScoreArrays
     has_judges: bool
 
@@ -204,8 +204,10 @@ class VerdictCounts:
 
     @property
     def total(self) -> int:
-        set_by_gates = sum(self.gated.values())
-        return self.judged + set_by_gates + self.abstained + self.failed + self.not_applicable
+        gated_verdict_count = sum(self.gated.values())
+        return (
+            self.judged + gated_verdict_count + self.abstained + self.failed + self.not_applicable
+        )
 
 
 class ExplainedTrace:
@@ -256,7 +258,7 @@ class ExplainedTrace:
         """Yield the verdicts that vote with each other, and what the input makes of them: those on one turn."""
         voting_verdicts = self.verdicts_of_questions([question], use.judge)
         turns = self._turns.get(question, {None: 0})
-        results = self.table.effective_turns(question, use)
+        results = self.table.effective_columns_by_turn(question, use)
         for turn, columns in zip(turns, results, strict=True):
             if (columns.verdict_code == ABSENT_CODE).all():  # another turn counts alone
                 continue
@@ -280,7 +282,7 @@ class ExplainedTrace:
     def _to_explained_verdicts(
         self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:
-        required_confidences, directions = _confidences_and_directions(self.decision)
+        required_confidences, directions = _required_confidences_and_directions(self.decision)
         maps: dict[str, ScoreCalibration] = {}
         for spec in self.decision.specs:
             for use in spec.inputs.values():
@@ -310,16 +312,18 @@ class ExplainedTrace:
         irrelevant_turns: set[tuple[str, int | None]] = set()
         for question, turns in self._turns.items():
             irrelevant_turns |= {(question, turn) for turn in turns}
-        for spec in self.decision.counting_specs:
+        for spec in self.decision.effective_specs:
             for use in spec.inputs.values():
                 for question, weight in zip(use.questions, use.weights, strict=True):
                     if question in use.turns and question in self._turns:
                         is_penalty = weight * spec.direction < 0
-                        filled_turns = self.table.fill_turns(
+                        filled_cells_by_turn = self.table.fill_turn_cells(
                             question, use, is_penalty, self.decision.rule, "counted", spec.met_from
                         )
                         # [T]: the table has one row, that of this response.
-                        mask = deciding_turns(filled_turns, use.turns[question], is_penalty)[:, 0]
+                        mask = deciding_turns(
+                            filled_cells_by_turn, use.turns[question], is_penalty
+                        )[:, 0]
                         for turn, is_deciding_turn in zip(self._turns[question], mask, strict=True):
                             if is_deciding_turn:
                                 irrelevant_turns.discard((question, turn))
@@ -343,12 +347,16 @@ class ExplainedTerm:
         self.combiner = UnknownCombiner() if spec is None else find_combiner(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace
-        counted_means = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
-        judged_means = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
-        self.inapplicable = [name for name, mean in counted_means.items() if mean is None]
-        unjudged_inputs = {name for name, mean in judged_means.items() if mean is None}
+        counted_input_means = {
+            name: self._mean_cell_value(use, "counted") for name, use in self.inputs.items()
+        }
+        judged_input_means = {
+            name: self._mean_cell_value(use, "partial") for name, use in self.inputs.items()
+        }
+        self.inapplicable = [name for name, mean in counted_input_means.items() if mean is None]
+        unjudged_inputs = {name for name, mean in judged_input_means.items() if mean is None}
         self.unjudged = unjudged_inputs.difference(self.inapplicable)
-        self.is_filled_in = counted_means != judged_means
+        self.is_filled_in = counted_input_means != judged_input_means
         parts = explained_trace.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
 
@@ -362,18 +370,18 @@ class ExplainedTerm:
         return self._explained_trace.verdicts_of_questions(dict.fromkeys(names))
 
     @property
-    def counts_elsewhere(self) -> bool:
+    def is_counted_elsewhere(self) -> bool:
         """Return True for a term of weight 0 whose verdicts count in another component, or in a gate."""
         return any(verdict.direction for verdict in self.verdicts)
 
-    def mean_of(self, name: str) -> float | None:
+    def input_mean(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
-        mean_and_cells = self._mean(self.inputs[name], "counted")
-        return None if mean_and_cells is None else mean_and_cells[0]
+        mean_and_cell_count = self._mean_cell_value(self.inputs[name], "counted")
+        return None if mean_and_cell_count is None else mean_and_cell_count[0]
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
-        inputs = self.combiner.part_inputs(self.params).get(name, [name])
+        inputs = self.combiner.input_names_by_part(self.params).get(name, [name])
         return self.unjudged.issuperset(inputs)
 
     def verdicts_of(self, name: str, question: str | None = None) -> list[ExplainedVerdict]:
@@ -389,12 +397,14 @@ class ExplainedTerm:
             single_question_input = use.model_copy(
                 update={"questions": (question,), "weights": (weight,)}
             )
-            mean_and_cells = self._mean(single_question_input, "counted")
-            if mean_and_cells is not None:
-                mean, cells = mean_and_cells
+            mean_and_cell_count = self._mean_cell_value(single_question_input, "counted")
+            if mean_and_cell_count is not None:
+                mean, cells = mean_and_cell_count
                 yield question, abs(weight) * cells, mean
 
-    def _mean(self, use: ComponentInput, fill_mode: UnjudgedFillMode) -> tuple[float, int] | None:
+    def _mean_cell_value(
+        self, use: ComponentInput, fill_mode: UnjudgedFillMode
+    ) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
         direction = 1 if self.spec is None else self.spec.direction
         rule = self._explained_trace.decision.rule
@@ -410,7 +420,7 @@ def _build_verdict_table(
     names = [trace.response_id]
     for verdict in recorded_verdicts:
         names += verdict.about, *verdict.responses
-    table = build_table(questions, list(dict.fromkeys(names)), recorded_verdicts)
+    table = build_verdict_table(questions, list(dict.fromkeys(names)), recorded_verdicts)
     columns = {
         name: ScoreArrays._make(array[:1] for array in arrays)
         for name, arrays in table.columns.items()
@@ -424,12 +434,12 @@ def _count_verdicts_by_turn(
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
     turns: dict[str, Counter[int | None]] = {}
     turn_verdicts = [verdict for verdict in recorded_verdicts if verdict.turn is not None]
-    for verdict in sorted(turn_verdicts, key=_turn_number):
+    for verdict in sorted(turn_verdicts, key=_turn_sort_key):
         turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
     return turns
 
 
-def _turn_number(verdict: RecordedVerdict) -> int:
+def _turn_sort_key(verdict: RecordedVerdict) -> int:
     return -1 if verdict.turn is None else verdict.turn
 
 
@@ -444,21 +454,23 @@ def _calibrate(
     return float(apply_calibration(np.array(score), calibration))
 
 
-def _confidences_and_directions(decision: Decision) -> tuple[dict[str, float], dict[str, int]]:
+def _required_confidences_and_directions(
+    decision: Decision,
+) -> tuple[dict[str, float], dict[str, int]]:
     """Return the lowest confidence that an input requires of each question that counts, and each question's direction.
 
     Questions of weight 0 have no direction, nor those of an input that has none by its combiner.
     """
     required_confidences: dict[str, float] = {}
     directions: dict[str, int] = {}
-    for spec in decision.counting_specs:
+    for spec in decision.effective_specs:
         combiner = find_combiner(spec)
         for name, use in spec.inputs.items():
             for question, weight in zip(use.questions, use.weights, strict=True):
                 required_confidences[question] = min(
                     required_confidences.get(question, 1.0), use.min_confidence
                 )
-                if weight and combiner.has_direction(name):
+                if weight and combiner.is_monotone_input(name):
                     direction = spec.direction if weight > 0 else -spec.direction
                     # A question that raises the reward anywhere is at its best at 1.
                     directions[question] = max(directions.get(question, -1), direction)

@@ -39,20 +39,20 @@ class ActiveGroup:
     group: PlannedGroup
     context: GraphContext
     outcome_future: "asyncio.Future[GroupOutcome]"
-    report_answered: "Callable[[ActiveGroup], None]"
+    report_group_answered: "Callable[[ActiveGroup], None]"
     wave_number: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
     started_calls: dict[str, NodeCalls] = field(default_factory=dict)
     pending_count: int = 0
     error: BaseException | None = None
-    reported_verdicts: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
+    reported_verdict_by_key: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
     """The verdicts that the listener got."""
 
     @property
     def is_in_last_wave(self) -> bool:
         survey = self.group.plan.survey
-        return 0 < self.wave_number >= len(survey.waves) and not survey.escalated_questions
+        return 0 < self.wave_number >= len(survey.waves) and not survey.escalating_questions
 
     def take_next_work(self) -> WaveWork:
         """Return the next work, without any branches after the last wave or an error."""
@@ -65,7 +65,7 @@ class ActiveGroup:
         )
         self.material += work.material
         self.verdicts += work.settled_verdicts
-        self.pending_count = len(work.branches)
+        self.pending_count = len(work.due_branch_names)
         return work
 
     def report_questions(self, judgements: Sequence[DueJudgement]) -> None:
@@ -96,8 +96,8 @@ class ActiveGroup:
         if listener is None:
             return
         for verdict in verdicts:
-            if self.reported_verdicts.get(verdict.key) != verdict:
-                self.reported_verdicts[verdict.key] = verdict
+            if self.reported_verdict_by_key.get(verdict.key) != verdict:
+                self.reported_verdict_by_key[verdict.key] = verdict
                 listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
 
     def note_answer(self, make_verdicts: MakeVerdicts) -> None:
@@ -109,7 +109,7 @@ class ActiveGroup:
             verdicts = make_verdicts(self.context.redactor)
             # a thread that hung may report after its wave is over
             self.report_verdicts(
-                verdict for verdict in verdicts if verdict.key not in self.reported_verdicts
+                verdict for verdict in verdicts if verdict.key not in self.reported_verdict_by_key
             )
 
         self.error = self.error or result_or_error(report)
@@ -126,7 +126,7 @@ class ActiveGroup:
     def _count_down_pending(self, _task: object = None) -> None:
         self.pending_count -= 1
         if not self.pending_count:
-            self.report_answered(self)
+            self.report_group_answered(self)
 
     def add_findings(self, redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
@@ -150,7 +150,7 @@ class ActiveGroups:
     _admitted_count: int = 0
     _running_node_count: int = 0
     _is_closed: bool = False
-    _news_event: asyncio.Event = field(default_factory=asyncio.Event)
+    _group_change_event: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __getitem__(self, number: int) -> ActiveGroup:
         return self._groups_by_number[number]
@@ -174,28 +174,28 @@ class ActiveGroups:
 
     def close(self) -> None:
         self._is_closed = True
-        self._news_event.set()
+        self._group_change_event.set()
 
     def _note_ready_group(self, active_group: ActiveGroup) -> None:
         self._ready_groups.append(active_group)
         # to wake the graph costs as much as a turn saves
         if len(self._ready_groups) in (1, len(self._groups_by_number)):
-            self._news_event.set()
+            self._group_change_event.set()
 
     async def wait(self) -> list[ActiveGroup]:
         """Return the groups that are new or answered, in the order of their numbers; none if all are out."""
         while not self._ready_groups and not self.has_ended:
-            await self._wait_for_news()
+            await self._wait_for_group_change()
         if len(self._ready_groups) < len(self._groups_by_number):
             # Python 3.11's `asyncio.wait_for` loses a cancellation that comes together with the news.
             with suppress(TimeoutError):
                 async with asyncio.timeout(PAUSE_SECONDS):
-                    await self._wait_for_news()
+                    await self._wait_for_group_change()
         return self._take_ready_groups()
 
-    async def _wait_for_news(self) -> None:
-        self._news_event.clear()
-        await self._news_event.wait()
+    async def _wait_for_group_change(self) -> None:
+        self._group_change_event.clear()
+        await self._group_change_event.wait()
 
     def _take_ready_groups(self) -> list[ActiveGroup]:
         ready = sorted(self._ready_groups, key=attrgetter("number"))
@@ -217,7 +217,7 @@ class ActiveGroups:
             return Command()
         if self._is_closed and len(self._groups_by_number) == 1:
             while not self._ready_groups:
-                await self._wait_for_news()
+                await self._wait_for_group_change()
         is_answered = 0 < len(self._ready_groups) == len(self._groups_by_number)
         if is_answered and all(active_group.is_in_last_wave for active_group in self._ready_groups):
             self.note_running_nodes(1)

@@ -44,7 +44,7 @@ async def _roles(state: AnnotateState, runtime: Runtime[GraphContext]) -> Annota
     ]
     assigned_roles = CheckedRoles()
     if ids_without_role:
-        assigned_roles = await _make_annotator(state, runtime.context).roles(ids_without_role)
+        assigned_roles = await _make_graph_annotator(state, runtime.context).roles(ids_without_role)
     roles = dict(sorted({**graph.roles, **assigned_roles.roles}.items()))
     return {"known_graph": graph, "assigned_roles": assigned_roles, "roles": roles}
 
@@ -60,7 +60,7 @@ async def _candidates(state: AnnotateState) -> AnnotateStateUpdate:
 async def _edges(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotateStateUpdate:
     if not state["requested_pairs"]:
         return {"batches": [], "source": None}
-    annotator = _make_annotator(state, runtime.context)
+    annotator = _make_graph_annotator(state, runtime.context)
     config = _annotation_config(runtime.context)
     batches = await annotator.edges(
         state["requested_pairs"], state["roles"], config.batch, config.votes
@@ -70,10 +70,10 @@ async def _edges(state: AnnotateState, runtime: Runtime[GraphContext]) -> Annota
 
 async def _validate(state: AnnotateState) -> AnnotateStateUpdate:
     source = state["source"]
-    election = (
+    edge_vote_result = (
         EdgeVoteResult([], [], []) if source is None else elect_edges(state["batches"], source)
     )
-    return election._asdict()
+    return edge_vote_result._asdict()
 
 
 async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotateStateUpdate:
@@ -114,7 +114,7 @@ def _annotation_config(context: GraphContext) -> AnnotationConfig:
     return context.config.annotation or AnnotationConfig()
 
 
-def _make_annotator(state: AnnotateState, context: GraphContext) -> GraphAnnotator:
+def _make_graph_annotator(state: AnnotateState, context: GraphContext) -> GraphAnnotator:
     if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(

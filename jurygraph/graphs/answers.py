@@ -276,8 +276,8 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     if fields.keys() != RESULT_FIELD_NAMES[kind]:
         fields = {name: value for name, value in fields.items() if name in RESULT_FIELD_NAMES[kind]}
     try:
-        valid_item: VerdictOrMaterial = kind.model_validate(fields)
-        return valid_item, kind.__pydantic_serializer__.to_json(valid_item)
+        validated_result: VerdictOrMaterial = kind.model_validate(fields)
+        return validated_result, kind.__pydantic_serializer__.to_json(validated_result)
     except ValidationError as error:
         raise _MalformedResultError(first_validation_message(error)) from error
     except ValueError as error:
@@ -320,18 +320,22 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
             update = {"verified": _has_quotation(text, evidence)}
         elif evidence.source == "response":
             searched_quote_count += 1
-            is_searched = (
+            is_quote_searched = (
                 searched_quote_count <= MAX_QUOTES_SEARCHED
                 and len(evidence.quote) <= MAX_SEARCHED_QUOTE_CHARACTERS
             )
-            found = to_searchable_text(text).find(evidence.quote) if is_searched else None
+            found = to_searchable_text(text).find(evidence.quote) if is_quote_searched else None
             update = {"verified": found is not None}
             if found is not None:
                 update |= {"quote": found.text, "start": found.start, "end": found.end}
         if isinstance(text, RenderedText):
             update = _locate_quote_in_conversation(text, evidence.model_copy(update=update), update)
-        is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
-        checked_evidence.append(evidence if is_unchanged else evidence.model_copy(update=update))
+        is_evidence_unchanged = all(
+            getattr(evidence, name) == value for name, value in update.items()
+        )
+        checked_evidence.append(
+            evidence if is_evidence_unchanged else evidence.model_copy(update=update)
+        )
     return (
         item
         if all(map(is_, checked_evidence, item.evidence))
@@ -344,7 +348,7 @@ def _has_quotation(text: str, evidence: Evidence) -> bool:
     start, end = evidence.start, evidence.end
     assert start is not None
     assert end is not None
-    spans_turns = isinstance(text, RenderedText) and text.find_turn_at(start, end) is None
+    spans_turns = isinstance(text, RenderedText) and text.find_enclosing_turn(start, end) is None
     return not spans_turns and text[start:end] == evidence.quote
 
 
@@ -355,7 +359,7 @@ def _locate_quote_in_conversation(
     start, end = evidence.start, evidence.end
     if evidence.source != "response" or not evidence.verified or start is None or end is None:
         return update
-    turn = text.find_turn_at(start, end)
+    turn = text.find_enclosing_turn(start, end)
     assert turn is not None  # else it is not verified
     shift = turn.origin - turn.start
     return {**update, "message": turn.message, "start": start + shift, "end": end + shift}

@@ -112,29 +112,29 @@ def evaluator_calls(
         )
         call_log = judgement_input.call_log
         return [
-            call_log.add_calls_to(verdict, sent_calls, judgement_input.steps)
+            call_log.add_calls_to_result(verdict, sent_calls, judgement_input.steps)
             for verdict in recorded_verdicts
         ]
 
     evaluators_with_inputs: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
     user_calls: list[UserCalls] = []
-    for (name, judge), own_judgements in judgements_by_evaluator.items():
-        inputs = _make_evaluator_inputs(name, judge, own_judgements, survey, context)
+    for (name, judge), evaluator_judgements in judgements_by_evaluator.items():
+        inputs = _make_evaluator_inputs(name, judge, evaluator_judgements, survey, context)
         if context.listener is not None:
             inputs = [
                 _with_answer_report(item, partial(make_verdicts, judgement, item), note_answer)
-                for judgement, item in zip(own_judgements, inputs, strict=True)
+                for judgement, item in zip(evaluator_judgements, inputs, strict=True)
             ]
-        evaluators_with_inputs.append((name, own_judgements, inputs))
+        evaluators_with_inputs.append((name, evaluator_judgements, inputs))
         user_calls.append(_make_user_calls(name, judge, inputs, context))
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
-        for (name, own_judgements, inputs), own_answers in zip(
+        for (name, evaluator_judgements, inputs), evaluator_answers in zip(
             evaluators_with_inputs, answers, strict=True
         ):
             first = len(verdicts)
-            for item in zip(own_judgements, inputs, own_answers, strict=True):
+            for item in zip(evaluator_judgements, inputs, evaluator_answers, strict=True):
                 verdicts += make_verdicts(*item, redactor)
             if context.first_verdicts_check is not None:
                 context.first_verdicts_check.note(name, verdicts[first:])
@@ -174,7 +174,7 @@ def deriver_calls(
         materials = []
         for derivation, call_log, (result,) in zip(derivations, call_logs, answers, strict=True):
             material = validate_material(derivation, result, redactor)
-            materials.append(call_log.add_calls_to(material, sent_calls))
+            materials.append(call_log.add_calls_to_result(material, sent_calls))
         return materials
 
     responses = (derivation.response for derivation in derivations)
@@ -191,7 +191,7 @@ def _make_derivation_calls(
     deriver = context.derivers[due_derivation.derivation.deriver]
     view = survey.views[due_derivation.derivation.view]
     response = due_derivation.response
-    limits = _make_call_limits(deriver, context)
+    limits = _make_call_time_limits(deriver, context)
     if deriver.uses_model and context.config.model == "none":
         failed_material = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         return UserCalls(lambda _: failed_material, [()], limits, runs_inline=True)
@@ -214,7 +214,7 @@ def _make_evaluator_inputs(
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
     evaluator = context.evaluators[name]
-    judge_client = context.clients.get(judge)
+    judge_client = context.client_by_judge.get(judge)
     undeclared_client = UndeclaredClient(name)
     call_log = CallLog()
     inputs = []
@@ -261,19 +261,19 @@ def _make_user_calls(
     name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: GraphContext
 ) -> UserCalls:
     evaluator = context.evaluators[name]
-    limits = _make_call_limits(evaluator, context)
+    limits = _make_call_time_limits(evaluator, context)
     if evaluator.uses_model and judge is None and context.config.model == "none":
         failure = NO_MODEL_FAILURE.model_copy(update={"message": evaluator.no_model_message})
         abstained_verdict = Verdict(status="abstained", reason=failure.message, failure=failure)
         return UserCalls(lambda _: abstained_verdict, inputs, limits, runs_inline=True)
     if evaluator.batched:
-        return UserCalls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
+        return UserCalls(evaluator.answer_all, [tuple(inputs)], limits, is_batch_function=True)
     runs_inline = evaluator.runs_inline and limits.seconds is None
     has_listener = context.listener is not None
-    return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=has_listener)
+    return UserCalls(evaluator.answer, inputs, limits, runs_inline, has_answer_report=has_listener)
 
 
-def _make_call_limits(component: Evaluator | Deriver, context: GraphContext) -> CallTimeLimits:
+def _make_call_time_limits(component: Evaluator | Deriver, context: GraphContext) -> CallTimeLimits:
     return CallTimeLimits(
         component.name, time_limit(component, context.config.calls), context.threads
     )

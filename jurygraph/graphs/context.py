@@ -31,7 +31,7 @@ from jurygraph.tools.tool import ToolSet
 
 T = TypeVar("T")
 
-VERDICTS_UNTIL_GIVING_UP = 10  # of an evaluator, of which one has to be no error of its code
+FAILED_VERDICTS_BEFORE_STOP = 10  # of an evaluator, of which one has to be no error of its code
 
 
 class FirstVerdictsCheck:
@@ -51,21 +51,21 @@ class FirstVerdictsCheck:
                 self._working.add(evaluator)
                 return
             self._failed[evaluator] += 1
-            if self._failed[evaluator] == VERDICTS_UNTIL_GIVING_UP:
-                problem = f"failed at each of its first {VERDICTS_UNTIL_GIVING_UP} verdicts, with {failure.kind}"
+            if self._failed[evaluator] == FAILED_VERDICTS_BEFORE_STOP:
+                problem = f"failed at each of its first {FAILED_VERDICTS_BEFORE_STOP} verdicts, with {failure.kind}"
                 raise EvaluatorError(
                     f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code"
                 )
 
 
-_MAX_SHARED_PARTS = 512
+_MAX_SHARED_PLAN_PARTS = 512
 
 
 class SharedPlanParts(dict[Hashable, T]):
     """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
 
     def store_part(self, key: Hashable, part: T) -> None:
-        if len(self) >= _MAX_SHARED_PARTS:
+        if len(self) >= _MAX_SHARED_PLAN_PARTS:
             self.clear()
         self[key] = part
 
@@ -85,7 +85,7 @@ class GraphContext(ShortRepr):
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    clients: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
+    client_by_judge: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
     settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -97,7 +97,7 @@ class GraphContext(ShortRepr):
     surveys_without_texts: SharedPlanParts[SurveyWithoutTexts] = field(
         default_factory=SharedPlanParts
     )
-    decisions: SharedPlanParts[Decision] = field(default_factory=SharedPlanParts)
+    shared_decisions: SharedPlanParts[Decision] = field(default_factory=SharedPlanParts)
 
     @property
     def toolsets(self) -> Iterator[tuple[str, ToolSet]]:
@@ -119,7 +119,7 @@ class GraphContext(ShortRepr):
         lookups: dict[str, Lookup] = {}
         safety_config = self.config.safety
         key = read_project_key()
-        clients = {
+        client_by_judge = {
             name: JudgeClient(
                 gateway,
                 self.settings[name].parameters,
@@ -134,23 +134,23 @@ class GraphContext(ShortRepr):
         }
         # a third of the time of `replace`, for each task of a batch
         context = object.__new__(GraphContext)
-        context.__dict__.update(self.__dict__, clients=clients)
+        context.__dict__.update(self.__dict__, client_by_judge=client_by_judge)
         return context
 
     @property
     def judge_client(self) -> "JudgeClient | None":
         """Return the client of the config's `model`; None without one."""
-        return self.clients.get(None)
+        return self.client_by_judge.get(None)
 
     @property
     def sent_calls(self) -> Mapping[str, Call]:
         """Return all calls of the graph run so far, by id."""
-        return next((client.calls for client in self.clients.values()), {})
+        return next((client.calls for client in self.client_by_judge.values()), {})
 
     @property
     def lookups(self) -> Mapping[str, Lookup]:
         """Return all calls of tools of the graph run so far, by id."""
-        return next((client.lookups for client in self.clients.values()), {})
+        return next((client.lookups for client in self.client_by_judge.values()), {})
 
     @property
     def redactor(self) -> Redactor:

@@ -42,15 +42,15 @@ class GroupScheduler:
     admit_groups: AdmitGroupsCallback
     batch_size: int
     max_responses: int
-    target_responses: int
-    target_groups: int
+    target_response_count: int
+    target_group_count: int
     may_plan_by_model: bool
     langsmith: bool
     in_order: bool = False
 
     def __post_init__(self) -> None:
         self._batches = split_into_batches(
-            enumerate(self.groups), self._size_in_batch, self.batch_size
+            enumerate(self.groups), self._batch_response_count, self.batch_size
         )
         self._active_groups = ActiveGroups()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +61,7 @@ class GroupScheduler:
         self._active_responses = 0
         self._responses_waiting = 0
 
-    def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
+    def _batch_response_count(self, numbered: tuple[int, Group]) -> int:
         """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
         _, group = numbered
         is_planned_by_model = group.plan is None and self.may_plan_by_model
@@ -109,17 +109,18 @@ class GroupScheduler:
         return self._active_responses > 0 or bool(self._finished)
 
     def _has_room_for_batch(self) -> bool:
-        responses_with_next = self._active_responses + self.batch_size
-        responses_with_waiting = responses_with_next + self._responses_waiting
-        fits_maximum = responses_with_next <= self.max_responses
+        response_count_with_next = self._active_responses + self.batch_size
+        response_count_with_waiting = response_count_with_next + self._responses_waiting
+        is_within_max_responses = response_count_with_next <= self.max_responses
         is_below_target = (
-            responses_with_next <= self.target_responses or self._active_number < self.target_groups
+            response_count_with_next <= self.target_response_count
+            or self._active_number < self.target_group_count
         )
-        can_hold_waiting = responses_with_waiting <= self.max_responses * (
+        can_hold_waiting = response_count_with_waiting <= self.max_responses * (
             1 + MAX_FINISHED_PER_ACTIVE_GROUP
         )
         return self._active_responses == 0 or (
-            fits_maximum and is_below_target and can_hold_waiting
+            is_within_max_responses and is_below_target and can_hold_waiting
         )
 
     async def _admit_batch(self, batch: Sequence[tuple[int, Group]]) -> None:

@@ -10,7 +10,7 @@ from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses_by_content
 from jurygraph.schema import Plan, Response, Task, Trace
-from jurygraph.schema.frozen_model import require_type
+from jurygraph.schema.frozen_model import require_argument_type
 
 T = TypeVar("T")
 
@@ -62,21 +62,25 @@ class Group(ShortRepr):
     """The positions of the responses whose ids come from the group."""
 
     def __post_init__(self) -> None:
-        require_type("task", self.task, Task, TASK_EXAMPLE_HINT)
+        require_argument_type("task", self.task, Task, TASK_EXAMPLE_HINT)
         if self.step is not None:
-            object.__setattr__(self, "step", _read_step(self.step))
-        require_type("phase", self.phase, str | None, "give a name, such as 'test', or none")
+            object.__setattr__(self, "step", _to_step_number(self.step))
+        require_argument_type(
+            "phase", self.phase, str | None, "give a name, such as 'test', or none"
+        )
         if self.phase == "":
             raise InputError("phase: is empty; give a name, such as 'test', or none")
-        require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
-        require_type(
+        require_argument_type(
+            "plan", self.plan, Plan | None, "give one of jury.prepare(task), or none"
+        )
+        require_argument_type(
             "reused_results",
             self.reused_results,
             ReusedResults,
             "leave it out, or give ReusedResults",
         )
         if isinstance(self.responses, str) or not isinstance(self.responses, Sequence):
-            require_type(
+            require_argument_type(
                 "responses", self.responses, (), "give a list of Responses, or of their texts"
             )
         name = self.name
@@ -85,7 +89,7 @@ class Group(ShortRepr):
         for position, response in enumerate(self.responses):
             if isinstance(response, str):
                 response = Response(text=response)
-            require_type(
+            require_argument_type(
                 f"responses[{position}]",
                 response,
                 Response,
@@ -122,11 +126,11 @@ class Group(ShortRepr):
         return [("task", self.task.id), ("responses", self.responses)]
 
 
-def _read_step(step: Any) -> int:
+def _to_step_number(step: Any) -> int:
     """Return a step as an int, which a counter of NumPy or torch is not."""
     hint = "give a whole number from 0 on, or none"
     if isinstance(step, bool) or not hasattr(step, "__index__"):
-        require_type("step", step, (), hint)
+        require_argument_type("step", step, (), hint)
     number: int = operator.index(step)
     if number < 0:
         raise InputError(f"step: is {number}; {hint}")
@@ -144,14 +148,14 @@ GroupLike = Group | tuple[Task, Sequence[Response | str]]
 
 def to_groups(argument: str, items: Any) -> Iterator[Group]:
     """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
-    require_type(argument, items, Iterable, _GROUP_ITEM_HINT)
+    require_argument_type(argument, items, Iterable, _GROUP_ITEM_HINT)
     return (_to_group(f"{argument}[{index}]", item) for index, item in enumerate(items))
 
 
 def _to_group(where: str, item: Any) -> Group:
     if isinstance(item, Group):
         return item
-    require_type(where, item, tuple, _GROUP_ITEM_HINT)
+    require_argument_type(where, item, tuple, _GROUP_ITEM_HINT)
     if len(item) != 2:
         raise InputError(f"{where}: has {len(item)} entries; {_GROUP_ITEM_HINT}")
     try:
@@ -165,13 +169,13 @@ def split_into_batches(
 ) -> Iterator[list[T]]:
     """Yield the items in lists whose counts sum up to this size or just above; the last list may have less."""
     batch: list[T] = []
-    filled_count = 0
+    batch_size = 0
     for item in items:
         batch.append(item)
-        filled_count += count(item)
-        if filled_count >= size:
+        batch_size += count(item)
+        if batch_size >= size:
             yield batch
             batch = []
-            filled_count = 0
+            batch_size = 0
     if batch:
         yield batch

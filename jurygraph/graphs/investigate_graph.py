@@ -39,10 +39,10 @@ from jurygraph.models.request import (
 )
 from jurygraph.prompts import RenderedPrompt, load_prompt
 from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
-from jurygraph.schema.conversation import format_arguments
+from jurygraph.schema.conversation import canonical_tool_arguments
 from jurygraph.tools.tool import ToolInput
 
-MAX_STEPS = 8
+MAX_INVESTIGATION_STEPS = 8
 """Requests of an investigation, unless an evaluator sets `max_steps`."""
 MAX_TOOL_RESULT_TOKENS = 16_000
 """Tokens of all results of an investigation, unless an evaluator sets `max_tokens`."""
@@ -85,7 +85,7 @@ class ToolInvestigator(Toolbox):
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
         context = _InvestigationContext(client, self, await self.open(), purpose, request)
         start: InvestigateState = {
-            "request": self._open(request, client),
+            "request": self._make_first_request(request, client),
             "answered": None,
             "calls": (),
             "results": (),
@@ -99,9 +99,9 @@ class ToolInvestigator(Toolbox):
 
     @property
     def _max_steps(self) -> int:
-        return self.toolset.max_steps or MAX_STEPS
+        return self.toolset.max_steps or MAX_INVESTIGATION_STEPS
 
-    def _open(self, request: Request, client: JudgeClient) -> Request:
+    def _make_first_request(self, request: Request, client: JudgeClient) -> Request:
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
         native = client.capabilities.tools
         specs = self.toolset.specs
@@ -184,7 +184,9 @@ def _make_verdict_request(request: Request, question: Request) -> Request:
     )
 
 
-async def _ask(state: InvestigateState, runtime: Runtime[_InvestigationContext]) -> dict[str, Any]:
+async def _send_request(
+    state: InvestigateState, runtime: Runtime[_InvestigationContext]
+) -> dict[str, Any]:
     context = runtime.context
     request = state["request"]
     before = state["answered"]
@@ -196,7 +198,7 @@ async def _ask(state: InvestigateState, runtime: Runtime[_InvestigationContext])
     if not request.asks_for_verdict:
         calls = _tool_calls_in(request, answered_call.reply)
     if calls:
-        context.client.note_usable(answered_call)
+        context.client.note_usable_reply(answered_call)
     return {"answered": answered_call, "calls": calls, "steps": steps}
 
 
@@ -211,9 +213,11 @@ def _tool_calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
         )
     except (ValueError, RecursionError):
         return ()
-    call_entries = value.get(_LOOK_UP_KEY) if isinstance(value, dict) and len(value) == 1 else None
+    tool_call_entries = (
+        value.get(_LOOK_UP_KEY) if isinstance(value, dict) and len(value) == 1 else None
+    )
     calls: list[ToolCall] = []
-    for entry in call_entries if isinstance(call_entries, list) else ():
+    for entry in tool_call_entries if isinstance(tool_call_entries, list) else ():
         if isinstance(entry, dict):
             arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
             function = FunctionCall(name=str(entry.get("tool", "")), arguments=arguments)
@@ -228,10 +232,10 @@ def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude",
     if state["calls"]:
         return "look_up"
     is_reply_blank = not answered_call.reply.text.strip() and answered_call.reply.refusal is None
-    is_open = not state["request"].asks_for_verdict
+    should_continue = not state["request"].asks_for_verdict
     return (
         "conclude"
-        if is_reply_blank and is_open and answered_call.reply.finish != "length"
+        if is_reply_blank and should_continue and answered_call.reply.finish != "length"
         else "end"
     )
 
@@ -252,10 +256,10 @@ async def _look_up(
     shown_result_texts: list[str] = []
     outcomes: set[str] = set()
     for index, call in enumerate(state["calls"]):
-        stored_lookup = await _make_tool_call(
+        stored_lookup = await _run_tool_call(
             context, answered_call.call.id, index, call, result_number_by_call
         )
-        results.append(context.toolbox.to_result(call, stored_lookup, number=len(results) + 1))
+        results.append(context.toolbox.to_tool_result(call, stored_lookup, number=len(results) + 1))
         result_number_by_call.setdefault(_normalized_call_text(call), len(results))
         outcomes.add(stored_lookup.lookup.outcome)
         tokens_left -= len(stored_lookup.result.encode()) // _BYTES_PER_TOKEN
@@ -282,7 +286,7 @@ async def _look_up(
     }
 
 
-async def _make_tool_call(
+async def _run_tool_call(
     context: _InvestigationContext,
     call_id: str,
     index: int,
@@ -327,7 +331,7 @@ async def _make_tool_call(
 
 def _normalized_call_text(call: ToolCall) -> str:
     """Return the tool and the arguments of a call, equal for equal ones."""
-    return f"{call.name}({format_arguments(call.function.arguments)})"
+    return f"{call.name}({canonical_tool_arguments(call.function.arguments)})"
 
 
 def _render_tool_result(
@@ -388,7 +392,7 @@ def build() -> CompiledStateGraph[
 ]:
     """Return the compiled graph: ask → look_up → ask → … → conclude → ask."""
     graph = StateGraph(InvestigateState, context_schema=_InvestigationContext)
-    graph.add_node("ask", _ask)
+    graph.add_node("ask", _send_request)
     graph.add_node("look_up", _look_up)
     graph.add_node("conclude", _ask_for_final_verdict)
     graph.add_edge(START, "ask")

@@ -60,7 +60,7 @@ class Toolbox:
     def tools(self) -> Mapping[str, Tool]:
         return self.toolset.tools
 
-    def for_responses(self, responses: Sequence[Response]) -> Self:
+    def with_responses(self, responses: Sequence[Response]) -> Self:
         """Return one whose tools number these responses in this order."""
         return replace(self, responses=tuple(responses))
 
@@ -111,29 +111,37 @@ class Toolbox:
             for response in self.responses
         )
 
-    def to_result(self, call: ToolCall, stored_lookup: StoredLookup, number: int) -> ToolResult:
+    def to_tool_result(
+        self, call: ToolCall, stored_lookup: StoredLookup, number: int
+    ) -> ToolResult:
         """Return the result of a call as it may be quoted; a call without a result gives nothing to quote."""
         tool = self.tools.get(call.name)
-        arguments = None if tool is None else tool.read_arguments(call.arguments)
-        if tool is None or isinstance(arguments, Problem) or not stored_lookup.lookup.has_result:
+        arguments = None if tool is None else tool.validate_arguments(call.arguments)
+        if (
+            tool is None
+            or isinstance(arguments, Problem)
+            or not stored_lookup.lookup.has_quotable_result
+        ):
             return ToolResult(number, "", None)
-        return ToolResult(number, tool.quotable(stored_lookup.result), tool.response_of(arguments))
+        return ToolResult(
+            number, tool.quotable(stored_lookup.result), tool.response_number_of_call(arguments)
+        )
 
     async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run."""
-        outcome, text = await self._run(call, inputs)
-        shown_text = redactor.redact_text(
+        outcome, text = await self._execute_tool_call(call, inputs)
+        redacted_text = redactor.redact_text(
             text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
         )
-        is_cut = (
-            len(shown_text) > MAX_TOOL_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
+        is_truncated_result = (
+            len(redacted_text) > MAX_TOOL_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
         )
-        shown_text = shown_text[:MAX_TOOL_RESULT_CHARACTERS]
-        if outcome == "ok" and self._addresses_judge(call, shown_text):
+        redacted_text = redacted_text[:MAX_TOOL_RESULT_CHARACTERS]
+        if outcome == "ok" and self._addresses_judge(call, redacted_text):
             return ToolOutcome("withheld", _WITHHELD_RESULT_MESSAGE, len(text))
-        if is_cut and outcome == "ok":
+        if is_truncated_result and outcome == "ok":
             outcome = "cut"
-        return ToolOutcome(outcome, shown_text, len(text))
+        return ToolOutcome(outcome, redacted_text, len(text))
 
     def _addresses_judge(self, call: ToolCall, result: str) -> bool:
         """Return whether a result speaks to whoever judges, where a gate stops responses that do: none has read it.
@@ -148,14 +156,16 @@ class Toolbox:
         found = find_stopping_gate(result, (gate,), query=query, reference=self.task.reference)
         return found is not None
 
-    async def _run(self, call: ToolCall, inputs: ToolInput) -> tuple[LookupOutcome, str]:
+    async def _execute_tool_call(
+        self, call: ToolCall, inputs: ToolInput
+    ) -> tuple[LookupOutcome, str]:
         tool = self.tools.get(call.name)
         if tool is None:
             hint = did_you_mean(call.name, self.tools) or f"there are {', '.join(self.tools)}"
             return "unknown-tool", f"there is no tool of this name; {hint}"
         if call.arguments is None:
             return "invalid-arguments", "the arguments are not the JSON of an object"
-        arguments = tool.read_arguments(call.arguments)
+        arguments = tool.validate_arguments(call.arguments)
         if isinstance(arguments, Problem):
             where = f"{arguments.field}: " if arguments.path else ""
             return "invalid-arguments", f"{where}{arguments}"

@@ -26,12 +26,12 @@ from jurygraph.graphs.survey import (
     build_survey,
     configure_questions,
     digests_of_tool_files,
-    list_derivations,
+    list_material_derivations,
     list_questions_of_evaluators,
     survey_cache_key,
     view_task,
 )
-from jurygraph.graphs.user_calls import call_method
+from jurygraph.graphs.user_calls import call_component_method
 from jurygraph.messages import shorten
 from jurygraph.schema import (
     Audience,
@@ -41,7 +41,7 @@ from jurygraph.schema import (
     Task,
     TaskDefaults,
 )
-from jurygraph.schema.plan import apply_planning_results
+from jurygraph.schema.plan import task_as_planned
 from jurygraph.schema.task import ProfilesLine, apply_profiles, has_text_profile_only, sort_by_id
 
 _MAX_SHOWN_CHARACTERS = 200
@@ -85,7 +85,7 @@ def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception | None:
     try:
         if _has_weights(planning, context):
             planning = cast(TaskPlanning, {**planning, **_weigh_task(planning, context)})
-        plan: Plan = _question(planning, context)["plan"]
+        plan: Plan = _plan_questions(planning, context)["plan"]
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         return _to_config_error(error, task, context.config.task_defaults)
     return plan
@@ -99,7 +99,7 @@ def _to_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Ex
         return error
     message = str(error).removeprefix(f"task {task.id!r}: ")
     if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
-        message = f"{defaults.key_of(error.part)}: {message}"
+        message = f"{defaults.key_of_part(error.part)}: {message}"
     located_error = ConfigError(f"task_defaults.{message}")
     located_error.__cause__ = error
     return located_error
@@ -159,7 +159,7 @@ async def _annotate_rubric(planning: TaskPlanning, context: GraphContext) -> Tas
     return {"rubric": annotate_output["rubric"]}
 
 
-def _question(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpdate:
+def _plan_questions(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpdate:
     """Return the plan. Another step to freeze it would cost a task that is planned alone a quarter more CPU."""
     survey = _make_survey(planning, context)
     decision = _make_decision(planning, survey, context)
@@ -169,14 +169,14 @@ def _question(planning: TaskPlanning, context: GraphContext) -> TaskPlanningUpda
 def _make_survey(planning: TaskPlanning, context: GraphContext) -> Survey:
     views = view_task(planning["task"], ["task", *_evaluator_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(context.derivers, task_view)
+    derivations = list_material_derivations(context.derivers, task_view)
     listed_questions = list_questions_of_evaluators(
         context.evaluators, views, context.config.evaluators
     )
     key = survey_cache_key(views, derivations, listed_questions)
     survey_without_texts = context.surveys_without_texts.get(key)
     if survey_without_texts is not None:
-        survey = survey_without_texts.fill_in_views(views)
+        survey = survey_without_texts.with_views(views)
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
@@ -185,7 +185,7 @@ def _make_survey(planning: TaskPlanning, context: GraphContext) -> Survey:
         context.surveys_without_texts.store_part(key, survey.without_texts)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
-        call_method(evaluator, evaluator.check, question)
+        call_component_method(evaluator, evaluator.check, question)
     return survey
 
 
@@ -200,17 +200,17 @@ def _make_decision(planning: TaskPlanning, survey: Survey, context: GraphContext
         first = shorten(missing[0], _MAX_SHOWN_CHARACTERS)
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {first}"
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {remedy}")
-    task = apply_planning_results(planning["task"], rubric=rubric)
+    task = task_as_planned(planning["task"], rubric=rubric)
     weights = planning.get("weights", {})
     difficulty = planning.get("difficulty", {})
     key = decision_key(task, survey, weights, difficulty)
-    decision = context.decisions.get(key)
+    decision = context.shared_decisions.get(key)
     if decision is None:
         records = {name: evaluator.record for name, evaluator in context.evaluators.items()}
         decision = build_decision(
             task, survey, context.config, records, context.combiners, weights, difficulty
         )
-        context.decisions.store_part(key, decision)
+        context.shared_decisions.store_part(key, decision)
     return decision
 
 
@@ -253,7 +253,7 @@ class _PlanningStep(NamedTuple):
                 indices.append(index)
         return indices
 
-    async def take_or_record_error(
+    async def run_or_record_error(
         self, planning: TaskPlanning, context: GraphContext
     ) -> TaskPlanningUpdate:
         try:
@@ -267,7 +267,7 @@ _PLANNING_STEPS = (
     _PlanningStep("profiles", _read_profiles, _has_unread_profiles),
     _PlanningStep("weigh", _weigh_task, _has_weights),
     _PlanningStep("annotate", _annotate_rubric, _lacks_rubric_graph),
-    _PlanningStep("question", _question),
+    _PlanningStep("question", _plan_questions),
 )
 
 
@@ -291,11 +291,11 @@ def _make_step_node(step: _PlanningStep, later_steps: Sequence[_PlanningStep]) -
         contexts = runtime.context.contexts
         tasks = list(state["tasks"])
         due_indices = step.due_task_indices(state, contexts)
-        due_updates = [
-            step.take_or_record_error(tasks[index], contexts[index]) for index in due_indices
+        due_update_coroutines = [
+            step.run_or_record_error(tasks[index], contexts[index]) for index in due_indices
         ]
-        updates = await asyncio.gather(*due_updates)
-        for index, update in zip(due_indices, updates, strict=True):
+        planning_updates = await asyncio.gather(*due_update_coroutines)
+        for index, update in zip(due_indices, planning_updates, strict=True):
             tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
         updated_state = PrepareState(tasks=tasks)
         return Command(
@@ -313,6 +313,6 @@ def build() -> CompiledStateGraph[PrepareState, TaskContexts, PrepareState, Prep
     graph.add_conditional_edges(START, _name_first_step, names)
     for number, step in enumerate(_PLANNING_STEPS):
         node = _make_step_node(step, _PLANNING_STEPS[number + 1 :])
-        destinations = (*names[number + 1 :], END)
-        graph.add_node(step.name, node, destinations=destinations)  # type: ignore[call-overload]
+        next_node_names = (*names[number + 1 :], END)
+        graph.add_node(step.name, node, destinations=next_node_names)  # type: ignore[call-overload]
     return graph.compile(name="prepare")

@@ -33,7 +33,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.plan import (
-    SUBMITTED_RESPONSE_MATERIAL,
+    SUBMITTED_MATERIAL_NAME,
     Escalation,
     get_question_identity_fields,
 )
@@ -88,8 +88,8 @@ class DueJudgement:
 class _ResponseCombination(NamedTuple):
     """Responses shown together, the owners of their material, the ids that verdicts are about, and the turn shown."""
 
-    shown_response_ids: tuple[Response, ...]
-    owners: tuple[Response, ...]
+    shown_responses: tuple[Response, ...]
+    owner_responses: tuple[Response, ...]
     about: tuple[str, ...]
     turn: int | None = None
 
@@ -138,7 +138,7 @@ class WaveWork:
     material: list[Material] = field(default_factory=list)
 
     @property
-    def branches(self) -> list[str]:
+    def due_branch_names(self) -> list[str]:
         """Return the nodes that have work."""
         return (["derive"] if self.derivations else []) + sorted(self.judgements)
 
@@ -146,7 +146,7 @@ class WaveWork:
 def sort_responses_by_content(responses: Iterable[Response]) -> tuple[Response, ...]:
     """Return the group ordered by content: digest of text and data, then id. Labels and agents are removed."""
     return tuple(
-        sorted((r.strip_metadata() for r in responses), key=lambda r: (r.content_digest, r.id))
+        sorted((r.without_metadata() for r in responses), key=lambda r: (r.content_digest, r.id))
     )
 
 
@@ -167,7 +167,7 @@ def next_work(
         by_name[item.response][item.name] = item
     work_collector = _WorkCollector(survey, responses, verdicts, reused_results, by_name)
     work_collector.add_escalations(wave_number)
-    while wave_number < len(survey.waves) and not work_collector.work.branches:
+    while wave_number < len(survey.waves) and not work_collector.work.due_branch_names:
         work_collector.add(wave_number)
         wave_number += 1
         work_collector.add_escalations(wave_number)
@@ -178,21 +178,21 @@ def mark_superseded(
     survey: Survey, verdicts: Sequence[RecordedVerdict]
 ) -> Sequence[RecordedVerdict]:
     """Return the verdicts; those of judges whose question another one got later are marked."""
-    if not survey.escalated_questions:
+    if not survey.escalating_questions:
         return verdicts
     last = {
         question.id: question.escalate.then
-        for question in survey.escalated_questions
+        for question in survey.escalating_questions
         if question.escalate
     }
     # the last judge replaces every sample of all first ones
-    judged_by_last = set()
+    last_judge_units = set()
     for verdict in verdicts:
         if verdict.judge and verdict.judge == last.get(verdict.question):
-            judged_by_last.add(verdict.key.judged)
+            last_judge_units.add(verdict.key.judged)
     marked_verdicts = []
     for verdict in verdicts:
-        if verdict.key.judged in judged_by_last and verdict.judge != last[verdict.question]:
+        if verdict.key.judged in last_judge_units and verdict.judge != last[verdict.question]:
             marked_verdicts.append(verdict.model_copy(update={"superseded": True}))
         else:
             marked_verdicts.append(verdict)
@@ -231,7 +231,7 @@ class _WorkCollector:
 
     def _route_derivation(self, derivation: Derivation) -> None:
         for response in self.responses:
-            failure = self._missing_material(response, derivation.needs)
+            failure = self._missing_material_failure(response, derivation.needs)
             settled_material = self.reused_results.material.get((derivation.gives, response.id))
             if derivation.gives == DATA_MATERIAL_NAME and response.data is not None:
                 settled_material = Material(
@@ -244,7 +244,7 @@ class _WorkCollector:
             elif settled_material is None or not self._is_material_unchanged(
                 derivation.needs, [response.id]
             ):
-                response_with_data = self._with_data(response, response, derivation.needs)
+                response_with_data = self._with_derived_data(response, response, derivation.needs)
                 view = response_with_data.view("last_reply")
                 material = self._select_material(response, derivation.needs)
                 self.work.derivations.append(DueDerivation(derivation, view, material))
@@ -258,7 +258,7 @@ class _WorkCollector:
         unsettled_responses = []
         for response in self.responses:
             is_response_askable = False
-            for turn in _turns_of(question, response):
+            for turn in _question_turns(question, response):
                 exclusion_verdict = self._exclusion_verdict(question, response, turn)
                 exclusion_verdicts[response.id, turn] = exclusion_verdict
                 is_response_askable = is_response_askable or exclusion_verdict is None
@@ -277,19 +277,24 @@ class _WorkCollector:
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
         unsettled_judgements: list[DueJudgement] = []
-        for combination in self._list_combinations(question, unsettled_responses):
-            if (combination.about[0], combination.turn) in verdict_by_unit:
+        for response_combination in self._list_combinations(question, unsettled_responses):
+            if (response_combination.about[0], response_combination.turn) in verdict_by_unit:
                 continue
             for judge in question.first_judges:
-                unsettled_judgements += self._list_sample_judgements(question, combination, judge)
+                unsettled_judgements += self._list_sample_judgements(
+                    question, response_combination, judge
+                )
         self._add_judgements(question, unsettled_judgements)
 
     def _list_sample_judgements(
-        self, question: Question, combination: _ResponseCombination, judge: str | None
+        self, question: Question, response_combination: _ResponseCombination, judge: str | None
     ) -> list[DueJudgement]:
         """Return the judgements of one judge about a combination, one for each sample."""
         samples = range(question.samples)
-        return [self._make_judgement(question, combination, sample, judge) for sample in samples]
+        return [
+            self._make_judgement(question, response_combination, sample, judge)
+            for sample in samples
+        ]
 
     def _add_judgements(
         self, question: Question, unsettled_judgements: Sequence[DueJudgement]
@@ -305,14 +310,14 @@ class _WorkCollector:
 
     def add_escalations(self, wave_number: int) -> None:
         """Add the judgements of the last judge of the questions before a wave, where the first ones are not enough."""
-        if not self.survey.escalated_questions:
+        if not self.survey.escalating_questions:
             return
         verdicts = {
             verdict.key: verdict for verdict in (*self.verdicts, *self.work.settled_verdicts)
         }
         earlier_waves = self.survey.waves[:wave_number]
         ids = set(chain.from_iterable(earlier.questions for earlier in earlier_waves))
-        for question in self.survey.escalated_questions:
+        for question in self.survey.escalating_questions:
             if question.id in ids:
                 self._escalate_question(question, verdicts)
 
@@ -329,51 +334,53 @@ class _WorkCollector:
             response for response in self.responses if response.id in answered_response_ids
         ]
         unsettled_judgements = []
-        for combination in self._list_combinations(question, unsettled_responses):
+        for response_combination in self._list_combinations(question, unsettled_responses):
             keys: list[VerdictKey] = []
             for judge in escalation_rule.first:
-                for judgement in self._list_sample_judgements(question, combination, judge):
+                for judgement in self._list_sample_judgements(
+                    question, response_combination, judge
+                ):
                     keys += judgement.keys
-            last_judgements = self._list_sample_judgements(
-                question, combination, escalation_rule.then
+            escalated_judgements = self._list_sample_judgements(
+                question, response_combination, escalation_rule.then
             )
-            has_last_verdict = last_judgements[0].keys[0] in verdicts
-            if has_last_verdict or not all(key in verdicts for key in keys):
+            is_already_escalated = escalated_judgements[0].keys[0] in verdicts
+            if is_already_escalated or not all(key in verdicts for key in keys):
                 continue
-            if _needs_other_judge(escalation_rule, [verdicts[key] for key in keys]):
-                unsettled_judgements += last_judgements
+            if _should_escalate(escalation_rule, [verdicts[key] for key in keys]):
+                unsettled_judgements += escalated_judgements
         self._add_judgements(question, unsettled_judgements)
 
     def _make_judgement(
         self,
         question: Question,
-        combination: _ResponseCombination,
+        response_combination: _ResponseCombination,
         sample: int,
         judge: str | None,
     ) -> DueJudgement:
-        texts, material_owners, about, turn = combination
+        shown_responses, owner_responses, about, turn = response_combination
         responses = tuple(
-            self._with_data(response, owner, question.needs).view(
+            self._with_derived_data(response, owner, question.needs).view(
                 question.shown_part, turn, question.names_turn
             )
-            for response, owner in zip(texts, material_owners, strict=True)
+            for response, owner in zip(shown_responses, owner_responses, strict=True)
         )
-        material = tuple(self._select_material(r, question.needs) for r in material_owners)
+        material = tuple(self._select_material(r, question.needs) for r in owner_responses)
         return DueJudgement(question, responses, material, about, sample, judge, turn)
 
     def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictStamp") -> bool:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
-        material_owners = (
-            keys[0].responses
-            if question.material == SUBMITTED_RESPONSE_MATERIAL
-            else judgement.about
+        material_response_ids = (
+            keys[0].responses if question.material == SUBMITTED_MATERIAL_NAME else judgement.about
         )
         reused_verdicts = self.reused_results.verdicts
         if not all(key in reused_verdicts for key in keys):
             return False
-        if not self._is_material_unchanged(required_material_names(question), material_owners):
+        if not self._is_material_unchanged(
+            required_material_names(question), material_response_ids
+        ):
             return False
         self.work.settled_verdicts.extend(stamp(reused_verdicts[key], key) for key in keys)
         return True
@@ -391,7 +398,7 @@ class _WorkCollector:
         self, question: Question, unsettled_responses: Sequence[Response]
     ) -> Iterable[_ResponseCombination]:
         found = []
-        if question.material != SUBMITTED_RESPONSE_MATERIAL:
+        if question.material != SUBMITTED_MATERIAL_NAME:
             for response in unsettled_responses:
                 for variant in self.material[response.id][question.material].variants:
                     found.append(
@@ -400,16 +407,16 @@ class _WorkCollector:
             return found
         if question.scope in ("response", "turn"):
             for response in unsettled_responses:
-                for turn in _turns_of(question, response):
+                for turn in _question_turns(question, response):
                     found.append(
                         _ResponseCombination((response,), (response,), (response.id,), turn)
                     )
             return found
         if question.scope == "pair":
-            is_ordered = question.pairs == "ordered"
+            has_ordered_pairs = question.pairs == "ordered"
             pairs = (
                 permutations(unsettled_responses, 2)
-                if is_ordered
+                if has_ordered_pairs
                 else combinations(unsettled_responses, 2)
             )
             return [_ResponseCombination(pair, pair, (pair[0].id,)) for pair in pairs]
@@ -432,11 +439,11 @@ class _WorkCollector:
         gate_verdict = self._gate_verdict(question, response, turn)
         if gate_verdict is not None:
             return gate_verdict
-        failure = self._missing_material(response, required_material_names(question))
+        failure = self._missing_material_failure(response, required_material_names(question))
         if failure is not None:
             status: VerdictStatus = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.material != SUBMITTED_RESPONSE_MATERIAL:
+        if question.material != SUBMITTED_MATERIAL_NAME:
             material = self.material[response.id][question.material]
             if not material.variants:
                 no_variant_reason = f"material {question.material!r} holds no variant to ask about"
@@ -479,7 +486,7 @@ class _WorkCollector:
         """
         verdicts = [
             verdict
-            for verdict in self._verdicts_on(when.question, response)
+            for verdict in self._verdicts_on_question(when.question, response)
             if turn is None or verdict.turn in (None, turn)
         ]
         applicable_verdicts = [
@@ -496,10 +503,10 @@ class _WorkCollector:
                 continue
             value = verdict.score if when.on == "score" else verdict.native
             if value is None or isinstance(value, str):
-                return _verdict_without_screening(when, applicable_verdicts)
+                return _unjudged_screening_verdict(when, applicable_verdicts)
             numbers.append(float(value))
         if not numbers:
-            return _verdict_without_screening(when, applicable_verdicts)
+            return _unjudged_screening_verdict(when, applicable_verdicts)
         reduced_score = _reduce_scores(numbers, when)
         if _CONDITION_OPERATORS[when.op](reduced_score, when.threshold):
             return None
@@ -508,7 +515,7 @@ class _WorkCollector:
         )
         return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
-    def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
+    def _verdicts_on_question(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
         is_mirrored = False
         for candidate in self.survey.questions:
@@ -521,7 +528,7 @@ class _WorkCollector:
                 score = None if verdict.score is None else 1.0 - verdict.score
                 yield verdict.model_copy(update={"score": score, "native": None})
 
-    def _missing_material(self, response: Response, needs: Iterable[str]) -> Failure | None:
+    def _missing_material_failure(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:
             material = self.material[response.id].get(name)
             failure = NOT_DERIVED_FAILURE if material is None else material.failure
@@ -531,7 +538,7 @@ class _WorkCollector:
                 return Failure(cause=failure.cause, kind=kind, message=message)
         return None
 
-    def _with_data(
+    def _with_derived_data(
         self, shown_response: Response, owner: Response, needs: Collection[str]
     ) -> Response:
         """Return the shown response with the data derived from the submitted one, where the question needs it."""
@@ -544,14 +551,14 @@ class _WorkCollector:
         return {name: self.material[response.id][name] for name in needs}
 
 
-def _turns_of(question: Question, response: Response) -> Sequence[int | None]:
+def _question_turns(question: Question, response: Response) -> Sequence[int | None]:
     """Return the turns of a response that a question is about; None stands for the whole response."""
-    turns = response.assistant_turns if question.scope == "turn" else ()
+    turns = response.assistant_turn_indices if question.scope == "turn" else ()
     return turns or (None,)
 
 
 def required_material_names(question: Question) -> tuple[str, ...]:
-    if question.material == SUBMITTED_RESPONSE_MATERIAL:
+    if question.material == SUBMITTED_MATERIAL_NAME:
         return question.needs
     return (*question.needs, question.material)
 
@@ -578,7 +585,7 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     return stamp
 
 
-def _needs_other_judge(escalation_rule: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
+def _should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
     """Return whether the first judges' verdicts on the same leave a question for the last one."""
     for verdict in verdicts:
         if verdict.status in ("failed", "abstained") or verdict.is_worst_case:
@@ -588,7 +595,7 @@ def _needs_other_judge(escalation_rule: Escalation, verdicts: Sequence[RecordedV
         return any(abs(score - 0.5) <= escalation_rule.band for score in scores)
     votes: dict[str, set[float | bool | None]] = defaultdict(set)
     for verdict in verdicts:
-        votes[verdict.about].add(verdict.met if verdict.is_binary else verdict.score)
+        votes[verdict.about].add(verdict.met if verdict.is_binary_verdict else verdict.score)
     return any(len(found) > 1 for found in votes.values())
 
 
@@ -613,7 +620,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE_GATE, reason=reason)
 
 
-def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
+def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict with the cause of the unjudged screening question, so that this is not hidden."""
     verdict_failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"

@@ -33,7 +33,7 @@ _RUNNABLE_INPUT_HINT = (
     'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
 )
 
-ScoreStream = Callable[[Group], AsyncGenerator[Event, None]]
+ScoreEventStreamer = Callable[[Group], AsyncGenerator[Event, None]]
 """Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
 IterateAsyncEvents = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 """Yields what an asynchronous generator yields, for callers without an event loop."""
@@ -51,10 +51,12 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     InputError for another input, and the errors of `Jury.score`.
     """
 
-    def __init__(self, score: ScoreStream, iterate: IterateAsyncEvents, run: RunCoroutine) -> None:
+    def __init__(
+        self, score: ScoreEventStreamer, iterate_events: IterateAsyncEvents, run: RunCoroutine
+    ) -> None:
         super().__init__(self._run_jury, self._arun_jury, name="jury")
         self._score = score
-        self._iterate = iterate
+        self._iterate = iterate_events
         self._run = run
 
     def stream(
@@ -80,7 +82,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self, content: Mapping[str, Any], config: RunnableConfig | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        return stream_events(lambda listen: self.ainvoke(content, config, listen=listen))
+        return stream_events(lambda listener: self.ainvoke(content, config, listen=listener))
 
     def as_node(
         self, task: str, responses: str, traces: str, step: str | None
@@ -117,7 +119,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         content: Mapping[str, Any],
         config: RunnableConfig,
         write: WriteEvent | None = None,
-        listen: EventListener | None = None,
+        listener: EventListener | None = None,
     ) -> list[Trace]:
         traces: list[Trace] = []
         async with aclosing(self._score(read_runnable_input(content))) as events:
@@ -126,8 +128,8 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
                 if write is not None:
                     write(fields)
                 await adispatch_custom_event(event.event, fields, config=config)
-                if listen is not None:
-                    listen(event)
+                if listener is not None:
+                    listener(event)
                 if isinstance(event, RewardGiven):
                     traces.append(event.trace)
         return traces

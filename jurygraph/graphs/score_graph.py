@@ -38,11 +38,11 @@ from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.graphs.traces import build_traces
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import (
-    GraphBranch,
+    GraphBranchName,
 )
 
 ScoreNode = Callable[[ScoreState, Runtime[ActiveGroups]], Awaitable[Command[str]]]
-BRANCH_NODE_NAMES = ("derive", *get_args(GraphBranch))
+BRANCH_NODE_NAMES = ("derive", *get_args(GraphBranchName))
 
 
 async def score_one_group(group: PlannedGroup, context: GraphContext) -> GroupOutcome:
@@ -75,7 +75,7 @@ async def _route_groups(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Co
     groups = runtime.context
     turn = state["turn"] + 1
     arrived_groups = await groups.wait()
-    await _collect_findings(arrived_groups)
+    await _collect_group_findings(arrived_groups)
     # response gates read the whole text
     texts = (
         response.text
@@ -90,25 +90,27 @@ async def _route_groups(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Co
     complete_group_numbers = []
     for active_group, group_work in zip(arrived_groups, found, strict=True):
         active_group.report_verdicts(active_group.verdicts)
-        if group_work.branches:
+        if group_work.due_branch_names:
             work[active_group.number] = group_work
         else:
             complete_group_numbers.append(active_group.number)
-    branches = sorted({branch for group_work in work.values() for branch in group_work.branches})
+    due_branch_names = sorted(
+        {branch for group_work in work.values() for branch in group_work.due_branch_names}
+    )
     asks_only_code = all(_asks_only_code(groups[number], work[number]) for number in work)
     if work and not complete_group_numbers and asks_only_code:
-        return await _start_code_calls(branches, groups, work, turn)
-    nodes = [*branches, *(["decide"] if complete_group_numbers else [])]
+        return await _start_code_calls(due_branch_names, groups, work, turn)
+    nodes = [*due_branch_names, *(["decide"] if complete_group_numbers else [])]
     groups.note_running_nodes(len(nodes))
     update = {"turn": turn, "work": work, "complete": tuple(complete_group_numbers)}
     return Command(goto=nodes or END, update=update)
 
 
 async def _start_code_calls(
-    branches: Sequence[str], groups: ActiveGroups, work: Mapping[int, WaveWork], turn: int
+    due_branch_names: Sequence[str], groups: ActiveGroups, work: Mapping[int, WaveWork], turn: int
 ) -> Command[str]:
     """Start calls of code: a step of LangGraph for its branch would be a tenth of the CPU of one `ascore`."""
-    for branch in branches:
+    for branch in due_branch_names:
         _start_branch_calls(branch, groups, work)
     groups.note_running_nodes(1)
     command = await groups.next_command(ScoreState(turn=turn))
@@ -124,7 +126,7 @@ def _asks_only_code(active_group: ActiveGroup, work: WaveWork) -> bool:
     )
 
 
-async def _collect_findings(active_groups: Sequence[ActiveGroup]) -> None:
+async def _collect_group_findings(active_groups: Sequence[ActiveGroup]) -> None:
     """Add the findings of groups that have all answers of their wave.
 
     The redactor is for the environment after these calls, since the code that they ran may have changed it.
@@ -153,7 +155,7 @@ async def _collect_findings(active_groups: Sequence[ActiveGroup]) -> None:
 def _start_branch_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        if branch in group_work.branches:
+        if branch in group_work.due_branch_names:
             groups[number].start(branch, _make_branch_calls(branch, groups[number], group_work))
 
 
@@ -182,7 +184,7 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
     """
     groups = runtime.context
     complete_groups = [groups[number] for number in state["complete"]]
-    await _collect_findings(complete_groups)
+    await _collect_group_findings(complete_groups)
     valid_groups = [active_group for active_group in complete_groups if active_group.error is None]
     for active_group in valid_groups:
         active_group.report_verdicts(active_group.verdicts)

@@ -8,7 +8,7 @@ from jurygraph.agents.graph_annotator import (
     CriterionPair,
     EdgeProvenance,
     KnownGraph,
-    PairAnswers,
+    PairBatchAnswers,
 )
 from jurygraph.graphs.routing import WaveWork
 from jurygraph.schema import (
@@ -60,7 +60,7 @@ class AnnotateState(AnnotateInput, total=False):
     roles: dict[str, CriterionRole]
     candidates: int
     requested_pairs: tuple[CriterionPair, ...]
-    batches: list[PairAnswers]
+    batches: list[PairBatchAnswers]
     source: EdgeProvenance | None
     proposed: list[Edge]
     rejected: list[RejectedEdge]

@@ -9,7 +9,7 @@ from jurygraph.agents.roles import Configurable, Deriver, Evaluator
 from jurygraph.decision.combiners import raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
 from jurygraph.graphs.routing import DATA_MATERIAL_NAME, required_material_names
-from jurygraph.graphs.user_calls import call_method
+from jurygraph.graphs.user_calls import call_component_method
 from jurygraph.messages import describe_type, nearest_name, quote
 from jurygraph.schema import (
     Audience,
@@ -24,7 +24,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -37,7 +37,7 @@ from jurygraph.schema.verdict import (
 )
 from jurygraph.tools.tool import ToolSet
 
-_RESERVED_IDS = (
+_RESERVED_QUESTION_IDS = (
     GROUP_OF_ONE_GATE,
     MISSING_FIELD_GATE,
     NO_VARIANT_GATE,
@@ -48,7 +48,7 @@ _RESERVED_IDS = (
 
 
 def _toolset_fields(owner: Configurable) -> dict[str, Any]:
-    return {} if owner.toolset is None else owner.toolset.to_fields()
+    return {} if owner.toolset is None else owner.toolset.to_plan_fields()
 
 
 def digests_of_tool_files(
@@ -59,7 +59,7 @@ def digests_of_tool_files(
     files: dict[str, str] = {}
     for _, toolset in toolsets:
         for tool in toolset.tools.values():
-            files.update(call_method(tool, tool.files_of, view))
+            files.update(call_component_method(tool, tool.task_file_digests, view))
     return files
 
 
@@ -86,13 +86,13 @@ def _make_task_view(
     """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of
     criteria, except for the sign of a criterion's weight."""
     if isinstance(about, Stakeholder):
-        about = _with_equal_restrictiveness(about)
+        about = _equalize_constraint_restrictiveness(about)
     if isinstance(about, Criterion):
         sign = 1.0 if about.weight > 0 else -1.0
         about = about.model_copy(update={"weight": sign, "role": None})
     people: tuple[Stakeholder, ...] = ()
     if audience == "everyone":
-        people = tuple(map(_with_equal_restrictiveness, sort_by_id(task.stakeholders)))
+        people = tuple(map(_equalize_constraint_restrictiveness, sort_by_id(task.stakeholders)))
     return TaskView(
         id=task.id,
         audience=audience,
@@ -110,7 +110,7 @@ def _make_task_view(
     )
 
 
-def _with_equal_restrictiveness(person: Stakeholder) -> Stakeholder:
+def _equalize_constraint_restrictiveness(person: Stakeholder) -> Stakeholder:
     """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
     constraints = tuple(
         c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints)
@@ -118,7 +118,9 @@ def _with_equal_restrictiveness(person: Stakeholder) -> Stakeholder:
     return person.model_copy(update={"constraints": constraints})
 
 
-def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
+def list_material_derivations(
+    derivers: Mapping[str, Deriver], view: TaskView
+) -> tuple[Derivation, ...]:
     """Return the derivations in the order of the names of their material.
 
     Raises PlanError where two derivers give material of the same name, or one gives `submitted`, and ConfigError where
@@ -127,7 +129,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
     derivations: dict[str, Derivation] = {}
     available_material_names = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
-        if deriver.gives in derivations or deriver.gives == SUBMITTED_RESPONSE_MATERIAL:
+        if deriver.gives in derivations or deriver.gives == SUBMITTED_MATERIAL_NAME:
             raise PlanError(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
@@ -137,14 +139,14 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             and deriver.gives != DATA_MATERIAL_NAME
             and DATA_MATERIAL_NAME in available_material_names
         )
-        needs = _with_data(deriver.needs, needs_data)
+        needs = _with_data_material(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
             gives=deriver.gives,
             deriver=name,
             version=deriver.version,
             view=view.digest,
             needs=needs,
-            params=dict(call_method(deriver, deriver.params_for, view)),
+            params=dict(call_component_method(deriver, deriver.params_for, view)),
             **_toolset_fields(deriver),
         )
         _require_material(
@@ -153,7 +155,9 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
     return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 
-def _with_data(declared_material_names: Sequence[str], needs_data: bool) -> tuple[str, ...]:
+def _with_data_material(
+    declared_material_names: Sequence[str], needs_data: bool
+) -> tuple[str, ...]:
     """Return the declared material, with derived data added where it is needed."""
     return (
         (*declared_material_names, DATA_MATERIAL_NAME)
@@ -162,7 +166,7 @@ def _with_data(declared_material_names: Sequence[str], needs_data: bool) -> tupl
     )
 
 
-def _task_part_of_view(view: TaskView) -> tuple[str, ...]:
+def _task_path_of_view(view: TaskView) -> tuple[str, ...]:
     """Return the part of the task that a view is about; empty for a view of the whole task."""
     part = {
         Reviewer: ("reviewers",),
@@ -194,12 +198,12 @@ def list_questions_of_evaluators(
                 continue
             owner = f"`questions` of {name!r}"
             with (
-                add_part_to_plan_errors(*_task_part_of_view(view)),
+                add_part_to_plan_errors(*_task_path_of_view(view)),
                 prefix_config_errors(keys.get(name, "")),
                 raise_as_plan_error(owner),
             ):
                 questions = list(evaluator.questions(view))
-            missing = evaluator.find_missing_fields(view)
+            missing = evaluator.describe_missing_fields(view)
             for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(
@@ -235,20 +239,20 @@ def configure_questions(
             )
         use = uses[name]
         evaluator = evaluators[name]
-        needs = _with_data(
+        needs = _with_data_material(
             question.needs, evaluator.reads_data and DATA_MATERIAL_NAME in available_material_names
         )
         _refuse_material_needs(use, name, needs)
         if use.scope == "turn":
             _check_turn_question(name, evaluator, question, keys[name])
         changes = {
-            **_configured_changes(use, question, keys[name]),
+            **_configured_question_fields(use, question, keys[name]),
             **_toolset_fields(evaluator),
-            **_missing_changes(use, question),
+            **_missing_rule_update(use, question),
         }
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
-        if question.material != SUBMITTED_RESPONSE_MATERIAL and question.scope != "response":
+        if question.material != SUBMITTED_MATERIAL_NAME and question.scope != "response":
             problem = f"is about variants, so its scope is response, not {question.scope}"
             raise PlanError(f"question {question.id!r} {problem}")
         questions[question.id] = question
@@ -258,8 +262,8 @@ def configure_questions(
     sorted_questions = []
     for question_id in sorted(questions):
         question = questions[question_id]
-        is_covered = (question.view, question.subject) in covered_views_and_subjects
-        if not (question.standby and is_covered):
+        is_subject_covered = (question.view, question.subject) in covered_views_and_subjects
+        if not (question.standby and is_subject_covered):
             sorted_questions.append(question)
     for question in sorted_questions:
         needs = required_material_names(question)
@@ -277,7 +281,7 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
         raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
 
 
-def _missing_changes(use: EvaluatorUse, question: Question) -> dict[str, None]:
+def _missing_rule_update(use: EvaluatorUse, question: Question) -> dict[str, None]:
     """Return the change of a question that is asked although the task lacks something: the evaluator then abstains."""
     return {} if use.if_missing is not None or question.missing is None else {"missing": None}
 
@@ -287,12 +291,12 @@ def _check_turn_question(name: str, evaluator: Evaluator, question: Question, ke
     if question.scope != "response":
         problem = f"is about a {question.scope} of responses, which has no turns"
         raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
-    if evaluator.needs_the_end:
+    if evaluator.judges_whole_conversation:
         subject = f"{quote(name)} judges a conversation at its end"
         raise ConfigError(f"{key}.scope: {subject}, and a turn may be before it; leave `scope` out")
 
 
-def _configured_changes(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
+def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
     changes: dict[str, Any] = {}
     for field in ("when", "samples", "material", "escalate", "sees", "scope"):
@@ -348,7 +352,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id in _RESERVED_IDS:
+    if question.id in _RESERVED_QUESTION_IDS:
         raise PlanError(
             f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
         )

@@ -110,11 +110,11 @@ class UserCallThreads(DaemonThreads):
     def abandon_hanging(self, owner: str, calls: Sequence[ThreadCall]) -> None:
         """Abandon unfinished calls that ran past their time limit. With too many that hang, `owner` is refused."""
         earlier = [call for call in self._hanging.get(owner, ()) if not call.future.done()]
-        self._hanging[owner] = [*earlier, *self.abandon(calls)]
+        self._hanging[owner] = [*earlier, *self.abandon_calls(calls)]
         if len(self._hanging[owner]) >= MAX_HANGING_THREADS:
             self._refused.add(owner)
 
-    def find_refusal(self, owner: str) -> Fault | None:
+    def find_call_refusal(self, owner: str) -> Fault | None:
         """Return the reason why `owner` is not called any more; None if it is."""
         if owner not in self._refused:
             return None
@@ -131,7 +131,7 @@ class CallTimeLimits:
     seconds: float | None
     threads: UserCallThreads
 
-    def excess(self, inputs: Any) -> TimeLimitExceeded | Fault:
+    def time_limit_error(self, inputs: Any) -> TimeLimitExceeded | Fault:
         """Return the error that takes the place of the answer of a call with these inputs."""
         problem = f"{self.owner!r} ran past its time limit of {self.seconds:g} s"
         if any(client.has_waiting_request for client in judge_clients_of(inputs)):
@@ -154,13 +154,13 @@ class CallTimeLimits:
         context = copy_context()
         results: list[ResultWithAwaitFlag] = []
         for call_input in inputs:
-            refusal = self.threads.find_refusal(self.owner)
+            refusal = self.threads.find_call_refusal(self.owner)
             if refusal is not None:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
-            result, is_late = await self._call_in_time(partial(context.run, call, call_input))
-            if is_late:
+            result, is_timed_out = await self._call_in_time(partial(context.run, call, call_input))
+            if is_timed_out:
                 # before `finish`, after which no request is waited for
-                result = self.excess(call_input), False
+                result = self.time_limit_error(call_input), False
                 finish(call_input)
                 context = context.copy()  # the call that hangs is still in the other
             results.append(result)
@@ -182,7 +182,7 @@ class CallTimeLimits:
             )
         finally:
             future.cancel()
-            self.threads.abandon(thread_calls)
+            self.threads.abandon_calls(thread_calls)
 
     def _seconds_left(self, call: ThreadCall) -> float | None:
         """Return the seconds until a call is late; None without a limit, and all of them before it begins."""
@@ -198,7 +198,7 @@ class CallTimeLimits:
                 # one that never awaits is not cancelled
                 if self.seconds is None or seconds < self.seconds:
                     return value
-            return self.excess(inputs)
+            return self.time_limit_error(inputs)
         finally:
             if not task.done():
                 task.cancel()

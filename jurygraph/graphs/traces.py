@@ -14,7 +14,11 @@ from jurygraph.schema import (
     Trace,
     digest_of,
 )
-from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
+from jurygraph.schema.trace import (
+    group_verdicts_by_response,
+    permitted_purpose,
+    question_score_statistics,
+)
 
 
 def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace]:
@@ -29,9 +33,9 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.sent_calls}
     lookups = {**group.reused_results.lookups, **context.lookups}
-    current_verdicts = [verdict for verdict in active_group.verdicts if not verdict.superseded]
-    scores = ((verdict.question, verdict.score) for verdict in current_verdicts)
-    statistics = group_statistics(questions, scores)
+    unsuperseded_verdicts = [verdict for verdict in active_group.verdicts if not verdict.superseded]
+    scores = ((verdict.question, verdict.score) for verdict in unsuperseded_verdicts)
+    statistics = question_score_statistics(questions, scores)
     sorted_verdicts = sorted(active_group.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
     verdicts_by_response = group_verdicts_by_response(questions, ids, sorted_verdicts)
@@ -72,9 +76,9 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
 
 
 def _referenced_calls(
-    calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]
+    calls: Mapping[str, Call], verdicts_and_material: Iterable[RecordedVerdict | Material]
 ) -> tuple[Call, ...]:
-    uses = chain.from_iterable(user.calls for user in users)
+    uses = chain.from_iterable(user.calls for user in verdicts_and_material)
     referenced_ids = {use.id for use in uses}
     return tuple(calls[name] for name in sorted(referenced_ids & calls.keys()))
 

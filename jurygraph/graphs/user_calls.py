@@ -21,7 +21,7 @@ from jurygraph.graphs.time_limits import CallTimeLimits, ResultWithAwaitFlag, ju
 T = TypeVar("T")
 
 
-def call_method(component: Configurable, method: Callable[..., T], *arguments: Any) -> T:
+def call_component_method(component: Configurable, method: Callable[..., T], *arguments: Any) -> T:
     """Return the result of a method besides those that answer. Raises PlanError naming both for an exception in it."""
     with raise_as_plan_error(f"`{method.__name__}` of {component.name!r}"):
         return method(*arguments)
@@ -42,13 +42,13 @@ class UserCalls:
     inputs: Sequence[Any]
     limits: CallTimeLimits
     runs_inline: bool = False
-    is_batched: bool = False
-    is_reported: bool = False
+    is_batch_function: bool = False
+    has_answer_report: bool = False
     _results_or_tasks: list[Any] = field(default_factory=list, init=False)
     """The answer of each call, or its asyncio task. Those in a thread are one task, with all their answers."""
 
     @property
-    def _starts_in_loop(self) -> bool:
+    def _starts_in_event_loop(self) -> bool:
         return self.runs_inline or inspect.iscoroutinefunction(self.function)
 
     def start(self) -> None:
@@ -56,9 +56,9 @@ class UserCalls:
 
         An exception takes the place of its answer, and so does `CallLimits.excess` for a call that runs past its limit.
         """
-        if not self._starts_in_loop:
+        if not self._starts_in_event_loop:
             self._results_or_tasks = [asyncio.create_task(self._call_in_thread())]
-        elif (refusal := self.limits.threads.find_refusal(self.limits.owner)) is not None:
+        elif (refusal := self.limits.threads.find_call_refusal(self.limits.owner)) is not None:
             self._results_or_tasks = [refusal] * len(self.inputs)
         else:
             started = [self._start_call(call_input) for call_input in self.inputs]
@@ -71,11 +71,15 @@ class UserCalls:
     def collect_answers(self) -> Sequence[Any]:
         """Return all answers, once the tasks are done; raise an error of the thread itself."""
         answers = _collect_results(self._results_or_tasks)
-        if not self._starts_in_loop:
+        if not self._starts_in_event_loop:
             (answers,) = answers
             if isinstance(answers, BaseException):
                 raise answers
-        return _split_batch_answers(answers[0], len(self.inputs[0])) if self.is_batched else answers
+        return (
+            _split_batch_answers(answers[0], len(self.inputs[0]))
+            if self.is_batch_function
+            else answers
+        )
 
     async def _call_in_thread(self) -> list[Any]:
         started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_call_logs)
@@ -102,7 +106,7 @@ class UserCalls:
         return [
             self._create_task(call_input, result)
             if is_awaitable
-            else self._report_result(call_input, result)
+            else self._report_call_result(call_input, result)
             for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
 
@@ -124,11 +128,11 @@ class UserCalls:
         finally:
             _close_unstarted_coroutine(answer_coroutine)
             _close_call_logs(call_input)
-        return self._report_result(call_input, answer)
+        return self._report_call_result(call_input, answer)
 
-    def _report_result(self, call_input: Any, result: Any) -> Any:
+    def _report_call_result(self, call_input: Any, result: Any) -> Any:
         """Return the result of a call, after it was reported."""
-        if self.is_reported and not isinstance(result, RUN_ENDING):
+        if self.has_answer_report and not isinstance(result, RUN_ENDING):
             call_input.report(result)
         return result
 

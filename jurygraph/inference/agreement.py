@@ -30,7 +30,7 @@ from jurygraph.arrays import Bools, Floats, Ints, as_ratings
 from jurygraph.inference.clusters import (
     Estimate,
     jackknife_interval,
-    jackknife_parts,
+    jackknife_masks,
     t_quantile,
     wilson,
 )
@@ -45,19 +45,21 @@ def label_table(first: Ints, second: Ints, labels: int) -> Ints:
     return np.bincount(first * labels + second, minlength=labels * labels).reshape(labels, labels)
 
 
-def kappa(table: Ints, distances: Floats) -> float:
+def kappa(table: Ints, label_distances: Floats) -> float:
     """Return κ of a table of counts [K, K]; NaN where all labels are the same, so that chance agrees fully as well.
 
     The sums are rounded once, so that the bits do not depend on their order.
     """
-    observed_disagreement = math.fsum((distances * table).ravel()) * int(table.sum())
+    observed_disagreement = math.fsum((label_distances * table).ravel()) * int(table.sum())
     # As often as each pair of labels would meet if both annotators drew theirs, [K, K].
     chance_table = np.outer(table.sum(axis=1), table.sum(axis=0))
-    chance_disagreement = math.fsum((distances * chance_table).ravel())
+    chance_disagreement = math.fsum((label_distances * chance_table).ravel())
     return 1.0 - observed_disagreement / chance_disagreement if chance_disagreement else math.nan
 
 
-def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints) -> Estimate | None:
+def kappa_estimate(
+    first: Ints, second: Ints, label_distances: Floats, clusters: Ints
+) -> Estimate | None:
     """Return κ with its 95 % interval over clusters, such as tasks whose labels belong together; None where κ is NaN.
 
     The standard error is the cluster jackknife's. The interval is not κ ± t errors, which is too narrow where few
@@ -71,66 +73,68 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
         distances: of labels, 0 on the diagonal and above it elsewhere, [K, K].
         clusters: of the items, numbered from 0 without a gap, [N].
     """
-    value = kappa(label_table(first, second, len(distances)), distances)
+    value = kappa(label_table(first, second, len(label_distances)), label_distances)
     if math.isnan(value):
         return None
     count = int(clusters.max()) + 1
     estimate_without_interval = Estimate(value, None, None, None, count)
     if count < 2 or not np.ptp(first) or not np.ptp(second):
         return estimate_without_interval
-    largest_distance = float(distances.max())
-    observed_disagreement = float(distances[first, second].mean()) / largest_distance
+    largest_distance = float(label_distances.max())
+    observed_disagreement = float(label_distances[first, second].mean()) / largest_distance
     chance_disagreement = (
         observed_disagreement / (1.0 - value)
         if value < 1.0
-        else _expected_chance_distance(first, second, distances) / largest_distance
+        else _expected_chance_distance(first, second, label_distances) / largest_distance
     )
     spread = observed_disagreement * (1.0 - observed_disagreement)
-    effective_count = float(count)
+    effective_sample_size = float(count)
     error = 0.0
     if spread:
-        jackknife_kappas = _kappas_leaving_out_clusters(first, second, distances, clusters)
+        jackknife_kappas = _kappas_leaving_out_clusters(first, second, label_distances, clusters)
         if np.isnan(jackknife_kappas).any():
             return estimate_without_interval
         error = jackknife_interval(value, jackknife_kappas).error or 0.0
         if error:
-            effective_count = spread / (error * chance_disagreement) ** 2
+            effective_sample_size = spread / (error * chance_disagreement) ** 2
     # The ends of the disagreement: the more of it, the lower is κ.
     low, high = wilson(
-        observed_disagreement * effective_count, effective_count, t_quantile(count - 1)
+        observed_disagreement * effective_sample_size, effective_sample_size, t_quantile(count - 1)
     )
     lower_end = max(-1.0, 1.0 - high / chance_disagreement)
     upper_end = 1.0 - low / chance_disagreement
     return Estimate(value, lower_end, upper_end, error, count)
 
 
-def _expected_chance_distance(first: Ints, second: Ints, distances: Floats) -> float:
+def _expected_chance_distance(first: Ints, second: Ints, label_distances: Floats) -> float:
     """Return the mean distance of two labels that are drawn independently, one of each annotator."""
-    labels = len(distances)
-    row_shares = np.bincount(first, minlength=labels) / len(first)
-    column_shares = np.bincount(second, minlength=labels) / len(second)
-    return float(row_shares @ distances @ column_shares)
+    labels = len(label_distances)
+    row_label_shares = np.bincount(first, minlength=labels) / len(first)
+    column_label_shares = np.bincount(second, minlength=labels) / len(second)
+    return float(row_label_shares @ label_distances @ column_label_shares)
 
 
 def _kappas_leaving_out_clusters(
-    first: Ints, second: Ints, distances: Floats, clusters: Ints
+    first: Ints, second: Ints, label_distances: Floats, clusters: Ints
 ) -> Floats:
     """Return κ without each cluster, [G], from sums over its items; NaN where the others have one label only."""
-    labels = len(distances)
+    labels = len(label_distances)
     cells = int(clusters.max() + 1) * labels
     # How often each cluster has each label of an annotator, [G, K], and the distances of its items, [G].
-    cluster_rows = np.bincount(clusters * labels + first, minlength=cells).reshape(-1, labels)
+    first_counts_by_cluster = np.bincount(clusters * labels + first, minlength=cells).reshape(
+        -1, labels
+    )
     second_counts_by_cluster = np.bincount(clusters * labels + second, minlength=cells).reshape(
         -1, labels
     )
-    distance_sums_by_cluster = np.bincount(clusters, distances[first, second])
+    distance_sums_by_cluster = np.bincount(clusters, label_distances[first, second])
     # The same without each cluster.
-    sizes = len(first) - cluster_rows.sum(axis=1)
-    rows = cluster_rows.sum(axis=0) - cluster_rows
+    sizes = len(first) - first_counts_by_cluster.sum(axis=1)
+    rows = first_counts_by_cluster.sum(axis=0) - first_counts_by_cluster
     columns = second_counts_by_cluster.sum(axis=0) - second_counts_by_cluster
     rest = np.maximum(0.0, math.fsum(distance_sums_by_cluster) - distance_sums_by_cluster)
     observed_disagreement = rest * sizes
-    chance_disagreement = np.sum((rows @ distances) * columns, axis=1)
+    chance_disagreement = np.sum((rows @ label_distances) * columns, axis=1)
     undefined = np.full(len(distance_sums_by_cluster), np.nan)
     ratio = np.divide(
         observed_disagreement, chance_disagreement, out=undefined, where=chance_disagreement > 0.0
@@ -143,12 +147,12 @@ def alpha(counts: Floats, positions: Floats, level: MeasurementLevel) -> float:
 
     NaN if no item has two ratings, or all ratings that have a partner are the same.
     """
-    paired_counts = counts[counts.sum(axis=1) > 1.0]
+    pairable_counts = counts[counts.sum(axis=1) > 1.0]
     # One cluster, of an item without ratings: nothing is left out.
-    omitted_counts = np.zeros((1, counts.shape[1]))
+    omitted_rating_counts = np.zeros((1, counts.shape[1]))
     owner = np.zeros(1, dtype=np.intp)
     (value,) = _batch_alphas_leaving_out_clusters(
-        paired_counts, omitted_counts, owner, positions, level
+        pairable_counts, omitted_rating_counts, owner, positions, level
     )
     return float(value)
 
@@ -187,25 +191,29 @@ def alphas_leaving_out_clusters(
     is_rated_twice = counts.sum(axis=1) > 1.0
     _, owner = np.unique(clusters[is_rated_twice], return_inverse=True)
     order = np.argsort(owner, kind="stable")
-    paired_counts = counts[is_rated_twice][order]
+    pairable_counts = counts[is_rated_twice][order]
     owner = owner[order]
     # A batch has whole clusters: as many as begin within so many items.
     rows = max(1, _CELLS_PER_BATCH // counts.shape[1])
     starts = np.searchsorted(owner, np.unique(owner[::rows]))
-    alphas = [np.array([alpha(paired_counts, positions, level)])]
+    alphas = [np.array([alpha(pairable_counts, positions, level)])]
     for start, end in pairwise([*starts.tolist(), len(owner)]):
         cluster_codes_in_batch = owner[start:end] - owner[start]  # from 0 in each batch
         alphas.append(
             _batch_alphas_leaving_out_clusters(
-                paired_counts, paired_counts[start:end], cluster_codes_in_batch, positions, level
+                pairable_counts,
+                pairable_counts[start:end],
+                cluster_codes_in_batch,
+                positions,
+                level,
             )
         )
     return np.concatenate(alphas)
 
 
 def _batch_alphas_leaving_out_clusters(
-    paired_counts: Floats,
-    omitted_counts: Floats,
+    pairable_counts: Floats,
+    omitted_rating_counts: Floats,
     owner: Ints,
     positions: Floats,
     level: MeasurementLevel,
@@ -214,21 +222,21 @@ def _batch_alphas_leaving_out_clusters(
 
     `omitted_counts` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
     """
-    weights = 1.0 / (paired_counts.sum(axis=1) - 1.0)
+    weights = 1.0 / (pairable_counts.sum(axis=1) - 1.0)
     # Coincidences: how often two ratings of an item have these levels, each item counted by its number of ratings.
-    coincidences = (paired_counts * weights[:, None]).T @ paired_counts - np.diag(
-        weights @ paired_counts
+    coincidences = (pairable_counts * weights[:, None]).T @ pairable_counts - np.diag(
+        weights @ pairable_counts
     )
     # Of each cluster, [B, V]; then the ratings of the other clusters, by level and in all.
-    omitted_totals = np.zeros((int(owner.max()) + 1, omitted_counts.shape[1]))
-    np.add.at(omitted_totals, owner, omitted_counts)
-    totals = paired_counts.sum(axis=0) - omitted_totals
+    omitted_counts_by_cluster = np.zeros((int(owner.max()) + 1, omitted_rating_counts.shape[1]))
+    np.add.at(omitted_counts_by_cluster, owner, omitted_rating_counts)
+    totals = pairable_counts.sum(axis=0) - omitted_counts_by_cluster
     number = totals.sum(axis=1)
-    omitted_weights = 1.0 / np.maximum(omitted_counts.sum(axis=1) - 1.0, 1.0)
+    omitted_pair_weights = 1.0 / np.maximum(omitted_rating_counts.sum(axis=1) - 1.0, 1.0)
     if level == "nominal":
-        equal_pairs = (omitted_counts * (omitted_counts - 1.0)).sum(axis=1)
-        omitted_equal = np.bincount(owner, omitted_weights * equal_pairs)
-        observed_disagreement = number - (np.trace(coincidences) - omitted_equal)
+        equal_pair_counts = (omitted_rating_counts * (omitted_rating_counts - 1.0)).sum(axis=1)
+        omitted_equal_pairs = np.bincount(owner, omitted_pair_weights * equal_pair_counts)
+        observed_disagreement = number - (np.trace(coincidences) - omitted_equal_pairs)
         chance_disagreement = number * number - (totals * totals).sum(axis=1)
     else:
         ranks = np.cumsum(totals, axis=1) - totals / 2.0
@@ -239,13 +247,13 @@ def _batch_alphas_leaving_out_clusters(
         ]
         level_positions = level_positions - center
         squares = (totals * level_positions * level_positions).sum(axis=1)
-        item_positions = level_positions[owner]
-        products = (omitted_counts * item_positions).sum(axis=1) ** 2 - (
-            omitted_counts * item_positions * item_positions
+        item_level_positions = level_positions[owner]
+        products = (omitted_rating_counts * item_level_positions).sum(axis=1) ** 2 - (
+            omitted_rating_counts * item_level_positions * item_level_positions
         ).sum(axis=1)
-        omitted_products = np.bincount(owner, omitted_weights * products)
-        all_products = (level_positions @ coincidences * level_positions).sum(axis=1)
-        observed_disagreement = 2.0 * (squares - (all_products - omitted_products))
+        omitted_pair_products = np.bincount(owner, omitted_pair_weights * products)
+        all_pair_products = (level_positions @ coincidences * level_positions).sum(axis=1)
+        observed_disagreement = 2.0 * (squares - (all_pair_products - omitted_pair_products))
         chance_disagreement = 2.0 * number * squares
     undefined = np.full(len(number), np.nan)
     ratio = np.divide(
@@ -290,17 +298,17 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     """
     table = as_ratings(ratings)
     upper = np.triu_indices(len(table), 1)
-    excess = _jaccard_above_chance(table, least)[upper]
-    is_defined_pair = ~np.isnan(excess)
+    excess_similarity = _jaccard_above_chance(table, least)[upper]
+    is_defined_pair = ~np.isnan(excess_similarity)
     if not is_defined_pair.any():
         return None
     _, cluster_codes = np.unique(clusters, return_inverse=True)
     jackknife_means = []
-    for kept in jackknife_parts(cluster_codes):
+    for kept in jackknife_masks(cluster_codes):
         # A pair with just enough items stays: what is left out must change the mean alone.
-        excess_leaving_out_cluster = _jaccard_above_chance(table[:, kept], 1)[upper]
-        jackknife_means.append(np.nan_to_num(excess_leaving_out_cluster[is_defined_pair]).mean())
-    value = float(excess[is_defined_pair].mean())
+        jackknife_excess = _jaccard_above_chance(table[:, kept], 1)[upper]
+        jackknife_means.append(np.nan_to_num(jackknife_excess[is_defined_pair]).mean())
+    value = float(excess_similarity[is_defined_pair].mean())
     return jackknife_interval(value, np.array(jackknife_means)).within(-1.0, 1.0)
 
 
@@ -313,10 +321,10 @@ def _mean_selection_similarity(
 ) -> Floats:
     is_rated_cell = ~np.isnan(table)
     result = np.full((len(table), len(table)), np.nan)
-    medians = np.full(len(table), np.nan)  # NaN for a rater without a rating
+    rater_medians = np.full(len(table), np.nan)  # NaN for a rater without a rating
     for rater in np.flatnonzero(is_rated_cell.any(axis=1)):
-        medians[rater] = np.median(table[rater, is_rated_cell[rater]])
-    is_above_median = table > medians[:, None]
+        rater_medians[rater] = np.median(table[rater, is_rated_cell[rater]])
+    is_above_median = table > rater_medians[:, None]
     for first in range(len(table)):
         for second in range(first, len(table)):
             rated_by_both = is_rated_cell[first] & is_rated_cell[second]
@@ -345,12 +353,12 @@ def _expected_jaccard(first: Bools, second: Bools) -> float:
 
 # A jackknife meets the same sizes again: the cache saves two thirds of the time.
 @lru_cache(maxsize=1 << 16)
-def _mean_chance_jaccard(items: int, smaller_count: int, larger_count: int) -> float:
+def _mean_chance_jaccard(items: int, smaller_set_size: int, larger_set_size: int) -> float:
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    if not larger_count:
+    if not larger_set_size:
         return np.nan
-    overlap = np.arange(smaller_count + 1)
-    overlap_probabilities = stats.hypergeom.pmf(overlap, items, larger_count, smaller_count)
-    similarity_by_overlap = overlap / (larger_count + smaller_count - overlap)
+    overlap = np.arange(smaller_set_size + 1)
+    overlap_probabilities = stats.hypergeom.pmf(overlap, items, larger_set_size, smaller_set_size)
+    similarity_by_overlap = overlap / (larger_set_size + smaller_set_size - overlap)
     return float(overlap_probabilities @ similarity_by_overlap)

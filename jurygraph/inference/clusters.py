@@ -140,7 +140,7 @@ def difference_interval(sums: Floats, counts: Floats) -> Estimate:
     return estimate._replace(clusters=fewest_cluster_count)
 
 
-def jackknife_parts(clusters: Ints) -> Iterator[Bools]:
+def jackknife_masks(clusters: Ints) -> Iterator[Bools]:
     """Yield the members [N] without each cluster, or, of more than a hundred, without each of a hundred groups of them.
 
     `clusters` [N] has the number of each member's cluster, from 0.
@@ -213,9 +213,9 @@ def bounded_interval(
     totals = np.asarray(sums, dtype=np.float64)
     weights = np.asarray(sizes, dtype=np.float64)
     typical_weight = float(weights.sum()) / estimate.clusters
-    padded_totals = np.append(totals, [least * typical_weight, most * typical_weight])
-    padded_weights = np.append(weights, [typical_weight, typical_weight])
-    wider_estimate = ratio_interval(padded_totals, padded_weights)
+    totals_with_pseudo_clusters = np.append(totals, [least * typical_weight, most * typical_weight])
+    weights_with_pseudo_clusters = np.append(weights, [typical_weight, typical_weight])
+    wider_estimate = ratio_interval(totals_with_pseudo_clusters, weights_with_pseudo_clusters)
     assert wider_estimate is not None  # it has the same clusters, and two more
     assert wider_estimate.error is not None  # two of its clusters differ
     error = math.sqrt(wider_estimate.error**2 + added_variance)
@@ -310,7 +310,7 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> ProportionEstimate | No
         raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
     counts = counts[is_cluster_with_trials]
     trials = trials[is_cluster_with_trials]
-    return share_of_cluster_trials(counts, trials) if len(trials) else None
+    return share_of_clustered_trials(counts, trials) if len(trials) else None
 
 
 def share_with_cluster_interval(hits: ArrayLike, clusters: ArrayLike) -> ProportionEstimate | None:
@@ -319,7 +319,7 @@ def share_with_cluster_interval(hits: ArrayLike, clusters: ArrayLike) -> Proport
     return share_interval(np.bincount(codes, hits), np.bincount(codes))
 
 
-def share_of_cluster_trials(counts: Floats, trials: Floats) -> ProportionEstimate:
+def share_of_clustered_trials(counts: Floats, trials: Floats) -> ProportionEstimate:
     """Return `share_interval` of clusters that all have trials, more than 0 each and more than 1 together.
 
     They may be fractions, such as weights that add up to the effective number of trials.
@@ -329,9 +329,9 @@ def share_of_cluster_trials(counts: Floats, trials: Floats) -> ProportionEstimat
     if clusters == 1:
         return ProportionEstimate(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
-        max_unseen = max_unseen_cluster_share(clusters)
-        low = 1.0 - max_unseen if share else 0.0
-        high = 1.0 if share else max_unseen
+        max_unseen_share = max_unseen_cluster_share(clusters)
+        low = 1.0 - max_unseen_share if share else 0.0
+        high = 1.0 if share else max_unseen_share
         return ProportionEstimate(share, low, high, float(clusters), clusters)
     effective_trials = _effective_trials(counts, trials)
     low, high = wilson(share * effective_trials, effective_trials, t_quantile(clusters - 1))
@@ -362,7 +362,7 @@ ONE_SIDED_LEVEL = (1.0 - CONFIDENCE_LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
 _MIN_PLANNED_TASKS = 10
 """With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
-_MIN_P = 1e-12
+_MIN_P_VALUE = 1e-12
 _MAX_PLANNED_CLUSTERS = 1_000_000
 
 
@@ -392,9 +392,9 @@ def lower_bound(
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
-    max_unseen = max_unseen_cluster_share(count, level)
+    max_unseen_share = max_unseen_cluster_share(count, level)
     half_width = t_quantile(count - 1, 1.0 - level) * error
-    return float(estimate.value - half_width - max_unseen * largest_loss)
+    return float(estimate.value - half_width - max_unseen_share * largest_loss)
 
 
 def no_worse_p_value(estimate: Estimate, margin: float, largest_loss: float) -> float:
@@ -405,14 +405,16 @@ def no_worse_p_value(estimate: Estimate, margin: float, largest_loss: float) -> 
     """
     from scipy import optimize
 
-    def lower_bound_above_margin(level: float) -> float:
+    def lower_bound_excess(level: float) -> float:
         return lower_bound(estimate, largest_loss, level) + margin
 
-    if lower_bound_above_margin(_MIN_P) > 0.0:
-        return _MIN_P
-    if lower_bound_above_margin(1.0 - _MIN_P) < 0.0:
+    if lower_bound_excess(_MIN_P_VALUE) > 0.0:
+        return _MIN_P_VALUE
+    if lower_bound_excess(1.0 - _MIN_P_VALUE) < 0.0:
         return 1.0
-    return float(optimize.brentq(lower_bound_above_margin, _MIN_P, 1.0 - _MIN_P, xtol=_MIN_P))
+    return float(
+        optimize.brentq(lower_bound_excess, _MIN_P_VALUE, 1.0 - _MIN_P_VALUE, xtol=_MIN_P_VALUE)
+    )
 
 
 def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
@@ -421,11 +423,11 @@ def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float)
     That is at 1,000,000, or where the value itself is not above -margin.
     """
 
-    def is_enough(clusters: int) -> bool:
+    def has_enough_clusters(clusters: int) -> bool:
         return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
 
     counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
-    index = bisect_left(counts, True, key=is_enough)
+    index = bisect_left(counts, True, key=has_enough_clusters)
     return counts[index] if index < len(counts) else None
 
 

@@ -40,19 +40,21 @@ class LabelledSample(NamedTuple):
     predictions: Floats
     tasks: Ints
     unlabelled_predictions: Floats
-    unlabelled_tasks: Ints
+    unlabelled_item_tasks: Ints
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of values of the labelled items [n] by task, [G]."""
-        return np.bincount(self.tasks, values, minlength=self._count).astype(np.float64)
+        return np.bincount(self.tasks, values, minlength=self._task_count).astype(np.float64)
 
     def unlabelled_sums(self, values: Floats) -> Floats:
         """Return the sum of values of the items without a label [N] by task, [G]."""
-        return np.bincount(self.unlabelled_tasks, values, minlength=self._count).astype(np.float64)
+        return np.bincount(self.unlabelled_item_tasks, values, minlength=self._task_count).astype(
+            np.float64
+        )
 
     @property
-    def _count(self) -> int:
-        return 1 + int(max(self.tasks.max(initial=-1), self.unlabelled_tasks.max(initial=-1)))
+    def _task_count(self) -> int:
+        return 1 + int(max(self.tasks.max(initial=-1), self.unlabelled_item_tasks.max(initial=-1)))
 
 
 def ppi_weight(sample: LabelledSample) -> float:
@@ -84,15 +86,15 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     weight = ppi_weight(sample)
     sizes = sample.sums(np.ones(len(sample.labels)))
     tasks = int(np.count_nonzero(sizes))
-    corrected_labels = sample.labels - weight * sample.predictions
-    value, jackknife_means = _mean_and_leave_one_out_means(sample.sums(corrected_labels), sizes)
+    label_residuals = sample.labels - weight * sample.predictions
+    value, jackknife_means = _mean_and_leave_one_out_means(sample.sums(label_residuals), sizes)
     if weight:
         unlabelled_sizes = sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
-        unlabelled_mean, unlabelled_means_without = _mean_and_leave_one_out_means(
+        unlabelled_mean, unlabelled_jackknife_means = _mean_and_leave_one_out_means(
             sample.unlabelled_sums(sample.unlabelled_predictions), unlabelled_sizes
         )
         value += weight * unlabelled_mean
-        jackknife_means = jackknife_means + weight * unlabelled_means_without
+        jackknife_means = jackknife_means + weight * unlabelled_jackknife_means
     estimate = Estimate(value, None, None, None, tasks)
     if tasks > 1 and np.isfinite(jackknife_means).all():
         estimate = jackknife_interval(
@@ -107,17 +109,19 @@ def _widen_for_unseen_values(
     estimate: Estimate, sample: LabelledSample, lowest: float, highest: float
 ) -> Estimate:
     """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
-    max_unseen = max_unseen_cluster_share(estimate.clusters)
+    max_unseen_share = max_unseen_cluster_share(estimate.clusters)
     label = float(sample.labels[0])
     if estimate.error is not None and not np.ptp(sample.labels):
-        low = label - max_unseen * (label - lowest)
-        high = label + max_unseen * (highest - label)
+        low = label - max_unseen_share * (label - lowest)
+        high = label + max_unseen_share * (highest - label)
         return estimate._replace(low=low, high=high)
     has_no_judge_errors = np.array_equal(sample.labels, sample.predictions)
     if estimate.low is None or estimate.high is None or not has_no_judge_errors:
         return estimate
-    unseen_range = max_unseen * (highest - lowest)
-    return estimate._replace(low=estimate.low - unseen_range, high=estimate.high + unseen_range)
+    unseen_value_allowance = max_unseen_share * (highest - lowest)
+    return estimate._replace(
+        low=estimate.low - unseen_value_allowance, high=estimate.high + unseen_value_allowance
+    )
 
 
 def rogan_gladen(sample: LabelledSample) -> Estimate | None:
@@ -177,10 +181,10 @@ def _widen_for_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
         )
         high = high * informedness / lowest_informedness if lowest_informedness > 0.0 else 1.0
     if true_negatives.sum() == negatives.sum():
-        max_unseen = max_unseen_cluster_share(int(np.count_nonzero(negatives)))
-        lowest_informedness = informedness - max_unseen
+        max_unseen_share = max_unseen_cluster_share(int(np.count_nonzero(negatives)))
+        lowest_informedness = informedness - max_unseen_share
         low = (
-            (low * informedness - max_unseen) / lowest_informedness
+            (low * informedness - max_unseen_share) / lowest_informedness
             if lowest_informedness > 0.0
             else 0.0
         )
@@ -199,11 +203,11 @@ def needed_label_count(
     if ppi_mean(sample, scale).low is None:
         return None
 
-    def is_enough(labels: int) -> bool:
+    def has_enough_labels(labels: int) -> bool:
         return _expected_half_width(sample, labels, scale) <= half_width
 
     counts = range(2, len(sample.labels) + len(sample.unlabelled_predictions) + 1)
-    index = bisect_left(counts, True, key=is_enough)
+    index = bisect_left(counts, True, key=has_enough_labels)
     return counts[index] if index < len(counts) else None
 
 
@@ -221,23 +225,25 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     sizes = sample.sums(np.ones(labelled_count))
     residual_sums = sample.sums(sample.labels - weight * sample.predictions)
     residuals = ratio_interval(residual_sums, sizes)
-    verdict_sums = sample.sums(sample.predictions) + sample.unlabelled_sums(
+    task_verdict_sums = sample.sums(sample.predictions) + sample.unlabelled_sums(
         sample.unlabelled_predictions
     )
-    verdict_sizes = sizes + sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
-    verdicts = ratio_interval(verdict_sums, verdict_sizes)
+    task_verdict_counts = sizes + sample.unlabelled_sums(
+        np.ones(len(sample.unlabelled_predictions))
+    )
+    verdicts = ratio_interval(task_verdict_sums, task_verdict_counts)
     assert residuals is not None
     assert verdicts is not None  # there are tasks with labels
     variance = (residuals.error or 0.0) ** 2 * labelled_count / count
     if rest:
         variance += weight**2 * (verdicts.error or 0.0) ** 2 * items / rest
     tasks = max(2, round(residuals.clusters * count / labelled_count))
-    max_unseen = max_unseen_cluster_share(tasks) * (scale[1] - scale[0])
+    max_unseen_share = max_unseen_cluster_share(tasks) * (scale[1] - scale[0])
     if not np.ptp(sample.labels):
-        return max_unseen / 2.0
+        return max_unseen_share / 2.0
     half_width = t_quantile(tasks - 1) * math.sqrt(variance)
     has_no_judge_errors = np.array_equal(sample.labels, sample.predictions)
-    return half_width + max_unseen if has_no_judge_errors else half_width
+    return half_width + max_unseen_share if has_no_judge_errors else half_width
 
 
 def _mean_and_leave_one_out_means(sums: Floats, sizes: Floats) -> tuple[float, Floats]:

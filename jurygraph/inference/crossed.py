@@ -50,8 +50,10 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
         return Estimate(mean, None, None, 0.0, clusters)
     squares = (np.bincount(cell, residuals) ** 2).sum()
     is_every_cell_filled = len(sizes) == len(row_sums) * len(column_sums)
-    is_complete = is_every_cell_filled and bool((sizes == sizes[0]).all())
-    errors = crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_complete)
+    is_design_complete = is_every_cell_filled and bool((sizes == sizes[0]).all())
+    errors = crossed_error(
+        row_sums, column_sums, squares, len(numbers), len(sizes), is_design_complete
+    )
     error = float(errors)
     half_width = t_quantile(clusters - 1) * error
     return Estimate(mean, mean - half_width, mean + half_width, error, clusters)
@@ -63,7 +65,7 @@ def crossed_error(
     cell_squares: Floats,
     members: int,
     cells: int,
-    is_complete: bool,
+    is_design_complete: bool,
 ) -> Floats:
     """Return the standard error of means from the sums of their residuals, [...]: of many data sets at once.
 
@@ -81,7 +83,7 @@ def crossed_error(
     # V_row, V_column and V_cell, each times N².
     row_variance = row_squares * row_count / (row_count - 1)
     column_variance = column_squares * column_count / (column_count - 1)
-    if is_complete:
+    if is_design_complete:
         interaction_squares = cell_squares - row_squares / column_count - column_squares / row_count
         degrees_of_freedom = (row_count - 1) * (column_count - 1)
         cell_variance = np.maximum(0.0, interaction_squares) * cells / degrees_of_freedom

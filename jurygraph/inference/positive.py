@@ -18,7 +18,7 @@ from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantil
 ValuesByCluster = Mapping[str, Sequence[float]]
 """The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
 
-_MAX_LOG_DISTANCE = math.log(30.0)
+_MAX_LOG_HALF_WIDTH = math.log(30.0)
 """The largest distance of an end on the logarithm: an interval to the thirtyfold says nothing, and is not given."""
 
 
@@ -59,7 +59,7 @@ def _log_interval(value: float, jackknife_values: Floats) -> Estimate:
         return estimate_without_interval
     error = jackknife_interval(math.log(value), np.log(jackknife_values)).error
     half_width = t_quantile(len(jackknife_values) - 1) * (error or 0.0)
-    if not 0.0 < half_width < _MAX_LOG_DISTANCE:
+    if not 0.0 < half_width < _MAX_LOG_HALF_WIDTH:
         return estimate_without_interval._replace(error=error)
     factor = math.exp(half_width)
     return Estimate(value, value / factor, value * factor, error, len(jackknife_values))
@@ -103,7 +103,7 @@ def ratio_of_positive_means(
 
 
 def difference_of_positive_means(
-    first_values: ValuesByCluster, second_values: ValuesByCluster
+    first_values_by_cluster: ValuesByCluster, second_values_by_cluster: ValuesByCluster
 ) -> Estimate | None:
     """Return the difference of two means over units with its 95 % interval over clusters; None if one has no unit.
 
@@ -111,16 +111,16 @@ def difference_of_positive_means(
     both as independent: wider than needed where the same clusters are noisy in both. It has no error, and no ends where
     a mean has none.
     """
-    first = mean_of_positive_values(first_values)
-    second = mean_of_positive_values(second_values)
+    first = mean_of_positive_values(first_values_by_cluster)
+    second = mean_of_positive_values(second_values_by_cluster)
     if first is None or second is None:
         return None
-    clusters = first_values.keys() | second_values.keys()
+    clusters = first_values_by_cluster.keys() | second_values_by_cluster.keys()
     difference = Estimate(first.value - second.value, None, None, None, len(clusters))
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return difference
-    lower_margin = math.hypot(first.value - first.low, second.high - second.value)
-    upper_margin = math.hypot(first.high - first.value, second.value - second.low)
+    lower_half_width = math.hypot(first.value - first.low, second.high - second.value)
+    upper_half_width = math.hypot(first.high - first.value, second.value - second.low)
     return difference._replace(
-        low=difference.value - lower_margin, high=difference.value + upper_margin
+        low=difference.value - lower_half_width, high=difference.value + upper_half_width
     )

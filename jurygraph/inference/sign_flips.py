@@ -51,8 +51,8 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     if spread * largest_size * len(sizes) <= MAX_DISTRIBUTION_ADDITIONS and has_whole_numbers_only:
         return _tail_probability_of_integers(sizes.astype(np.intp), round(abs(math.fsum(values))))
     # equal sums can differ in their last bits
-    least_sum = observed_sum - ROUNDING_TOLERANCE * spread
-    if least_sum <= 0.0:
+    sum_threshold = observed_sum - ROUNDING_TOLERANCE * spread
+    if sum_threshold <= 0.0:
         return 1.0
     variance = math.fsum(scaled_sizes**2)
     if (
@@ -60,9 +60,9 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     ):  # no few tasks carry all of it
         return math.erfc(observed_sum / math.sqrt(2.0 * variance))
     if len(sizes) <= MAX_ENUMERATED_TASKS:
-        is_as_extreme_as_observed = np.abs(_sums_of_all_flips(scaled_sizes)) >= least_sum
+        is_as_extreme_as_observed = np.abs(_sums_of_all_flips(scaled_sizes)) >= sum_threshold
         return float(is_as_extreme_as_observed.mean())
-    return _sampled_tail_probability(scaled_sizes, least_sum, seed)
+    return _sampled_tail_probability(scaled_sizes, sum_threshold, seed)
 
 
 def nonzero_sums(sums: ArrayLike) -> Floats:
@@ -83,8 +83,8 @@ def _tail_probability_of_integers(sizes: Ints, observed_sum: int) -> float:
     if observed_sum == 0:
         return 1.0
     # The sum is the spread less twice what is flipped, and its distribution is symmetric.
-    most_flipped = (int(sizes.sum()) - observed_sum) // 2
-    return min(1.0, 2.0 * math.fsum(probability_by_sum[: most_flipped + 1]))
+    max_flipped_sum = (int(sizes.sum()) - observed_sum) // 2
+    return min(1.0, 2.0 * math.fsum(probability_by_sum[: max_flipped_sum + 1]))
 
 
 def _sums_of_all_flips(values: Floats) -> Floats:
@@ -95,13 +95,13 @@ def _sums_of_all_flips(values: Floats) -> Floats:
     return sums
 
 
-def _sampled_tail_probability(values: Floats, least_sum: float, seed: int) -> float:
+def _sampled_tail_probability(values: Floats, sum_threshold: float, seed: int) -> float:
     """Return the share of random flips of at least `least_sum`; a random byte flips eight tasks at once."""
     padding = np.zeros(-len(values) % 8)
     rows_of_eight = np.concatenate([values, padding]).reshape(-1, 8)
     all_bytes = np.arange(256, dtype=np.uint8)
-    bits = np.unpackbits(all_bytes[:, None], axis=1, bitorder="little")
-    sign_patterns = 2.0 * bits - 1.0  # [256, 8]
+    byte_bits = np.unpackbits(all_bytes[:, None], axis=1, bitorder="little")
+    sign_patterns = 2.0 * byte_bits - 1.0  # [256, 8]
     sums = rows_of_eight @ sign_patterns.T  # [rows, 256]
     rng = np.random.default_rng(seed)
     extreme_flip_count = 0
@@ -110,9 +110,9 @@ def _sampled_tail_probability(values: Floats, least_sum: float, seed: int) -> fl
         flip_count = min(batch, RANDOM_FLIP_COUNT - start)
         drawn_bytes = rng.integers(0, 256, (flip_count, len(sums)), dtype=np.uint8)
         flipped_sums = np.zeros(flip_count)
-        for sums_by_byte_value, byte in zip(sums, drawn_bytes.T, strict=True):
-            flipped_sums += sums_by_byte_value.take(byte)
-        extreme_flip_count += int(np.count_nonzero(np.abs(flipped_sums) >= least_sum))
+        for sums_by_byte_value, byte_values in zip(sums, drawn_bytes.T, strict=True):
+            flipped_sums += sums_by_byte_value.take(byte_values)
+        extreme_flip_count += int(np.count_nonzero(np.abs(flipped_sums) >= sum_threshold))
     return (1 + extreme_flip_count) / (1 + RANDOM_FLIP_COUNT)
 
 
@@ -126,9 +126,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     order = np.argsort(p, kind="stable")
     # The least is multiplied by the number of tests, the next by one fewer; none becomes less than one before it.
     multiplied_p = p[order] * np.arange(len(p), 0, -1)
-    adjusted_values = np.empty(len(p))
-    adjusted_values[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
+    adjusted_p_values = np.empty(len(p))
+    adjusted_p_values[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
     result: list[float | None] = [None] * len(p_values)
-    for index, adjusted_p in zip(tested_indices, adjusted_values, strict=True):
+    for index, adjusted_p in zip(tested_indices, adjusted_p_values, strict=True):
         result[index] = float(adjusted_p)
     return result

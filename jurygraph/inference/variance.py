@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import Estimate, jackknife_interval, jackknife_parts
+from jurygraph.inference.clusters import Estimate, jackknife_interval, jackknife_masks
 
 _ROUNDING_ERROR = 1e-12
 _LARGEST_EXPONENT = 700.0  # its exponential is finite
@@ -66,23 +66,27 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceComponents 
     centered = numbers - numbers.mean()
     variance = float(np.mean(centered**2))
     # What rounding alone can leave of a component; large means lose more digits.
-    rounding = _ROUNDING_ERROR * max(variance, _ROUNDING_ERROR * float(np.mean(numbers**2)))
-    raw_components = _components(centered, unit_codes, rounding)
-    if np.isnan(raw_components).any():
+    rounding_tolerance = _ROUNDING_ERROR * max(
+        variance, _ROUNDING_ERROR * float(np.mean(numbers**2))
+    )
+    raw_variance_components = _variance_components(centered, unit_codes, rounding_tolerance)
+    if np.isnan(raw_variance_components).any():
         return None
     jackknife_rows = []
-    for kept in jackknife_parts(unit_codes[0]):
-        kept_codes = [codes[kept] for codes in unit_codes]
-        jackknife_rows.append(_components(centered[kept], kept_codes, rounding))
+    for kept in jackknife_masks(unit_codes[0]):
+        kept_unit_codes = [codes[kept] for codes in unit_codes]
+        jackknife_rows.append(
+            _variance_components(centered[kept], kept_unit_codes, rounding_tolerance)
+        )
     units = (*(int(codes.max()) + 1 for codes in unit_codes), len(numbers))
     # The mean number of inner units in an outer one.
     sizes = [inner / outer_unit_count for outer_unit_count, inner in pairwise(units)]
     jackknife_components = np.array(jackknife_rows)
     correlations = [
-        _correlation(raw_components, jackknife_components, level, size)
+        _intraclass_correlation(raw_variance_components, jackknife_components, level, size)
         for level, size in enumerate(sizes)
     ]
-    components = raw_components.tolist()
+    components = raw_variance_components.tolist()
     return VarianceComponents(
         raw=tuple(components),
         components=tuple(max(0.0, component) for component in components),
@@ -106,18 +110,23 @@ def _unit_codes_by_level(numbers: Floats, levels: Sequence[ArrayLike]) -> list[I
         ids, units = np.unique(np.asarray(level), return_inverse=True)
         check_shape(f"level {number}", units, numbers.shape)
         if unit_codes:
-            outer_codes = unit_codes[-1]
-            is_mixed = outer_codes != _outer_unit_of_each_unit(outer_codes, units)[units]
-            if is_mixed.any():
+            outer_unit_codes = unit_codes[-1]
+            has_several_outer_units = (
+                outer_unit_codes != _outer_unit_of_each_unit(outer_unit_codes, units)[units]
+            )
+            if has_several_outer_units.any():
                 raise PlanError(
-                    f"unit {ids[units[is_mixed][0]]!s} of level {number} is in several units of level {number - 1}; "
+                    f"unit {ids[units[has_several_outer_units][0]]!s} of level {number} is in "
+                    f"several units of level {number - 1}; "
                     "give each unit an id of its own"
                 )
         unit_codes.append(units)
     return unit_codes
 
 
-def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) -> Floats:
+def _variance_components(
+    numbers: Floats, unit_codes: Sequence[Ints], rounding_tolerance: float
+) -> Floats:
     """Return the components of values [N] by level, [L]; NaN where a level has no degree of freedom.
 
     Those nearer to 0 than `rounding` are 0. A unit without a value does not count.
@@ -131,8 +140,10 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
     def times(outer: int, inner: int) -> float:
         """Return how often the component of a level is in the expected squares of another one."""
         deeper_level = max(outer, inner)  # an inner unit has all of its members in one outer unit
-        outer_sizes = sizes[outer][_outer_unit_of_each_unit(levels[outer], levels[deeper_level])]
-        return _sum_of_ratios(sizes[deeper_level] ** 2, outer_sizes)
+        outer_unit_sizes = sizes[outer][
+            _outer_unit_of_each_unit(levels[outer], levels[deeper_level])
+        ]
+        return _sum_of_ratios(sizes[deeper_level] ** 2, outer_unit_sizes)
 
     # From the innermost level outwards: expected squares contain the components of all inner levels.
     solved_components = np.zeros(len(levels))
@@ -148,12 +159,14 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
             if degrees_of_freedom > _ROUNDING_ERROR
             else np.nan
         )
-    return np.where(np.abs(solved_components[1:]) <= rounding, 0.0, solved_components[1:])
+    return np.where(np.abs(solved_components[1:]) <= rounding_tolerance, 0.0, solved_components[1:])
 
 
 def _sum_of_ratios(numerators: Floats | Ints, denominators: Floats) -> float:
-    is_counted = denominators > 0.0
-    return float(np.sum(numerators[is_counted] / denominators[is_counted]))
+    is_positive_denominator = denominators > 0.0
+    return float(
+        np.sum(numerators[is_positive_denominator] / denominators[is_positive_denominator])
+    )
 
 
 def _outer_unit_of_each_unit(outer: Ints, level: Ints) -> Ints:
@@ -163,28 +176,32 @@ def _outer_unit_of_each_unit(outer: Ints, level: Ints) -> Ints:
     return outer_unit_by_unit
 
 
-def _correlation(
-    raw_components: Floats, jackknife_components: Floats, level: int, size: float
+def _intraclass_correlation(
+    raw_variance_components: Floats, jackknife_components: Floats, level: int, size: float
 ) -> Estimate | None:
     """Return Σ σ²_0..level / σ² with its interval by log F, F = (1 + (size - 1) ρ) / (1 - ρ)."""
-    if raw_components.sum() <= 0.0:
+    if raw_variance_components.sum() <= 0.0:
         return None
-    value = float(raw_components[: level + 1].sum() / raw_components.sum())
+    value = float(raw_variance_components[: level + 1].sum() / raw_variance_components.sum())
     estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(jackknife_components))
-    log_ratios = _log_variance_ratio(np.vstack([raw_components, jackknife_components]), level, size)
-    if not np.isfinite(log_ratios).all():
+    log_variance_ratios = _log_variance_ratio(
+        np.vstack([raw_variance_components, jackknife_components]), level, size
+    )
+    if not np.isfinite(log_variance_ratios).all():
         return estimate
-    log_variance_ratio = jackknife_interval(float(log_ratios[0]), log_ratios[1:])
+    log_variance_ratio_interval = jackknife_interval(
+        float(log_variance_ratios[0]), log_variance_ratios[1:]
+    )
     if (
-        log_variance_ratio.low is None
-        or log_variance_ratio.high is None
-        or log_variance_ratio.error is None
+        log_variance_ratio_interval.low is None
+        or log_variance_ratio_interval.high is None
+        or log_variance_ratio_interval.error is None
     ):
         return estimate
-    low = _correlation_at_log_ratio(log_variance_ratio.low, size)
-    high = _correlation_at_log_ratio(log_variance_ratio.high, size)
+    low = _correlation_at_log_ratio(log_variance_ratio_interval.low, size)
+    high = _correlation_at_log_ratio(log_variance_ratio_interval.high, size)
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
-    return estimate._replace(low=low, high=high, error=log_variance_ratio.error * slope)
+    return estimate._replace(low=low, high=high, error=log_variance_ratio_interval.error * slope)
 
 
 def _correlation_at_log_ratio(log_variance_ratio: float, size: float) -> float:

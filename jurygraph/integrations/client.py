@@ -17,7 +17,7 @@ import httpx
 
 from jurygraph.errors import InputError, NoRewardError
 
-PATIENCE_SECONDS = 170.0
+REWARD_TIMEOUT_SECONDS = 170.0
 """Seconds after which a reward counts as failed: below the 180 s after which OpenRLHF sends a request again."""
 _RETRY_PAUSE_SECONDS = 1.0
 """Seconds before a request is sent again, where the server names none."""
@@ -34,13 +34,13 @@ class RewardClient:
     """Asks the reward server at a URL. It can be pickled, and used in several event loops."""
 
     def __init__(
-        self, url: str, token: str | None = None, patience: float = PATIENCE_SECONDS
+        self, url: str, token: str | None = None, reward_timeout: float = REWARD_TIMEOUT_SECONDS
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise InputError(f"url: is {url!r}; write that of `jurygraph serve`, http://…")
         self._url = url.rstrip("/").removesuffix("/v1/score")
         self._token = token
-        self._patience = patience
+        self._patience = reward_timeout
 
     async def score(
         self,

@@ -21,7 +21,7 @@ RewardGroups = Sequence[Floats]
 """A batch: for each group its rewards [members, functions], NaN where a function gave none."""
 Advantages = list[Floats]
 
-TOLERANCE = 1e-3
+ADVANTAGE_TOLERANCE = 1e-3
 """Of advantages, relative to 1: ten times what trainers add to a standard deviation, 1e-4, which the factor leaves out.
 """
 
@@ -31,17 +31,17 @@ def _nan_std(values: Floats, ddof: int = 1) -> float:
     return float(np.nanstd(values, ddof=ddof)) if count > ddof else 0.0
 
 
-def _sum_reward_functions(group: Floats, has_mask: bool) -> Floats:
+def _sum_reward_functions(group: Floats, has_nan_mask: bool) -> Floats:
     """Return the sum of the functions, in which NaN counts as 0; a row without any is NaN, if the trainer masks it."""
     sums: Floats = np.nansum(group, axis=1)
-    if has_mask:
+    if has_nan_mask:
         sums[np.isnan(group).all(axis=1)] = np.nan
     return sums
 
 
-def trl_grpo_advantages(groups: RewardGroups, scale: str, has_mask: bool = True) -> Advantages:
+def trl_grpo_advantages(groups: RewardGroups, scale: str, has_nan_mask: bool = True) -> Advantages:
     """Return TRL's advantages with `sum_then_normalize` (trl 1.16.0, grpo_trainer.py:2761; the mask since 1.6)."""
-    sums = [_sum_reward_functions(group, has_mask) for group in groups]
+    sums = [_sum_reward_functions(group, has_nan_mask) for group in groups]
     batch_std = _nan_std(np.concatenate(sums))
     result = []
     for rewards in sums:
@@ -61,7 +61,7 @@ def trl_normalize_then_sum_advantages(groups: RewardGroups) -> Advantages:
             scaled_rewards[:, function] = (rewards - np.nanmean(rewards)) / (
                 _nan_std(rewards) + 1e-4
             )
-        sums.append(_sum_reward_functions(scaled_rewards, has_mask=True))
+        sums.append(_sum_reward_functions(scaled_rewards, has_nan_mask=True))
     batch = np.concatenate(sums)
     mean, std = np.nanmean(batch), _nan_std(batch)
     return [np.nan_to_num((rewards - mean) / (std + 1e-4)) for rewards in sums]
@@ -71,7 +71,7 @@ def trl_rloo_advantages(groups: RewardGroups) -> Advantages:
     """Return RLOO's advantages without normalisation (trl 1.16.0, rloo_trainer.py:1682)."""
     result = []
     for group in groups:
-        rewards = _sum_reward_functions(group, has_mask=True)
+        rewards = _sum_reward_functions(group, has_nan_mask=True)
         count = (~np.isnan(rewards)).sum()
         baselines = (np.nansum(rewards) - rewards) / (count - 1)
         result.append(np.nan_to_num(rewards - baselines))
@@ -104,24 +104,26 @@ class TrainerSetting:
     automatic_rule: FailedRewardRule
     normalize: AdvantageNormalization = "std"
     accepts_missing_rewards: bool = True
-    check_text: str = "read"
+    verification_method: str = "read"
 
 
-def _trl_setting(setting: str, compute: Callable[[RewardGroups], Advantages]) -> TrainerSetting:
+def _make_trl_setting(
+    setting: str, compute: Callable[[RewardGroups], Advantages]
+) -> TrainerSetting:
     return TrainerSetting(
         trainer="TRL",
         version="1.16",
         setting=setting,
         compute=compute,
         automatic_rule="mask",
-        check_text="run",
+        verification_method="run",
     )
 
 
-_CHECK_TEXT_BY_TRAINER = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
+_VERIFICATION_METHOD_BY_TRAINER = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
 
 
-def _unmasked_setting(
+def _make_unmasked_setting(
     trainer: str,
     version: str,
     setting: str,
@@ -136,33 +138,35 @@ def _unmasked_setting(
         automatic_rule="neutral",
         normalize=normalize,
         accepts_missing_rewards=False,
-        check_text=_CHECK_TEXT_BY_TRAINER[trainer],
+        verification_method=_VERIFICATION_METHOD_BY_TRAINER[trainer],
     )
 
 
 TRAINER_SETTINGS: tuple[TrainerSetting, ...] = (
-    _trl_setting(
+    _make_trl_setting(
         "GRPO, `scale_rewards: group`", lambda groups: trl_grpo_advantages(groups, "group")
     ),
-    _trl_setting(
+    _make_trl_setting(
         "GRPO, `scale_rewards: batch`", lambda groups: trl_grpo_advantages(groups, "batch")
     ),
-    _trl_setting("GRPO, `scale_rewards: none`", lambda groups: trl_grpo_advantages(groups, "none")),
-    _trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum_advantages),
-    _trl_setting("RLOO", trl_rloo_advantages),
+    _make_trl_setting(
+        "GRPO, `scale_rewards: none`", lambda groups: trl_grpo_advantages(groups, "none")
+    ),
+    _make_trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum_advantages),
+    _make_trl_setting("RLOO", trl_rloo_advantages),
     TrainerSetting(
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",
         setting="GRPO, `scale_rewards: group`",
-        compute=lambda groups: trl_grpo_advantages(groups, "group", has_mask=False),
+        compute=lambda groups: trl_grpo_advantages(groups, "group", has_nan_mask=False),
         automatic_rule="neutral",
     ),
-    _unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),
-    _unmasked_setting("verl", "0.9.1", "Dr. GRPO", "none"),
-    _unmasked_setting("verl", "0.9.1", "RLOO", "leave-one-out"),
-    _unmasked_setting("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
-    _unmasked_setting("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
-    _unmasked_setting("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
+    _make_unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),
+    _make_unmasked_setting("verl", "0.9.1", "Dr. GRPO", "none"),
+    _make_unmasked_setting("verl", "0.9.1", "RLOO", "leave-one-out"),
+    _make_unmasked_setting("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
+    _make_unmasked_setting("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
+    _make_unmasked_setting("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
 )
 
 EXAMPLE_JUDGE_REWARDS: tuple[tuple[float | None, ...], ...] = (
@@ -170,7 +174,7 @@ EXAMPLE_JUDGE_REWARDS: tuple[tuple[float | None, ...], ...] = (
     (0.1, 0.5, 0.3, 0.8, 0.6, 0.0, 0.9, 0.2),
 )
 """The judge's rewards in the example of the table: five of eight in one group, all of the other."""
-EXAMPLE_FORM_REWARDS = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
+EXAMPLE_SECOND_FUNCTION_REWARDS = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
 """The rewards of a second function, for each group."""
 
 
@@ -198,9 +202,9 @@ def measure_failed_reward_effect(
         is_judged = np.array([reward is not None for reward in rewards])
         filled_rewards = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
         form = (
-            np.where(is_judged, EXAMPLE_FORM_REWARDS, np.nan)
+            np.where(is_judged, EXAMPLE_SECOND_FUNCTION_REWARDS, np.nan)
             if rule == "mask"
-            else np.array(EXAMPLE_FORM_REWARDS)
+            else np.array(EXAMPLE_SECOND_FUNCTION_REWARDS)
         )
         batch = np.stack([filled_rewards, form][:functions], axis=1)
         judged_groups.append(batch[is_judged])
@@ -226,17 +230,20 @@ def _find_advantage_factor(expected_advantages: Floats, actual_advantages: Float
         @ expected_advantages[first]
         / (expected_advantages[first] @ expected_advantages[first])
     )
-    is_one = np.allclose(
-        actual_advantages[first], factor * expected_advantages[first], rtol=0, atol=TOLERANCE
+    is_single_factor = np.allclose(
+        actual_advantages[first],
+        factor * expected_advantages[first],
+        rtol=0,
+        atol=ADVANTAGE_TOLERANCE,
     )
-    if not is_one or not np.allclose(
-        actual_advantages[others], expected_advantages[others], rtol=0, atol=TOLERANCE
+    if not is_single_factor or not np.allclose(
+        actual_advantages[others], expected_advantages[others], rtol=0, atol=ADVANTAGE_TOLERANCE
     ):
         return None
     return factor
 
 
-def documented_factor(setting: TrainerSetting) -> float:
+def documented_advantage_factor(setting: TrainerSetting) -> float:
     """Return the factor that `auto` is documented to have in the example: 1 with a mask."""
     if setting.automatic_rule == "mask":
         return 1.0
@@ -248,18 +255,18 @@ def _describe(effect: FailedRewardEffect) -> str:
     if effect.factor is None:
         low, high = float(min(effect.failed_advantages)), float(max(effect.failed_advantages))
         return f"siblings change; failed rows get {low:.2f} to {high:.2f}"
-    if abs(effect.factor - 1) <= TOLERANCE:
+    if abs(effect.factor - 1) <= ADVANTAGE_TOLERANCE:
         return "siblings unchanged"
     return f"siblings × {effect.factor:.3f}"
 
 
-_SERVER_COLUMNS = "raise, or `neutral` by the server | read"
+_SERVER_ROW_CELLS = "raise, or `neutral` by the server | read"
 _OTHER_TRAINER_ROWS = (
     "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
     "| error of the trace: `trace.ok` is false | run |",
-    f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER_COLUMNS} |",
-    f"| slime | 624b824 | `custom-rm-path` | 1 | raises | {_SERVER_COLUMNS} |",
-    f"| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 | {_SERVER_COLUMNS} |",
+    f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER_ROW_CELLS} |",
+    f"| slime | 624b824 | `custom-rm-path` | 1 | raises | {_SERVER_ROW_CELLS} |",
+    f"| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 | {_SERVER_ROW_CELLS} |",
 )
 _TABLE_HEAD = "| trainer | version | setting | functions | None, as it is | `auto` | checked |"
 
@@ -271,12 +278,12 @@ def conformance_table_lines() -> Iterator[str]:
     for setting in TRAINER_SETTINGS:
         counts = (1, 2) if setting.trainer == "TRL" else (1,)
         for functions in counts:
-            none_effect_text = "stops the run, or spreads to the group as NaN"
+            none_rule_effect_text = "stops the run, or spreads to the group as NaN"
             if setting.accepts_missing_rewards:
-                none_effect_text = _describe(
+                none_rule_effect_text = _describe(
                     measure_failed_reward_effect(setting, "none", functions)
                 )
-            auto_effect_text = _describe(
+            auto_rule_effect_text = _describe(
                 measure_failed_reward_effect(setting, setting.automatic_rule, functions)
             )
             auto_rule_text = (
@@ -289,9 +296,9 @@ def conformance_table_lines() -> Iterator[str]:
                 setting.version,
                 setting.setting,
                 str(functions),
-                none_effect_text,
+                none_rule_effect_text,
             )
-            yield f"| {' | '.join(cells)} | {auto_rule_text}: {auto_effect_text} | {setting.check_text} |"
+            yield f"| {' | '.join(cells)} | {auto_rule_text}: {auto_rule_effect_text} | {setting.verification_method} |"
     yield from _OTHER_TRAINER_ROWS
 
 

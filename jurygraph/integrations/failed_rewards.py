@@ -16,7 +16,7 @@ from jurygraph.schema import Trace
 
 FailedRewardRule = Literal["none", "mask", "neutral", "raise"] | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
-_RULE_NAMES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
+_FAILED_REWARD_RULE_NAMES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
     "none",
     "mask",
     "neutral",
@@ -32,7 +32,7 @@ def read_failed_reward_rule(
     """Return the rule of a setting; `auto` is what the trainer makes best of. Raises `InputError`."""
     if value == "auto":
         return automatic_rule
-    for rule in _RULE_NAMES:
+    for rule in _FAILED_REWARD_RULE_NAMES:
         if value == rule:
             return rule
     try:
@@ -40,9 +40,9 @@ def read_failed_reward_rule(
     except (TypeError, ValueError):
         number = float("nan")
     if not isfinite(number) or isinstance(value, bool):
-        rules_text = ", ".join(("auto", *_RULE_NAMES))
+        rule_names_text = ", ".join(("auto", *_FAILED_REWARD_RULE_NAMES))
         raise InputError(
-            f"failed: is {value!r}; write {rules_text}, or the number that a failed reward becomes"
+            f"failed: is {value!r}; write {rule_names_text}, or the number that a failed reward becomes"
         )
     return number
 
@@ -61,14 +61,14 @@ class FilledRewards(NamedTuple):
 
 def first_failure(traces: Iterable[Trace]) -> str | None:
     """Return why the judge failed first of all, else why it abstained; None where no verdict says it."""
-    abstentions = []
+    abstention_reasons = []
     for trace in traces:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
                 return verdict.failure.message
             if verdict.status == "abstained" and trace.reward.value is None:
-                abstentions.append(verdict.reason)
-    return next(filter(None, abstentions), None)
+                abstention_reasons.append(verdict.reason)
+    return next(filter(None, abstention_reasons), None)
 
 
 def describe_first_failure(traces: Iterable[Trace]) -> str:
@@ -94,11 +94,13 @@ def fill_failed(
     """
     values = list(rewards)
     judged = [value for value in values if value is not None]
-    failed_count = len(values) - len(judged)
-    if not failed_count or rule in ("none", "mask"):
+    missing_reward_count = len(values) - len(judged)
+    if not missing_reward_count or rule in ("none", "mask"):
         return FilledRewards(values, 0, 1.0)
     if rule == "raise":
-        raise NoRewardError(f"{failed_count} of {len(values)} rewards failed, and {setting}{why}")
+        raise NoRewardError(
+            f"{missing_reward_count} of {len(values)} rewards failed, and {setting}{why}"
+        )
     if rule == "neutral":
         if not judged:
             problem = (
@@ -112,10 +114,10 @@ def fill_failed(
         fill_value = rule
         factor = None
     filled_values: list[float | None] = [fill_value if value is None else value for value in values]
-    return FilledRewards(filled_values, failed_count, factor)
+    return FilledRewards(filled_values, missing_reward_count, factor)
 
 
-def read_single_sample_rule(value: str | float) -> Literal["raise"] | float:
+def read_ungrouped_failure_rule(value: str | float) -> Literal["raise"] | float:
     """Return the rule for a trainer that sends one sample a call and has no mask. Raises `InputError` for others.
 
     `auto` is `raise`: without the group there is no mean, and any number would reward or punish.

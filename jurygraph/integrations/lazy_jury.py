@@ -18,9 +18,9 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
-from jurygraph.runs.open_ended_recorder import choose_folder
+from jurygraph.runs.open_ended_recorder import resolve_recording_folder
 from jurygraph.schema import Config, Trace
-from jurygraph.sources.files import refuse_unreadable_file
+from jurygraph.sources.files import explain_unreadable_file
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +39,11 @@ class LazyJury:
         self._config = Path(config).resolve() if isinstance(config, str | Path) else config
         self._record = record
         if isinstance(self._config, Path) and not self._config.is_file():
-            with refuse_unreadable_file(str(config)):
+            with explain_unreadable_file(str(config)):
                 self._config.stat()
             raise InputError(f"{config}: is no file; name a config")
         if record is not None:
-            _warn_of_earlier_run(choose_folder(record))
+            _warn_of_earlier_run(resolve_recording_folder(record))
         self._reset_process_state()
         self.open()
 
@@ -117,10 +117,10 @@ def _make_shared_jury(config: str, record: str | None) -> LazyJury:
 
 def compares_responses(jury: Jury) -> bool:
     """Return whether a reward depends on the other responses of its group."""
-    scopes = {evaluator.scope for evaluator in jury.evaluators.values()}
+    evaluator_scopes = {evaluator.scope for evaluator in jury.evaluators.values()}
     uses_other_rows = any(combiner.uses_other_rows for combiner in jury.combiners.values())
     return (
-        not scopes.isdisjoint(("pair", "group"))
+        not evaluator_scopes.isdisjoint(("pair", "group"))
         or uses_other_rows
         or jury.config.failure.group_rule is not None
     )

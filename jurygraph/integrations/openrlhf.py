@@ -18,7 +18,7 @@ from typing import Any
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError
 from jurygraph.integrations.lazy_jury import find_shared_jury
-from jurygraph.integrations.samples import read_label, read_response, read_task
+from jurygraph.integrations.samples import read_label_fields, read_response, read_task
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Response, Task
 
@@ -47,11 +47,11 @@ def reward_func(
     judged = opened_jury.run(gather_all(judge_sample(jury, *sample, failed) for sample in samples))
     traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
-    logs: dict[str, list[float]] = {}
+    logged_values: dict[str, list[float]] = {}
     for name in traces[0].reward.components:
         values = [trace.reward.components[name] for trace in traces]
-        logs[f"jury_{name}"] = [nan if value is None else value for value in values]
-    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
+        logged_values[f"jury_{name}"] = [nan if value is None else value for value in values]
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logged_values}
 
 
 def read_sample(query: str, prompt: str, label: Any) -> tuple[Task, Response]:
@@ -59,5 +59,5 @@ def read_sample(query: str, prompt: str, label: Any) -> tuple[Task, Response]:
     if not query.startswith(prompt):
         problem = "a query does not begin with its prompt, so that the response cannot be told"
         raise InputError(f"{problem}; decode both with the same special tokens")
-    parts = read_label(label)
+    parts = read_label_fields(label)
     return read_task(parts.pop("query", prompt), parts), read_response(query[len(prompt) :])

@@ -22,7 +22,7 @@ _TASK_DIGEST_LENGTH = 16
 """Hexadecimal digits of a name that is made from a task's content."""
 
 
-DEFAULT_COLUMN_BY_PART: Mapping[str, str] = {
+DEFAULT_COLUMN_BY_FIELD: Mapping[str, str] = {
     "id": "task_id",
     "reference": "reference",
     "rubric": "rubric",
@@ -31,12 +31,12 @@ DEFAULT_COLUMN_BY_PART: Mapping[str, str] = {
 """The columns of a row by the parts of a task that they hold, where a trainer has no setting for them."""
 
 
-def read_task_parts(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
+def read_task_fields(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the parts of a task in a row by their columns; what the row does not have is left out."""
     parts: dict[str, Any] = {}
     for part, column in columns.items():
         if column is not None and row.get(column) is not None:
-            parts[part] = _READER_BY_PART[part](row[column])
+            parts[part] = _CELL_READER_BY_FIELD[part](row[column])
     return parts
 
 
@@ -59,13 +59,15 @@ def _read_json_cell(value: Any) -> Any:
 def _read_rubric(value: Any) -> Any:
     """Return a rubric; a list, or a text that does not begin as JSON, has criteria as in a table."""
     rubric = _read_json_cell(value)
-    is_broken = isinstance(rubric, str) and rubric.lstrip().startswith(("{", "["))
+    is_broken_json = isinstance(rubric, str) and rubric.lstrip().startswith(("{", "["))
     return (
-        rubric_from_criteria(rubric) if isinstance(rubric, str | list) and not is_broken else rubric
+        rubric_from_criteria(rubric)
+        if isinstance(rubric, str | list) and not is_broken_json
+        else rubric
     )
 
 
-_READER_BY_PART: Mapping[str, Callable[[Any], Any]] = {
+_CELL_READER_BY_FIELD: Mapping[str, Callable[[Any], Any]] = {
     "id": str,
     "reference": _read_reference_cell,
     "rubric": _read_rubric,
@@ -73,7 +75,7 @@ _READER_BY_PART: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def read_label(label: Any) -> dict[str, Any]:
+def read_label_fields(label: Any) -> dict[str, Any]:
     """Return the parts of a task that a trainer's label has: its reference, or a JSON object with several parts."""
     if label in (None, ""):
         return {}
@@ -85,13 +87,13 @@ def read_label(label: Any) -> dict[str, Any]:
     return {"reference": text}
 
 
-def add_task_id(content: Any) -> Any:
+def fill_in_task_id(content: Any) -> Any:
     """Return the content of a task; one without an id is named by what it contains."""
     if not isinstance(content, Mapping) or "id" in content:
         return content
     # messages of LangChain and others are dumped, as their own `model_dump` does it
-    plain_content = to_jsonable_python(content, by_alias=False, fallback=dict)
-    return {**content, "id": f"prompt-{digest_of(plain_content)[:_TASK_DIGEST_LENGTH]}"}
+    jsonable_content = to_jsonable_python(content, by_alias=False, fallback=dict)
+    return {**content, "id": f"prompt-{digest_of(jsonable_content)[:_TASK_DIGEST_LENGTH]}"}
 
 
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
@@ -99,7 +101,7 @@ def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
 
     Raises `InputError` that names the prompt, the field and what would be right.
     """
-    task = validate(Task, add_task_id({"query": prompt, **parts}))
+    task = validate(Task, fill_in_task_id({"query": prompt, **parts}))
     if not isinstance(task, Task):
         where = f"the trainer's prompt {format_value(prompt, 60)}, `{task.field}`"
         raise InputError(f"{where}: {task}")
@@ -125,9 +127,9 @@ def read_tasks(
     tasks: list[Task] = []
     previous_content: tuple[Any, dict[str, Any]] | None = None
     for prompt, row in zip(prompts, rows, strict=True):
-        content = prompt, read_task_parts(row, columns)
-        is_new = not tasks or content != previous_content
-        tasks.append(read_task(*content) if is_new else tasks[-1])
+        content = prompt, read_task_fields(row, columns)
+        is_new_task = not tasks or content != previous_content
+        tasks.append(read_task(*content) if is_new_task else tasks[-1])
         previous_content = content
     return tasks
 
@@ -150,7 +152,7 @@ def read_response(
     return response
 
 
-def find_groups(tasks: Sequence[Task]) -> dict[str, list[int]]:
+def group_sample_indices(tasks: Sequence[Task]) -> dict[str, list[int]]:
     """Return the indices of the samples of each task by its id, in the order of its first sample.
 
     Raises `InputError` for two tasks with one id that differ: their responses would be judged as one group.

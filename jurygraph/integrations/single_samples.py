@@ -9,7 +9,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     describe_first_failure,
     fill_failed,
-    read_single_sample_rule,
+    read_ungrouped_failure_rule,
 )
 from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
 from jurygraph.schema import Response, Task, Trace
@@ -24,7 +24,7 @@ async def judge_sample(
 
     Raises `InputError` where the jury of a config compares responses, and `NoRewardError` by the rule `raise`.
     """
-    rule = read_single_sample_rule(failed)
+    rule = read_ungrouped_failure_rule(failed)
     if compares_responses(jury.open()):
         problem = "the config compares the responses of a group"
         raise InputError(f"{problem}, and this trainer sends one at a time; {SERVER_HINT}")

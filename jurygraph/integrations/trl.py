@@ -34,8 +34,8 @@ from jurygraph.integrations.failed_rewards import (
     read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
-from jurygraph.integrations.samples import find_groups, read_response, read_tasks
-from jurygraph.runs.reports.summary import count_findings_of
+from jurygraph.integrations.samples import group_sample_indices, read_response, read_tasks
+from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.schema import Task, Trace
 
 log = logging.getLogger(__name__)
@@ -56,10 +56,10 @@ class TrainerSettings(NamedTuple):
     """The parts of a trainer that decide what a missing reward does, as far as they can be seen from its callbacks."""
 
     functions: int | None = None
-    wrapped_count: int = 0
+    wrapped_function_count: int = 0
     """Functions that return None where the judge failed (`reward_functions`)."""
     group_sizes: tuple[int, ...] = ()
-    has_mask: bool = True
+    has_nan_mask: bool = True
     normalize: AdvantageNormalization | None = "std"
     """None where the advantages of a group depend on other groups."""
 
@@ -67,16 +67,18 @@ class TrainerSettings(NamedTuple):
 def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
     trainer = getattr(log_metric, "__self__", None)
-    has_mask = _has_mask(type(trainer))
+    has_nan_mask = _has_nan_mask(type(trainer))
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
-        return TrainerSettings(has_mask=has_mask)
+        return TrainerSettings(has_nan_mask=has_nan_mask)
     sizes = {getattr(trainer, name, None) for name in _group_size_names(trainer)}
     return TrainerSettings(
         functions=len(functions),
-        wrapped_count=sum(isinstance(function, MaskedReward) for function in functions),
+        wrapped_function_count=sum(
+            isinstance(function, MaskedRewardFunction) for function in functions
+        ),
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
-        has_mask=has_mask,
+        has_nan_mask=has_nan_mask,
         normalize=_read_normalization(trainer),
     )
 
@@ -89,7 +91,7 @@ def _group_size_names(trainer: Any) -> tuple[str, ...]:
     return "num_generations", "num_generations_eval"
 
 
-def _has_mask(trainer: type) -> bool:
+def _has_nan_mask(trainer: type) -> bool:
     if any(base.__name__.startswith(_TRAINERS_WITHOUT_MASK) for base in trainer.__mro__):
         return False
     version = getattr(sys.modules.get("trl"), "__version__", None)
@@ -108,13 +110,13 @@ def _read_normalization(trainer: Any) -> AdvantageNormalization | None:
         != "sum_then_normalize"
     ):
         return None
-    normalization_by_scale: dict[Any, AdvantageNormalization] = {
+    normalization_by_scale_option: dict[Any, AdvantageNormalization] = {
         "group": "std",
         "none": "none",
         True: "std",
         False: "none",
     }
-    return normalization_by_scale.get(getattr(trainer, "scale_rewards", "group"))
+    return normalization_by_scale_option.get(getattr(trainer, "scale_rewards", "group"))
 
 
 class ScoredBatch(NamedTuple):
@@ -188,14 +190,14 @@ class JuryScorer:
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> ScoredBatch:
         """Return the rewards of a call; the jury's function among several is number 0."""
-        call, is_first = self._join_call(0, prompts, completions)
-        if not is_first:
+        call, is_first_function = self._join_shared_call(0, prompts, completions)
+        if not is_first_function:
             return await asyncio.wrap_future(call.result_future)
         call.scoring_loop = asyncio.get_running_loop()
         with self._pass_errors_on(call):
-            batch = self._read_batch(prompts, completions, columns)
+            batch = self._read_trainer_batch(prompts, completions, columns)
             traces = await self.jury.score(batch.groups)
-            call.result_future.set_result(self._finish(batch, traces, columns))
+            call.result_future.set_result(self._finish_batch(batch, traces, columns))
         return call.result_future.result()
 
     def score_blocking(
@@ -209,21 +211,21 @@ class JuryScorer:
 
         Raises `InputError` in the event loop in which the jury's function scores them.
         """
-        call, is_first = self._join_call(function, prompts, completions)
-        is_scored_here = call.scoring_loop is not None and call.scoring_loop is _running_loop()
-        if is_scored_here and not call.result_future.done():
+        call, is_first_function = self._join_shared_call(function, prompts, completions)
+        is_scored_in_loop = call.scoring_loop is not None and call.scoring_loop is _running_loop()
+        if is_scored_in_loop and not call.result_future.done():
             problem = "a function beside the jury waits for its rewards, which this event loop is about to make"
             raise InputError(
                 f"{problem}; await the jury's function first, or call the other in a thread (asyncio.to_thread)"
             )
-        if is_first:
+        if is_first_function:
             with self._pass_errors_on(call):
-                batch = self._read_batch(prompts, completions, columns)
+                batch = self._read_trainer_batch(prompts, completions, columns)
                 traces = self.jury.score_blocking(batch.groups)
-                call.result_future.set_result(self._finish(batch, traces, columns))
+                call.result_future.set_result(self._finish_batch(batch, traces, columns))
         return call.result_future.result()
 
-    def _join_call(
+    def _join_shared_call(
         self, function: int, prompts: Sequence[Any], completions: Sequence[Any]
     ) -> tuple[_SharedTrainerCall, bool]:
         """Return the call that a function is part of, and whether it is the first to come, which scores it."""
@@ -234,11 +236,11 @@ class JuryScorer:
             else:
                 call = _SharedTrainerCall(prompts, completions)
                 self._calls = [*self._calls[-_MAX_CALLS_KEPT + 1 :], call]
-            is_first = not call.functions
+            is_first_function = not call.functions
             call.functions.add(function)
             if len(call.functions) == self._others + 1:
                 self._calls.remove(call)
-            return call, is_first
+            return call, is_first_function
 
     @contextmanager
     def _pass_errors_on(self, call: _SharedTrainerCall) -> Iterator[None]:
@@ -252,13 +254,13 @@ class JuryScorer:
             call.result_future.set_exception(error)
             raise
 
-    def _read_batch(
+    def _read_trainer_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> "_TrainerBatch":
         if len(prompts) != len(completions):
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
-        rule = self._choose_rule(trainer)
+        rule = self._choose_failed_reward_rule(trainer)
         self._refuse_other_lengths(columns, len(prompts))
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
@@ -267,8 +269,8 @@ class JuryScorer:
         labels = {} if step is None else {"step": int(step)}
         groups: list[Group] = []
         members: list[list[int]] = []
-        for task_members in find_groups(tasks).values():
-            for part in self._split_into_groups(task_members, trainer, rule):
+        for task_sample_indices in group_sample_indices(tasks).values():
+            for part in self._split_into_groups(task_sample_indices, trainer, rule):
                 responses = [
                     read_response(completions[index], labels, f"completion {index + 1} of the call")
                     for index in part
@@ -297,16 +299,16 @@ class JuryScorer:
                     "samples of one prompt have %s, so that each is a group of its own", ids
                 )
 
-    def _choose_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
+    def _choose_failed_reward_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
         """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
-        rule = read_failed_reward_rule(self._failed, "mask" if trainer.has_mask else "neutral")
+        rule = read_failed_reward_rule(self._failed, "mask" if trainer.has_nan_mask else "neutral")
         if rule != "mask":
             return rule
-        if not trainer.has_mask:
+        if not trainer.has_nan_mask:
             problem = "failed: is `mask`, and this trainer has none: None would count as 0"
             raise InputError(f"{problem}; write `auto` or `neutral`")
         count = 0 if trainer.functions is None else trainer.functions - 1
-        if count > trainer.wrapped_count:
+        if count > trainer.wrapped_function_count:
             problem = f"the trainer has {count} other reward functions, and TRL counts None as 0 beside them"
             hint = (
                 "make all by `reward_functions(config, beside=[…])`, or set `failed` to `neutral`"
@@ -319,10 +321,10 @@ class JuryScorer:
     ) -> list[list[int]]:
         """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
         sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
-        fitting_sizes = [size for size in sizes if len(members) % size == 0]
+        dividing_group_sizes = [size for size in sizes if len(members) % size == 0]
         is_group_compared = self._compares_responses
-        if fitting_sizes:
-            size = fitting_sizes[-1]
+        if dividing_group_sizes:
+            size = dividing_group_sizes[-1]
             return [members[start : start + size] for start in range(0, len(members), size)]
         if sizes and (is_group_compared or rule == "neutral"):
             need = (
@@ -350,7 +352,7 @@ class JuryScorer:
     def _compares_responses(self) -> bool:
         return compares_responses(self.jury.open())
 
-    def _finish(
+    def _finish_batch(
         self, batch: "_TrainerBatch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]
     ) -> ScoredBatch:
         """Return the values that the trainer gets, after what is logged of them. Raises `NoRewardError`."""
@@ -363,7 +365,7 @@ class JuryScorer:
             why = describe_first_failure(group)
             self._warn_of_failure(group)
             self.jury.outages.observe(rewards, why)
-            filled_rewards = self._fill_failed(rewards, batch, why)
+            filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace
                 values[index] = value
@@ -372,7 +374,7 @@ class JuryScorer:
         self._warn_of_quotations(scored_traces)
         self._warn_of_missing_answers(scored_traces)
         _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors)
-        _log_columns(columns.get("log_extra"), self._name, scored_traces, factors)
+        _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
     def _warn_of_failure(self, group: Sequence[Trace]) -> None:
@@ -411,7 +413,7 @@ class JuryScorer:
                 *(count, len(traces), self._name),
             )
 
-    def _fill_failed(
+    def _fill_failed_rewards(
         self, rewards: RewardValues, batch: "_TrainerBatch", why: str
     ) -> FilledRewards:
         normalize = batch.trainer.normalize
@@ -461,7 +463,7 @@ def _log_metrics(
     failed_count = sum(trace.reward.value is None for trace in traces)
     log_metric(f"{jury_name}/failed", failed_count / len(traces))
     figures: dict[str, list[float]] = {}
-    findings = count_findings_of(traces)
+    findings = count_trace_findings(traces)
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
     if missing_count := sum(map(_states_no_answer, traces)):
@@ -477,7 +479,7 @@ def _log_metrics(
             log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
 
 
-def _log_columns(
+def _log_trace_columns(
     log_extra: Any, jury_name: str, traces: Sequence[Trace], factors: Sequence[float | None]
 ) -> None:
     if log_extra is None:
@@ -486,7 +488,7 @@ def _log_columns(
     log_extra("response_id", [trace.response_id for trace in traces])
     log_extra(f"{jury_name}_factor", list(factors))
     log_extra(
-        f"{jury_name}_unsupported", [count_findings_of([trace]).unsupported for trace in traces]
+        f"{jury_name}_unsupported", [count_trace_findings([trace]).unsupported for trace in traces]
     )
 
 
@@ -515,7 +517,7 @@ class JuryReward(partial[Awaitable[RewardValues]]):
         self.scorer.jury.close()
 
 
-class MaskedReward:
+class MaskedRewardFunction:
     """A reward function that returns None where the jury's reward failed, so that the trainer leaves the row out.
 
     It is synchronous, because TRL waits for all functions anyway, and a name of its own keeps its metrics apart.
@@ -525,8 +527,8 @@ class MaskedReward:
         self._scorer = scorer
         self._function = function
         self._number = number
-        inner_function = function.func if isinstance(function, partial) else function
-        self.__name__ = getattr(inner_function, "__name__", type(inner_function).__name__)
+        unwrapped_function = function.func if isinstance(function, partial) else function
+        self.__name__ = getattr(unwrapped_function, "__name__", type(unwrapped_function).__name__)
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
@@ -536,14 +538,14 @@ class MaskedReward:
         values = (
             self._scorer.jury.open().run(_await_result(result)) if isawaitable(result) else result
         )
-        own_values = list(values)
-        if len(own_values) != len(completions):
-            problem = f"returned {len(own_values)} rewards for {len(completions)} completions"
+        wrapped_function_values = list(values)
+        if len(wrapped_function_values) != len(completions):
+            problem = f"returned {len(wrapped_function_values)} rewards for {len(completions)} completions"
             raise InputError(f"{self.__name__}: {problem}")
         return [
-            value if is_judged or jury_value is not None else None
-            for value, is_judged, jury_value in zip(
-                own_values, scored.is_judged, scored.values, strict=True
+            value if is_judged or jury_reward_value is not None else None
+            for value, is_judged, jury_reward_value in zip(
+                wrapped_function_values, scored.is_judged, scored.values, strict=True
             )
         ]
 
@@ -590,7 +592,7 @@ def reward_function(
     }
     if callable(beside) or isinstance(beside, str) or not all(map(callable, beside)):
         raise InputError(f"beside: is {format_value(beside, 60)}; give a list of functions")
-    if any(map(_is_of_jury, beside)):
+    if any(map(_is_jury_function, beside)):
         problem = "beside: has the function of another jury, and TRL counts what fails there as 0"
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
@@ -605,14 +607,16 @@ def reward_function(
     return function
 
 
-def _is_of_jury(function: Any) -> bool:
+def _is_jury_function(function: Any) -> bool:
     """Return whether a function is a jury's, or a partial, a method or a wrapper (`functools.wraps`) of one."""
-    if function is jury_reward or isinstance(function, JuryReward | MaskedReward | JuryScorer):
+    if function is jury_reward or isinstance(
+        function, JuryReward | MaskedRewardFunction | JuryScorer
+    ):
         return True
     inner: Any = getattr(function, "__wrapped__", None) or getattr(function, "__self__", None)
     if isinstance(function, partial):
         inner = function.func
-    return inner is not None and _is_of_jury(inner)
+    return inner is not None and _is_jury_function(inner)
 
 
 def reward_functions(
@@ -624,6 +628,7 @@ def reward_functions(
     """
     judge = reward_function(config, beside=beside, **settings)
     others = [
-        MaskedReward(judge.scorer, function, number) for number, function in enumerate(beside, 1)
+        MaskedRewardFunction(judge.scorer, function, number)
+        for number, function in enumerate(beside, 1)
     ]
     return [judge, *others]

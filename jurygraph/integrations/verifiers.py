@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jurygraph.integrations.lazy_jury import LazyJury, find_shared_jury
-from jurygraph.integrations.samples import read_response, read_task, read_task_parts
+from jurygraph.integrations.samples import read_response, read_task, read_task_fields
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Trace
 
@@ -47,16 +47,16 @@ class JuryJudge:
         completion = trace.last_reply
         if self.full_trace:
             completion = [message.model_dump(mode="json") for message in trace.messages]
-        judged_task = read_task(_read_prompt(task), self._read_parts(task))
+        converted_task = read_task(_read_prompt(task), self._read_task_fields(task))
         response = read_response(completion)
-        scored, value = await judge_sample(jury, judged_task, response, self.failed)
+        scored, value = await judge_sample(jury, converted_task, response, self.failed)
         name = getattr(self, "reward_name", "jury")
-        return split_reward(scored, value, name)
+        return split_reward_by_term(scored, value, name)
 
-    def _read_parts(self, task: Any) -> dict[str, Any]:
+    def _read_task_fields(self, task: Any) -> dict[str, Any]:
         fields = {"id": "id", "reference": self.reference, "rubric": self.rubric}
         row = {field: getattr(task, field) for field in fields.values() if field is not None}
-        return read_task_parts(row, fields)
+        return read_task_fields(row, fields)
 
 
 def _read_prompt(task: Any) -> Any:
@@ -66,7 +66,7 @@ def _read_prompt(task: Any) -> Any:
     return [message.model_dump(mode="json", exclude_none=True) for message in prompt]
 
 
-def split_reward(trace: Trace, value: float, name: str) -> dict[str, float]:
+def split_reward_by_term(trace: Trace, value: float, name: str) -> dict[str, float]:
     """Return a reward by its terms, under `name/TERM`; what gates, clips and scales changed is `name/rest`."""
     if trace.reward.value is None:
         return {name: value}

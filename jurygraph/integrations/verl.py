@@ -21,15 +21,15 @@ from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations.client import RewardClient
 from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.samples import (
-    DEFAULT_COLUMN_BY_PART,
+    DEFAULT_COLUMN_BY_FIELD,
     read_response,
     read_task,
-    read_task_parts,
+    read_task_fields,
 )
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.messages import describe_value
 
-_cached_client = lru_cache(maxsize=64)(RewardClient)
+_get_cached_client = lru_cache(maxsize=64)(RewardClient)
 
 
 async def compute_score(
@@ -59,14 +59,18 @@ async def compute_score(
         raise InputError(
             "reward_kwargs: give `config`, a file, or `url`, that of `jurygraph serve`"
         )
-    extra_fields = dict(extra_info or {})
+    extra_info_fields = dict(extra_info or {})
     if url is not None:
         return await _ask_server(
-            _cached_client(url, token), solution_str, ground_truth, extra_fields, cohort_size
+            _get_cached_client(url, token),
+            solution_str,
+            ground_truth,
+            extra_info_fields,
+            cohort_size,
         )
     assert config is not None
     jury = find_shared_jury(config, record)
-    task = read_task(*_read_extra_fields(extra_fields, ground_truth))
+    task = read_task(*_read_extra_fields(extra_info_fields, ground_truth))
     trace, value = await judge_sample(jury, task, read_response(solution_str), failed)
     # every sample has the same keys, because verl takes those of the first
     components = {
@@ -80,18 +84,18 @@ async def _ask_server(
     client: RewardClient,
     solution: str,
     ground_truth: Any,
-    extra_fields: Mapping[str, Any],
+    extra_info_fields: Mapping[str, Any],
     cohort_size: int | None,
 ) -> dict[str, Any]:
     task: dict[str, Any] | None = None
-    task_id = extra_fields.get("task_id")
-    if "task" in extra_fields or _read_query(extra_fields) is not None:
-        query, parts = _read_extra_fields(extra_fields, ground_truth)
+    task_id = extra_info_fields.get("task_id")
+    if "task" in extra_info_fields or _read_query(extra_info_fields) is not None:
+        query, parts = _read_extra_fields(extra_info_fields, ground_truth)
         task = read_task(query, parts).model_dump(mode="json", exclude_defaults=True)
         task_id = task["id"]
     elif task_id is None:
-        raise _missing_task_error(extra_fields)
-    step = extra_fields.get("global_step")
+        raise _missing_task_error(extra_info_fields)
+    step = extra_info_fields.get("global_step")
     reply = await client.score(
         [solution],
         task=task,
@@ -106,16 +110,16 @@ async def _ask_server(
     return {"score": reward, "jury_task": task_id}
 
 
-def _read_query(extra_fields: Mapping[str, Any]) -> Any:
-    query = extra_fields.get("query")
-    return extra_fields.get("question") if query is None else query
+def _read_query(extra_info_fields: Mapping[str, Any]) -> Any:
+    query = extra_info_fields.get("query")
+    return extra_info_fields.get("question") if query is None else query
 
 
 def _read_extra_fields(
-    extra_fields: Mapping[str, Any], ground_truth: Any
+    extra_info_fields: Mapping[str, Any], ground_truth: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Return the query of a sample, and the other parts of its task."""
-    content = extra_fields.get("task")
+    content = extra_info_fields.get("task")
     if isinstance(content, str):
         try:
             content = json.loads(content)
@@ -125,10 +129,10 @@ def _read_extra_fields(
         parts = dict(content)
         query = parts.pop("query", None)
     else:
-        query = _read_query(extra_fields)
-        parts = read_task_parts(extra_fields, DEFAULT_COLUMN_BY_PART)
+        query = _read_query(extra_info_fields)
+        parts = read_task_fields(extra_info_fields, DEFAULT_COLUMN_BY_FIELD)
     if query is None:
-        raise _missing_task_error(extra_fields)
+        raise _missing_task_error(extra_info_fields)
     if not isinstance(ground_truth, str | int | float | None):
         problem = f"ground_truth: is {describe_value(ground_truth)}"
         raise InputError(f"{problem}; write the reference as text, or `extra_info.task`")
@@ -137,8 +141,8 @@ def _read_extra_fields(
     return query, parts
 
 
-def _missing_task_error(extra_fields: Mapping[str, Any]) -> InputError:
-    field_names_text = ", ".join(sorted(extra_fields)) or "nothing"
+def _missing_task_error(extra_info_fields: Mapping[str, Any]) -> InputError:
+    field_names_text = ", ".join(sorted(extra_info_fields)) or "nothing"
     return InputError(
         f"extra_info: has no `task` and no `query` of the sample; it has {field_names_text}"
     )
@@ -170,18 +174,18 @@ class JuryRewardManager:
         columns = sample.non_tensor_batch
         response = sample.batch["responses"]
         length = int(sample.batch["attention_mask"][-response.shape[-1] :].sum())
-        extra_fields = dict(columns.get("extra_info") or {})
+        extra_info_fields = dict(columns.get("extra_info") or {})
         if (
-            extra_fields.get("task") is None
-            and _read_query(extra_fields) is None
+            extra_info_fields.get("task") is None
+            and _read_query(extra_info_fields) is None
             and "raw_prompt" in columns
         ):
-            extra_fields["query"] = [dict(message) for message in columns["raw_prompt"]]
+            extra_info_fields["query"] = [dict(message) for message in columns["raw_prompt"]]
         result = await self._compute_score(
             data_source=columns.get("data_source"),
             solution_str=self._tokenizer.decode(response[:length], skip_special_tokens=True),
             ground_truth=columns["reward_model"]["ground_truth"],
-            extra_info=extra_fields,
+            extra_info=extra_info_fields,
             cohort_size=self._cohort_size,
         )
         return {"reward_score": result["score"], "reward_extra_info": result}

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.sources.files import validate_content
+from jurygraph.sources.files import validate_at_location
 
 _SUBMITTED_RESPONSE_STATUSES = (None, "submitted")
 
@@ -28,7 +28,7 @@ class _Record(ImportedRow):
 def read_argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
     for location, row in read_located_rows(path):
-        record = validate_content(location, _Record, row)
+        record = validate_at_location(location, _Record, row)
         fields: dict[str, JsonValue] = {"id": record.id}
         if columns.item is not None:
             fields = {**record.fields, **record.metadata}

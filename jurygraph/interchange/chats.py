@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from jurygraph.interchange.rows import ImportedContent, ImportNote, RowKey, TaskRow
+from jurygraph.interchange.rows import ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
 from jurygraph.schema.conversation import (
     UNJUDGED_REPLIES_NOTE,
     ChatMessage,
@@ -13,10 +13,10 @@ from jurygraph.schema.conversation import (
     split_conversation,
 )
 from jurygraph.schema.frozen_model import Id, digest_of
-from jurygraph.schema.task import ToolDefinitions, Transcript
+from jurygraph.schema.task import ToolDefinitions, TranscriptMessages
 
-NO_QUERY_NOTE = "conversations without a message before the answer are left out"
-EARLIER_REPLIES_NOTE = (
+NO_QUERY_IMPORT_NOTE = "conversations without a message before the answer are left out"
+EARLIER_REPLIES_IMPORT_NOTE = (
     f"conversations with replies before the last message of a user, so that {UNJUDGED_REPLIES_NOTE}"
 )
 
@@ -25,11 +25,11 @@ class Chat(TaskRow):
     """A conversation: what follows the last message of a user is the response."""
 
     KEY = "id"
-    EXPECTED = "chats, with `messages` in each line"
+    EXPECTED_FILE_CONTENT = "chats, with `messages` in each line"
 
     id: RowKey | None = None
     agent: Id | None = None
-    messages: Transcript
+    messages: TranscriptMessages
     system: MessageContent = None
     """The first message, which Anthropic's form has outside the list."""
     tools: ToolDefinitions | None = None
@@ -40,7 +40,7 @@ class Chat(TaskRow):
             raise ValueError("`messages` is an empty list; give it one message at least")
         return self
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Return the conversation as a task with one response; without any where it ends with the user.
 
         A conversation without an id gets one of the digest of its messages.
@@ -48,8 +48,8 @@ class Chat(TaskRow):
         messages = self.messages
         if self.system and messages[0].role != "system":
             messages = (ChatMessage(role="system", content=self.system), *messages)
-        message_entries = [message.model_dump(mode="json") for message in messages]
-        name = self.id or f"chat-{digest_of(message_entries)[:12]}"
+        serialized_messages = [message.model_dump(mode="json") for message in messages]
+        name = self.id or f"chat-{digest_of(serialized_messages)[:12]}"
         query: tuple[ChatMessage, ...] = messages
         responses: list[dict[str, Any]] = []
         notes = []
@@ -57,9 +57,9 @@ class Chat(TaskRow):
             try:
                 query, answer = split_conversation(messages)
             except ValueError:
-                return None, [ImportNote(NO_QUERY_NOTE, name)]
+                return None, [ImportNote(NO_QUERY_IMPORT_NOTE, name)]
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
             if has_replies(query):
-                notes.append(ImportNote(EARLIER_REPLIES_NOTE, name))
+                notes.append(ImportNote(EARLIER_REPLIES_IMPORT_NOTE, name))
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
         return {**task, "tools": self.tools}, notes

@@ -26,8 +26,8 @@ from jurygraph.interchange.rows import (
 )
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.frozen_model import Count, Flag, Number, UnitInterval
-from jurygraph.sources.files import validate_content
+from jurygraph.schema.frozen_model import Count, Number, StrictBool, UnitInterval
+from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.task_tables import read_rows
 
 ROLE_BY_NODE_TYPE = {
@@ -43,12 +43,12 @@ EDGE_KIND_BY_SOURCE_TYPE = {
     "trigger": "activation",
 }
 """Kinds of edges by the authors' types."""
-OMITTED_EDGES_NOTE = (
+OMITTED_EDGES_IMPORT_NOTE = (
     "edges are left out that join no two criteria, are of an unknown type, "
     "join a pair again, or close a cycle"
 )
-NO_GRAPH_NOTE = "rubrics have no graph in `reward_model.graph`"
-NO_TEXT_NOTE = "responses without text are left out"
+NO_GRAPH_IMPORT_NOTE = "rubrics have no graph in `reward_model.graph`"
+NO_TEXT_IMPORT_NOTE = "responses without text are left out"
 
 M = TypeVar("M", bound=FrozenModel)
 
@@ -105,7 +105,7 @@ class DumpRow(ImportedRow):
     input: str | None = None
     output: str
     p_list: tuple[UnitInterval, ...]
-    criteria_met_list: tuple[Flag, ...] = ()
+    criteria_met_list: tuple[StrictBool, ...] = ()
     rubric_ids: tuple[str, ...] = ()
     step: Count | None = None
     flat_reward: Number | None = None
@@ -113,7 +113,7 @@ class DumpRow(ImportedRow):
     dag_reward: Number | None = None
 
 
-def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[ImportResult]:
+def read_gear_graphs(path: str | Path, scores: str | Path | None = None) -> Iterator[ImportResult]:
     """Yield each row as a task, with its responses and their scores from the dump, if there is one.
 
     Raises `InputError` naming file, row and field; also where the dump's lines are no multiple of the rows.
@@ -131,7 +131,7 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
     for number, (where, row) in enumerate(rows, 1):
         dump_lines = list(islice(unread_lines, lines_per_row))
         fields, notes = _to_task_content(f"{row.data_source}-{number}", row, dump_lines)
-        task = None if fields is None else validate_content(where, TaskLine, fields)
+        task = None if fields is None else validate_at_location(where, TaskLine, fields)
         yield ImportResult(task, tuple(notes))
 
 
@@ -140,7 +140,7 @@ def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
     rows = []
     for position, values in read_rows(Path(path)):
         where = f"{path}, {position}"
-        rows.append((where, validate_content(where, model, values)))
+        rows.append((where, validate_at_location(where, model, values)))
     return rows
 
 
@@ -155,7 +155,7 @@ def _to_task_content(
     for criterion, item in zip(model.ids, model.rubrics, strict=True):
         role = ROLE_BY_NODE_TYPE.get(node_type_by_id.get(criterion) or "")
         items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
-    notes = [ImportNote(NO_GRAPH_NOTE, name)] if model.graph is None else []
+    notes = [ImportNote(NO_GRAPH_IMPORT_NOTE, name)] if model.graph is None else []
     responses = []
     for number, (where, line) in enumerate(lines, 1):
         _check_dump_row(line, model.ids, where)
@@ -165,7 +165,7 @@ def _to_task_content(
             )
             raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
-            notes.append(ImportNote(NO_TEXT_NOTE, where))
+            notes.append(ImportNote(NO_TEXT_IMPORT_NOTE, where))
             continue
         responses.append(_to_response(f"{name}/{number}", line, line.rubric_ids or model.ids))
     task = {
@@ -174,15 +174,18 @@ def _to_task_content(
         "responses": responses,
         "metadata": _collect_metadata(row),
     }
-    content, rubric_notes = add_rubric(task, items, notes)
+    content, rubric_import_notes = add_rubric(task, items, notes)
     if content is None:
-        return None, rubric_notes
+        return None, rubric_import_notes
     criteria = {criterion["id"] for criterion in content["rubric"]["criteria"]}
     edges = _select_acyclic_edges(graph.edges, criteria)
     left_out = len(graph.edges) - len(edges)
     if left_out:
-        rubric_notes = [*rubric_notes, ImportNote(OMITTED_EDGES_NOTE, f"{name}: {left_out}")]
-    return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_notes
+        rubric_import_notes = [
+            *rubric_import_notes,
+            ImportNote(OMITTED_EDGES_IMPORT_NOTE, f"{name}: {left_out}"),
+        ]
+    return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_import_notes
 
 
 def _collect_metadata(row: AnnotatedRow) -> dict[str, Any]:
@@ -214,9 +217,9 @@ def _check_dump_row(line: DumpRow, criteria: Sequence[str], where: str) -> None:
 
 
 def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str, Any]:
-    decisions = line.criteria_met_list or (None,) * len(criteria)
+    met_flags = line.criteria_met_list or (None,) * len(criteria)
     scores = {}
-    for criterion, p, is_met in zip(criteria, line.p_list, decisions, strict=True):
+    for criterion, p, is_met in zip(criteria, line.p_list, met_flags, strict=True):
         scores[criterion] = nonempty_fields(score=p, met=is_met)
     rewards = {"flat": line.flat_reward, "hard": line.hard_reward, "gear": line.dag_reward}
     metadata = nonempty_fields(step=line.step, rewards=nonempty_fields(**rewards))

@@ -10,16 +10,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from jurygraph.interchange.rows import (
-    ImportedContent,
     ImportedRow,
     ImportNote,
     RowKey,
     ShortName,
+    TaskFieldsAndNotes,
     TaskRow,
 )
 
-UNREAD_FIELDS_NOTE = "preferences in fields that are not read are left out"
-NO_PREFERENCE_NOTE = "tasks in which nobody states a preference are left out"
+UNREAD_FIELDS_IMPORT_NOTE = "preferences in fields that are not read are left out"
+NO_PREFERENCE_IMPORT_NOTE = "tasks in which nobody states a preference are left out"
 
 _CONSTRAINT_SENTENCE_BY_FIELD: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
     "avg_budget": ("hard", "The trip costs this person {} yuan at most."),
@@ -70,7 +70,7 @@ class GroupTrip(TaskRow):
     """A task of `datas/test.jsonl`. Files of results have other rows, and are not read."""
 
     KEY = "task_id"
-    EXPECTED = "GroupTravelBench's tasks"
+    EXPECTED_FILE_CONTENT = "GroupTravelBench's tasks"
 
     task_id: RowKey
     query: Annotated[str, Field(min_length=1)]
@@ -79,14 +79,14 @@ class GroupTrip(TaskRow):
     time: str | None = None
     initial_messages: tuple[Opening, ...] = ()
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Return the trip with a stakeholder for each person who states a preference; the query has nobody's words."""
         stakeholders = []
         notes = []
         for name, user in self.user_preferences.items():
-            constraints, unread_fields = _read_constraints(user.preference)
+            constraints, unread_fields = _preferences_to_constraints(user.preference)
             notes += [
-                ImportNote(UNREAD_FIELDS_NOTE, f"{self.task_id}: {name} {field}")
+                ImportNote(UNREAD_FIELDS_IMPORT_NOTE, f"{self.task_id}: {name} {field}")
                 for field in unread_fields
             ]
             if constraints:
@@ -94,18 +94,20 @@ class GroupTrip(TaskRow):
                 profile = "\n".join(filter(None, (user.role, *statements)))
                 stakeholders.append({"id": name, "profile": profile, "constraints": constraints})
         if not stakeholders:
-            return None, [*notes, ImportNote(NO_PREFERENCE_NOTE, self.task_id)]
+            return None, [*notes, ImportNote(NO_PREFERENCE_IMPORT_NOTE, self.task_id)]
         date = None if self.time and self.time in (self.context or "") else self.time
         query = "\n".join(filter(None, (self.query, self.context, date)))
         task = {"id": self.task_id, "query": query, "metadata": self.other}
         return {**task, "stakeholders": stakeholders}, notes
 
 
-def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
+def _preferences_to_constraints(
+    preference: dict[str, JsonValue],
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
     constraints: dict[str, dict[str, Any]] = {}
     unread_fields: dict[str, None] = {}
-    for path, value in _list_counted_entries(preference):
+    for path, value in _list_preference_entries(preference):
         part, _, field = path.partition(".")
         city = ""
         if part == "city_specific_preferences":
@@ -131,15 +133,15 @@ def _split_city_field(field: str) -> tuple[str, str]:
     return "", ""
 
 
-def _list_counted_entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+def _list_preference_entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every entry of a list and every limit above 0, as the benchmark counts them, each after its field."""
     if isinstance(value, dict):
         for name, part in value.items():
-            part_path = f"{path}.{name}" if path else name
-            yield from _list_counted_entries(part, part_path)
+            nested_field_path = f"{path}.{name}" if path else name
+            yield from _list_preference_entries(part, nested_field_path)
     elif isinstance(value, list):
         for entry in value:
-            yield from _list_counted_entries(entry, path)
+            yield from _list_preference_entries(entry, path)
     elif value:  # a limit of 0 is none
         if isinstance(value, float) and value.is_integer():
             value = int(value)

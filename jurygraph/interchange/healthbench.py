@@ -3,17 +3,17 @@
 from pydantic import Field
 
 from jurygraph.interchange.rows import (
-    ImportedContent,
     ImportedRow,
     ImportedTurn,
     ImportNote,
     RowKey,
     ScoredItem,
+    TaskFieldsAndNotes,
     TaskRow,
     add_rubric,
 )
 
-NO_TEXT_NOTE = "completions without text are left out"
+NO_TEXT_IMPORT_NOTE = "completions without text are left out"
 
 
 class IdealCompletions(ImportedRow):
@@ -27,14 +27,14 @@ class HealthBenchRow(TaskRow):
     """HealthBench (openai/simple-evals): a conversation that ends with the user, with a physician's rubric."""
 
     KEY = "prompt_id"
-    EXPECTED = "HealthBench's examples"
+    EXPECTED_FILE_CONTENT = "HealthBench's examples"
 
     prompt_id: RowKey
     prompt: tuple[ImportedTurn, ...] = Field(min_length=1)
     rubrics: tuple[ScoredItem, ...]
     ideal_completions_data: IdealCompletions | None = None
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Return the example with its rubric, and with the ideal and reference completions as responses."""
         data = self.ideal_completions_data or IdealCompletions()
         completions = {"ideal": data.ideal_completion} if self.ideal_completions_data else {}
@@ -47,7 +47,7 @@ class HealthBenchRow(TaskRow):
                 identity = {"id": f"{self.prompt_id}/{name}", "agent": name.partition("-")[0]}
                 responses.append({**identity, "text": text, "metadata": data.other})
             else:
-                notes.append(ImportNote(NO_TEXT_NOTE, f"{self.prompt_id}: {name}"))
+                notes.append(ImportNote(NO_TEXT_IMPORT_NOTE, f"{self.prompt_id}: {name}"))
         query = [turn.message() for turn in self.prompt]
         task = {
             "id": self.prompt_id,

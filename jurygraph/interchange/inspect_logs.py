@@ -19,9 +19,9 @@ from jurygraph.interchange.trials import (
     read_json_document,
 )
 
-OMITTED_EVENTS_NOTE = "parts of samples that are left out, as they are no messages"
-NO_MESSAGES_NOTE = "samples without messages are left out"
-NO_SCORE_NOTE = "scores without a value are left out"
+OMITTED_EVENTS_IMPORT_NOTE = "parts of samples that are left out, as they are no messages"
+NO_MESSAGES_IMPORT_NOTE = "samples without messages are left out"
+NO_SCORE_IMPORT_NOTE = "scores without a value are left out"
 
 _OMITTED_SAMPLE_FIELDS = ("events", "events_data", "timelines", "store", "output")
 _SCORE_BY_GRADE = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -48,7 +48,7 @@ class Log(ImportedRow):
     samples: tuple[Any, ...] | None = None
 
 
-def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_inspect_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
     if str(path).endswith(".eval"):
         raise InputError(f"{path}: is packed; {_LOG_CONVERSION_HINT}")
     document, value = read_json_document(path)
@@ -61,7 +61,7 @@ def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
 def _to_trial(location: FileLocation, sample: Sample) -> Trial | ImportNote:
     name = f"{sample.id}/{sample.epoch}"
     if not sample.messages:
-        return ImportNote(NO_MESSAGES_NOTE, name)
+        return ImportNote(NO_MESSAGES_IMPORT_NOTE, name)
     attachments = sample.attachments or {}
     openai_messages = [_to_openai_message(message, attachments) for message in sample.messages]
     messages = location.messages(openai_messages, "messages")
@@ -70,13 +70,13 @@ def _to_trial(location: FileLocation, sample: Sample) -> Trial | ImportNote:
     score_by_name = sample.scores or {}
     labels = {key: score.value for key, score in score_by_name.items()}
     notes = [
-        ImportNote(NO_SCORE_NOTE, f"{name}: {key}")
+        ImportNote(NO_SCORE_IMPORT_NOTE, f"{name}: {key}")
         for key, value in labels.items()
         if value is None
     ]
     parts = [field for field in _OMITTED_SAMPLE_FIELDS if sample.other.get(field)]
     if parts:
-        notes.append(ImportNote(OMITTED_EVENTS_NOTE, f"{name}: {', '.join(parts)}"))
+        notes.append(ImportNote(OMITTED_EVENTS_IMPORT_NOTE, f"{name}: {', '.join(parts)}"))
     metadata = {
         key: value for key, value in sample.other.items() if key not in _OMITTED_SAMPLE_FIELDS
     }
@@ -111,11 +111,11 @@ def _add_reward_label(labels: Mapping[str, Any]) -> dict[str, Any]:
 def _find_answer_start(sample: Sample, messages: Conversation) -> int:
     """Return the index of the first message that the assistant wrote: some of its own may be in the input."""
     # a message is found by its index, which is that of its source only if both lists are as long
-    has_source_messages = len(sample.messages) == len(messages)
+    has_same_message_count = len(sample.messages) == len(messages)
     for index, message in enumerate(messages):
         if message.role != "assistant":
             continue
-        item = sample.messages[index] if has_source_messages else None
+        item = sample.messages[index] if has_same_message_count else None
         is_input_message = isinstance(item, Mapping) and item.get("source") == "input"
         if not is_input_message:
             return index
@@ -155,4 +155,4 @@ def _resolve_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
     return value
 
 
-read_inspect_log = make_trials_reader(_read, "a log of Inspect's with samples")
+read_inspect_log = make_trials_reader(_read_inspect_trials, "a log of Inspect's with samples")

@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, RowKey, TaskRow
+from jurygraph.interchange.rows import RowKey, TaskFieldsAndNotes, TaskRow
 
 
 class ImportedPair(TaskRow):
     """JudgeBench (ScalerLab/JudgeBench): two responses of one model to a question, and a label for the right one."""
 
     KEY = "pair_id"
-    EXPECTED = "JudgeBench's pairs"
+    EXPECTED_FILE_CONTENT = "JudgeBench's pairs"
 
     pair_id: RowKey
     question: str = Field(min_length=1)
@@ -20,7 +20,7 @@ class ImportedPair(TaskRow):
     label: Literal["A>B", "B>A"]
     response_model: str | None = None
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         responses = []
         for name, text in (("A", self.response_A), ("B", self.response_B)):
             identity = {"id": f"{self.pair_id}/{name}", "agent": self.response_model}

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.sources.files import validate_content
+from jurygraph.sources.files import validate_at_location
 
 _RESULT_VALUE_KEYS = ("rating", "number", "choices", "selected")
 """The keys under which a result has its value."""
@@ -49,20 +49,20 @@ def read_label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[Ex
 def _read_annotation_answers(
     location: str, row: Any, columns: ExportColumns
 ) -> Iterator[ExportedAnswer]:
-    task = validate_content(location, _AnnotatedTask, row)
+    task = validate_at_location(location, _AnnotatedTask, row)
     fields = task.data if columns.item is not None else {"id": task.id}
     for number, annotation in enumerate(task.annotations):
         for result in () if annotation.was_cancelled else annotation.result:
             field_path = f"annotations[{number}]"
             name = result.from_name
             if name is not None:
-                answer = _unwrap_values(result.value)
+                answer = _unwrap_result_values(result.value)
                 yield ExportedAnswer(
                     location, field_path, fields, "id", annotation.annotator, answer, name
                 )
 
 
-def _unwrap_values(value: Any) -> Any:
+def _unwrap_result_values(value: Any) -> Any:
     """Return the values in a result, out of lists and objects, as a list if there are none or several."""
     while isinstance(value, list | Mapping):
         parts = (

@@ -21,9 +21,11 @@ from jurygraph.interchange.trials import (
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
-NESTED_RUNS_NOTE = "runs inside another run are left out, since it has their messages"
-UNREAD_INPUTS_NOTE = "rows whose inputs are neither messages nor one text are left out"
-UNREAD_OUTPUTS_NOTE = "outputs that are neither messages nor one text are in the metadata alone"
+NESTED_RUNS_IMPORT_NOTE = "runs inside another run are left out, since it has their messages"
+UNREAD_INPUTS_IMPORT_NOTE = "rows whose inputs are neither messages nor one text are left out"
+UNREAD_OUTPUTS_IMPORT_NOTE = (
+    "outputs that are neither messages nor one text are in the metadata alone"
+)
 
 
 class ExportedRow(ImportedRow):
@@ -40,27 +42,27 @@ class ExportedRow(ImportedRow):
     metadata: dict[str, JsonValue] | None = None
 
 
-def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_langsmith_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
     for location, row in read_located_lines(path, ExportedRow):
         name = row.id
         if not name:
             name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
-            yield ImportNote(NESTED_RUNS_NOTE, name)
+            yield ImportNote(NESTED_RUNS_IMPORT_NOTE, name)
             continue
         query = _read_input_or_output_messages(location, "inputs", row.inputs)
         if not query:
-            yield ImportNote(UNREAD_INPUTS_NOTE, name)
+            yield ImportNote(UNREAD_INPUTS_IMPORT_NOTE, name)
             continue
-        is_run_row = row.run_type is not None
-        convert_row = _to_trial if is_run_row else _to_task
+        is_langsmith_run = row.run_type is not None
+        convert_row = _to_trial if is_langsmith_run else _to_task
         yield convert_row(location, row, name, query)
 
 
 def _to_trial(location: FileLocation, row: ExportedRow, name: str, query: Conversation) -> Trial:
     outputs = _read_input_or_output_messages(location, "outputs", row.outputs)
     answer = _extract_answer(query, outputs)
-    notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
+    notes = [ImportNote(UNREAD_OUTPUTS_IMPORT_NOTE, name)] if row.outputs and not answer else []
     unread_fields = nonempty_fields(
         inputs=_select_unread_fields(row.inputs), outputs=_select_unread_fields(row.outputs, answer)
     )
@@ -88,7 +90,7 @@ def _to_task(location: FileLocation, row: ExportedRow, name: str, query: Convers
     unread_fields = nonempty_fields(
         inputs=_select_unread_fields(row.inputs), outputs=unread_outputs, **row.other
     )
-    notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
+    notes = [ImportNote(UNREAD_OUTPUTS_IMPORT_NOTE, name)] if outputs and not reference else []
     return Trial(
         location=location,
         task=name,
@@ -137,8 +139,8 @@ def _find_messages_key_path(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
     messages = side.get("messages")
     if isinstance(messages, list):
-        has_message_batches = bool(messages) and isinstance(messages[0], list)
-        return ("messages", 0) if has_message_batches else ("messages",)
+        has_nested_message_lists = bool(messages) and isinstance(messages[0], list)
+        return ("messages", 0) if has_nested_message_lists else ("messages",)
     for path in (("generations", 0, 0, "message"), ("choices", 0, "message"), ("message",)):
         if isinstance(_get_value_at_path(side, path), Mapping):
             return path
@@ -151,21 +153,23 @@ def _find_messages_key_path(side: Mapping[str, Any]) -> tuple[str | int, ...]:
 
 def _get_value_at_path(value: Any, path: Sequence[str | int]) -> Any:
     for key in path:
-        is_nonempty_list = isinstance(value, list) and bool(value)
+        has_value_at_key = isinstance(value, list) and bool(value)
         if isinstance(value, Mapping):
-            is_nonempty_list = key in value
-        if not is_nonempty_list:
+            has_value_at_key = key in value
+        if not has_value_at_key:
             return None
         value = value[key]
     return value
 
 
 def _select_unread_fields(
-    side: Mapping[str, Any] | None, was_read: object = True
+    side: Mapping[str, Any] | None, has_read_messages: object = True
 ) -> dict[str, Any]:
     """Return the fields of inputs or outputs except those that were read; all if nothing was."""
-    path = _find_messages_key_path(side or {}) if was_read else ()
+    path = _find_messages_key_path(side or {}) if has_read_messages else ()
     return {name: value for name, value in (side or {}).items() if name not in path[:1]}
 
 
-read_langsmith = make_trials_reader(_read, "LangSmith's runs or examples, one a line")
+read_langsmith = make_trials_reader(
+    _read_langsmith_trials, "LangSmith's runs or examples, one a line"
+)

@@ -6,10 +6,16 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, ImportNote, ScoredItem, TaskRow, add_rubric
+from jurygraph.interchange.rows import (
+    ImportNote,
+    ScoredItem,
+    TaskFieldsAndNotes,
+    TaskRow,
+    add_rubric,
+)
 from jurygraph.schema.frozen_model import digest_of
 
-NO_SUB_ITEMS_NOTE = (
+UNDIVIDED_CRITERIA_IMPORT_NOTE = (
     "criteria are judged as one, since they mark no sub-items whose points add up to their own"
 )
 
@@ -21,14 +27,14 @@ class Case(TaskRow):
     """
 
     KEY = None
-    EXPECTED = "PLawBench's practical case analyses"
+    EXPECTED_FILE_CONTENT = "PLawBench's practical case analyses"
 
     context: str | None = None
     question: str = Field(min_length=1)
     rubrics: tuple[ScoredItem, ...]
     reference: str | None = None
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Return the case with its rubric; an item has parts if its sub-items' points add up to its own.
 
         Rows have no ids: the id of a task contains the digest of its row.
@@ -44,7 +50,9 @@ class Case(TaskRow):
         for number, item in enumerate(self.rubrics, 1):
             parts = _split_weighted_parts(item)
             if parts is None:
-                notes.append(ImportNote(NO_SUB_ITEMS_NOTE, f"{name}: criterion-{number}"))
+                notes.append(
+                    ImportNote(UNDIVIDED_CRITERIA_IMPORT_NOTE, f"{name}: criterion-{number}")
+                )
             fields = item.criterion_fields()
             if parts and len(parts) > 1:
                 fields["parts"] = parts
@@ -53,25 +61,25 @@ class Case(TaskRow):
 
 
 _POINTS_MARK_PATTERN = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
-_HEADING = re.compile(r"【[^】]*】|\d+\s*分")
-_MAX_PARTS = 20
+_HEADING_PATTERN = re.compile(r"【[^】]*】|\d+\s*分")
+_MAX_SUB_ITEMS = 20
 _NUMBERING_PATTERN = re.compile(r"[\W\d_一二三四五六七八九十第步]*")
 
 
 def _split_weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
-    parts = split_sub_items(item.criterion)
+    parts = parse_scored_sub_items(item.criterion)
     weights = [part["weight"] for part in parts]
-    if len(parts) > _MAX_PARTS or 0 in weights or not math.isclose(sum(weights), item.points):
+    if len(parts) > _MAX_SUB_ITEMS or 0 in weights or not math.isclose(sum(weights), item.points):
         return None
     for part in parts:
         text_without_points = _POINTS_MARK_PATTERN.sub("", part["text"])
-        if re.search(r"\w", _HEADING.sub("", text_without_points)) is None:
+        if re.search(r"\w", _HEADING_PATTERN.sub("", text_without_points)) is None:
             return None
     return parts
 
 
-def split_sub_items(text: str) -> list[dict[str, Any]]:
+def parse_scored_sub_items(text: str) -> list[dict[str, Any]]:
     """Return the marked sub-items of a text, each with its points.
 
     A mark is either before its sub-item, or at the end of the line that begins it; in both cases the sub-item continues

@@ -26,14 +26,16 @@ def read_qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[Expor
     """
     rows = read_located_rows(path)
     headers = dict(islice(rows, 2)).values()
-    import_ids = list(headers)[-1] if headers else {}
+    import_id_by_column = list(headers)[-1] if headers else {}
     questions = [
-        name for name, cell in import_ids.items() if _QUESTION_HEADER_PATTERN.fullmatch(str(cell))
+        name
+        for name, cell in import_id_by_column.items()
+        if _QUESTION_HEADER_PATTERN.fullmatch(str(cell))
     ]
     if not questions:
         hint = "export as CSV, and leave the three rows of the header as they are"
         raise InputError(f"{path}, line 3: has no ImportId of a question (QID1); {hint}")
-    person = "PROLIFIC_PID" if "PROLIFIC_PID" in import_ids else "ResponseId"
+    person = "PROLIFIC_PID" if "PROLIFIC_PID" in import_id_by_column else "ResponseId"
     for location, row in rows:
         annotator = get_export_field(
             location, row, columns.annotator or person, "--reviewer-column"

@@ -8,7 +8,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedText, Rating, Vote
-from jurygraph.sources.files import validate_content
+from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import NUMERAL_PATTERN, FileRows, read_rated_texts, read_texts
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
@@ -100,4 +100,4 @@ def item_to_task(
         "metadata": {} if first.domain is None else {"domain": first.domain},
         "responses": responses,
     }
-    return validate_content(f"{path}, item {quote(item)}", TaskLine, content)
+    return validate_at_location(f"{path}, item {quote(item)}", TaskLine, content)

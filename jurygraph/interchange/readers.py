@@ -9,7 +9,7 @@ from pathlib import Path
 from jurygraph.interchange.argilla import read_argilla_answers
 from jurygraph.interchange.chats import Chat
 from jurygraph.interchange.exports import AnswerReader, read_wide_table_answers
-from jurygraph.interchange.gear_graphs import read_gear
+from jurygraph.interchange.gear_graphs import read_gear_graphs
 from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.interchange.healthbench import HealthBenchRow
 from jurygraph.interchange.inspect_logs import read_inspect_log
@@ -25,7 +25,7 @@ from jurygraph.interchange.taubench import read_taubench
 from jurygraph.interchange.verifiers import read_verifiers_traces
 from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.sheets import read_sheets
+from jurygraph.sources.sheets import read_sheet_votes
 
 TaskReader = Callable[..., Iterator[ImportResult]]
 """Reads the rows of a file; those of `gear` may come with a second one, of scores."""
@@ -41,7 +41,7 @@ READERS: Mapping[str, TaskReader] = {
 }
 """Readers of tasks by the name of the format; a row is a task."""
 
-GRAPH_READERS: Mapping[str, TaskReader] = {"gear": read_gear}
+GRAPH_READERS: Mapping[str, TaskReader] = {"gear": read_gear_graphs}
 """Readers of rubrics whose graphs were made elsewhere, by the name of the format."""
 
 TRIAL_READERS: Mapping[str, TaskReader] = {
@@ -52,14 +52,14 @@ TRIAL_READERS: Mapping[str, TaskReader] = {
 }
 """Readers of recorded conversations by the name of the format; several may be trials of one task."""
 
-READERS_BY_SCALE: Mapping[str, Mapping[str, TaskReader]] = {
+SCALED_READERS_BY_FORMAT: Mapping[str, Mapping[str, TaskReader]] = {
     "writingbench": {"position": ImportedQuery.read, "tenths": QueryInTenths.read},
 }
 """Readers of formats whose values are scored in several ways, by format and way."""
 
 VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
     "qags": read_qags,
-    "sheets": read_sheets,
+    "sheets": read_sheet_votes,
 }
 """Readers of votes by the name of the format."""
 

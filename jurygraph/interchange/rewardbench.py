@@ -1,17 +1,17 @@
 """RewardBench and RewardBench 2 (allenai/reward-bench): chosen and rejected responses."""
 
 from jurygraph.interchange.rows import (
-    ImportedContent,
     ImportNote,
     RowKey,
     ShortName,
+    TaskFieldsAndNotes,
     TaskRow,
     nonempty_fields,
 )
 from jurygraph.schema.frozen_model import digest_of
 
-ONE_SIDED_ROWS_NOTE = "rows without both a chosen and a rejected response are left out"
-NO_MODEL_NOTE = (
+UNPAIRED_ROWS_IMPORT_NOTE = "rows without both a chosen and a rejected response are left out"
+NO_MODEL_IMPORT_NOTE = (
     "rows do not name one model for each response, so that their responses have no agent"
 )
 
@@ -24,7 +24,7 @@ class ImportedComparison(TaskRow):
     """
 
     KEY = "id"
-    EXPECTED = "RewardBench's or RewardBench 2's rows"
+    EXPECTED_FILE_CONTENT = "RewardBench's or RewardBench 2's rows"
 
     id: RowKey
     prompt: str
@@ -35,7 +35,7 @@ class ImportedComparison(TaskRow):
     models: tuple[str, ...] | None = None
     subset: ShortName | None = None
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Return the prompt with its responses.
 
         Neither the ids of the responses nor their order reveal which is preferred: they are in the order of their
@@ -45,7 +45,7 @@ class ImportedComparison(TaskRow):
         chosen_texts = (self.chosen,) if isinstance(self.chosen, str) else self.chosen
         rejected_texts = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
         if not chosen_texts or not rejected_texts:
-            return None, [ImportNote(ONE_SIDED_ROWS_NOTE, name)]
+            return None, [ImportNote(UNPAIRED_ROWS_IMPORT_NOTE, name)]
         agents: list[str | None] = list(self.models or ())
         if len(agents) != len(chosen_texts) + len(rejected_texts):
             agents = [self.chosen_model] * len(chosen_texts) + [self.rejected_model] * len(
@@ -54,17 +54,17 @@ class ImportedComparison(TaskRow):
         texts = (*chosen_texts, *rejected_texts)
         preference_flags = [True] * len(chosen_texts) + [False] * len(rejected_texts)
         entries = zip(texts, preference_flags, agents, strict=True)
-        shuffled_entries = sorted(
+        shuffled_text_entries = sorted(
             entries, key=lambda entry: _shuffling_sort_key(name, entry[0], entry[1])
         )
         responses = []
-        for number, (text, is_preferred_response, agent) in enumerate(shuffled_entries, 1):
+        for number, (text, is_preferred_response, agent) in enumerate(shuffled_text_entries, 1):
             identity = {"id": f"{name}/{number}", "agent": agent, "text": text}
             responses.append({**identity, "labels": {"preferred": is_preferred_response}})
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
         task = {"id": name, "query": self.prompt, "responses": responses, "metadata": about}
         has_unnamed_model = self.models is not None and None in agents
-        return task, [ImportNote(NO_MODEL_NOTE, name)] if has_unnamed_model else []
+        return task, [ImportNote(NO_MODEL_IMPORT_NOTE, name)] if has_unnamed_model else []
 
 
 def _shuffling_sort_key(name: str, text: str, is_preferred: bool) -> tuple[str, bool]:

@@ -72,18 +72,18 @@ class ImportResult(NamedTuple):
     notes: tuple[ImportNote, ...] = ()
 
 
-ImportedContent = tuple[Mapping[str, Any] | None, Sequence[ImportNote]]
+TaskFieldsAndNotes = tuple[Mapping[str, Any] | None, Sequence[ImportNote]]
 """The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
 
 
 class TaskRow(ImportedRow):
     KEY: ClassVar[str | None]
     """The field with the id of a row; None if the id is computed from the whole row."""
-    EXPECTED: ClassVar[str]
+    EXPECTED_FILE_CONTENT: ClassVar[str]
     """The expected content of a file in words, for the error about an empty one."""
 
     @abstractmethod
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Convert the row to the content of a task."""
 
     @classmethod
@@ -92,7 +92,7 @@ class TaskRow(ImportedRow):
 
         Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
         """
-        lines_by_task: dict[str, int] = {}
+        line_number_by_task: dict[str, int] = {}
         reason = "holds no rows"
         with closing(TextFile(path)) as file:
             for line, row in read_lines(file, cls):
@@ -102,28 +102,28 @@ class TaskRow(ImportedRow):
                     yield ImportResult(None, tuple(notes))
                     continue
                 task = validate_line(file.name, line.number, TaskLine, fields)
-                first = lines_by_task.setdefault(task.id, line.number)
+                first = line_number_by_task.setdefault(task.id, line.number)
                 if first != line.number:
                     problem = f"makes the task {quote(task.id)}, which is already in line {first}"
                     id_field_path = () if cls.KEY is None else (cls.KEY,)
-                    repetition_problem = Problem(id_field_path, problem, "keep one of them")
-                    raise_line_error(file.name, line.number, repetition_problem)
+                    duplicate_task_problem = Problem(id_field_path, problem, "keep one of them")
+                    raise_line_error(file.name, line.number, duplicate_task_problem)
                 yield ImportResult(task, tuple(notes))
-        if not lines_by_task:
-            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
+        if not line_number_by_task:
+            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}")
 
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
-    json_values = {}
+    nonempty_values = {}
     for name, value in fields.items():
         if value not in (None, "", [], {}, ()):
-            json_values[name] = list(value) if isinstance(value, tuple) else value
-    return json_values
+            nonempty_values[name] = list(value) if isinstance(value, tuple) else value
+    return nonempty_values
 
 
-EMPTY_CRITERIA_NOTE = "criteria without words, or of 0 points, are left out"
-NO_POSITIVE_WEIGHT_NOTE = (
+EMPTY_CRITERIA_IMPORT_NOTE = "criteria without words, or of 0 points, are left out"
+NONPOSITIVE_WEIGHTS_IMPORT_NOTE = (
     "tasks whose rubric has no criterion of positive weight are left out, "
     "since no reward can be formed from it"
 )
@@ -131,7 +131,7 @@ NO_POSITIVE_WEIGHT_NOTE = (
 
 def add_rubric(
     task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[ImportNote] = ()
-) -> ImportedContent:
+) -> TaskFieldsAndNotes:
     """Return the task with a rubric of these items, each the fields of a criterion.
 
     The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
@@ -143,13 +143,13 @@ def add_rubric(
     for number, item in enumerate(items, 1):
         name = item.get("id", f"criterion-{number}")
         if not item["text"].strip() or item["weight"] == 0:
-            all_notes.append(ImportNote(EMPTY_CRITERIA_NOTE, f"{task['id']}: {name}"))
+            all_notes.append(ImportNote(EMPTY_CRITERIA_IMPORT_NOTE, f"{task['id']}: {name}"))
             continue
         fields = {field: value for field, value in item.items() if field != "about"}
         criteria.append({**fields, "id": name})
         about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
-        return None, [*all_notes, ImportNote(NO_POSITIVE_WEIGHT_NOTE, task["id"])]
+        return None, [*all_notes, ImportNote(NONPOSITIVE_WEIGHTS_IMPORT_NOTE, task["id"])]
     metadata = {**task["metadata"], **nonempty_fields(criteria=about)}
     return {**task, "metadata": metadata, "rubric": {"criteria": criteria}}, all_notes
 

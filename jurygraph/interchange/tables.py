@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from jurygraph.runs.export_table import ExportTable, to_text
-from jurygraph.sources.ratings import CHARACTERS_TO_QUOTE, escape_formulas
+from jurygraph.runs.export_table import ExportTable, json_value_to_text
+from jurygraph.sources.ratings import CSV_QUOTED_CHARACTERS, escape_formulas
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:
@@ -36,12 +36,12 @@ def write_parquet(table: ExportTable, path: Path) -> None:
 def _format_csv_line(cells: Iterable[JsonValue]) -> bytes:
     """Return one CSV line with unquoted numbers. The writer quotes cells that hold a character of its terminator."""
     line = io.StringIO()
-    csv.writer(line, lineterminator=CHARACTERS_TO_QUOTE).writerow(map(_to_csv_cell, cells))
-    return f"{line.getvalue().removesuffix(CHARACTERS_TO_QUOTE)}\n".encode()
+    csv.writer(line, lineterminator=CSV_QUOTED_CHARACTERS).writerow(map(_to_csv_cell, cells))
+    return f"{line.getvalue().removesuffix(CSV_QUOTED_CHARACTERS)}\n".encode()
 
 
 def _to_csv_cell(value: JsonValue) -> str | float | None:
     """Return a number or None as it is, everything else as text that no spreadsheet runs as a formula."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
-    return escape_formulas(to_text(value))
+    return escape_formulas(json_value_to_text(value))

@@ -14,7 +14,7 @@ from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.interchange.trials import (
     FileLocation,
     Trial,
-    find_first_answer,
+    find_first_answer_index,
     make_trials_reader,
     read_json_document,
 )
@@ -48,7 +48,7 @@ class RunResult(ImportedRow):
     traj: tuple[Any, ...]
 
 
-def _read(path: str | Path) -> Iterator[Trial]:
+def _read_taubench_trials(path: str | Path) -> Iterator[Trial]:
     document, results = read_json_document(path)
     if not isinstance(results, list):
         document.refuse((), f"is {describe_value(results)}", "write a list of results")
@@ -59,7 +59,7 @@ def _read(path: str | Path) -> Iterator[Trial]:
 
 def _to_trial(location: FileLocation, result: RunResult) -> Trial:
     messages = location.messages(list(result.traj), "traj")
-    start = find_first_answer(messages)
+    start = find_first_answer_index(messages)
     task = result.info.task
     actions = [{"name": action.name, "arguments": action.kwargs} for action in task.actions]
     task_fields = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)
@@ -77,4 +77,4 @@ def _to_trial(location: FileLocation, result: RunResult) -> Trial:
     )
 
 
-read_taubench = make_trials_reader(_read, "a file of tau-bench's results")
+read_taubench = make_trials_reader(_read_taubench_trials, "a file of tau-bench's results")

@@ -18,22 +18,22 @@ from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
-from jurygraph.schema.task import Transcript
+from jurygraph.schema.task import TranscriptMessages
 from jurygraph.sources.files import TextFile, raise_field_error, raise_line_error, read_lines
 
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
 
-DIFFERENT_BEGINNINGS_NOTE = (
+DIFFERENT_BEGINNINGS_IMPORT_NOTE = (
     "tasks whose trials begin with different messages, which stand in their responses"
 )
-NO_ANSWER_NOTE = "conversations without an answer of the assistant make no response"
+NO_ANSWER_IMPORT_NOTE = "conversations without an answer of the assistant make no response"
 
 _MAX_JSON_BYTES = 1 << 30
 
 
 class _Messages(FrozenModel):
-    messages: Transcript
+    messages: TranscriptMessages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
     query = _find_shared_beginning([trial.query for trial in trials])
     notes = list(chain.from_iterable(trial.notes for trial in trials))
     if any(len(trial.query) > len(query) for trial in trials):
-        notes.append(ImportNote(DIFFERENT_BEGINNINGS_NOTE, first.task))
+        notes.append(ImportNote(DIFFERENT_BEGINNINGS_IMPORT_NOTE, first.task))
     responses = []
     names: dict[str, FileLocation] = {}
     for trial in trials:
@@ -126,12 +126,12 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
             problem = f"is the trial {quote(trial.name)} of the task {quote(first.task)} again"
             trial.location.refuse((), problem, "keep one of them")
         if not trial.answer:
-            notes.append(ImportNote(NO_ANSWER_NOTE, f"{trial.task}/{trial.name}"))
+            notes.append(ImportNote(NO_ANSWER_IMPORT_NOTE, f"{trial.task}/{trial.name}"))
             continue
         messages = (*trial.query[len(query) :], *trial.answer)
         identity = {"id": f"{trial.task}/{trial.name}", "messages": messages}
         responses.append({**identity, **trial.response})
-    fields = {**_collect_shared_fields(trials), "responses": responses}
+    fields = {**_collect_task_fields(trials), "responses": responses}
     text = query[0].content if len(query) == 1 and query[0].role == "user" else None
     fields["query"] = text if isinstance(text, str) else (query or "")
     return ImportResult(first.location.validate(TaskLine, fields), tuple(notes))
@@ -145,7 +145,7 @@ def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
     return shortest_query
 
 
-def _collect_shared_fields(trials: Sequence[Trial]) -> dict[str, Any]:
+def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the fields of the task. Raises InputError where two trials have different ones."""
     fields: dict[str, Any] = {"id": trials[0].task}
     for trial in trials:
@@ -177,7 +177,7 @@ def read_json_document(path: str | Path) -> tuple[FileLocation, Any]:
         location.refuse((), "is nested too deeply", "leave the deepest parts out")
 
 
-def find_first_answer(messages: Conversation) -> int:
+def find_first_answer_index(messages: Conversation) -> int:
     """Return the index of the assistant's first message; the number of messages without any."""
     roles = [message.role for message in messages]
     return roles.index("assistant") if "assistant" in roles else len(roles)

@@ -14,9 +14,9 @@ from jurygraph.interchange.rows import ImportedRow, ImportNote, nonempty_fields
 from jurygraph.interchange.trials import FileLocation, Trial, make_trials_reader, read_located_lines
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
-OMITTED_BRANCHES_NOTE = "messages off the path to the last one are left out"
-NO_MESSAGES_NOTE = "traces without messages are left out"
-NO_REWARD_NOTE = "traces that failed, or have no complete reward, have no label `reward`"
+OMITTED_BRANCHES_IMPORT_NOTE = "messages off the path to the last one are left out"
+NO_MESSAGES_IMPORT_NOTE = "traces without messages are left out"
+NO_REWARD_IMPORT_NOTE = "traces that failed, or have no complete reward, have no label `reward`"
 
 
 class Node(ImportedRow):
@@ -59,7 +59,7 @@ class Episode(ImportedRow):
     traces: tuple[AgentTrace, ...]
 
 
-def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_verifiers_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
     for location, episode in read_located_lines(path, Episode):
         for index, trace in enumerate(episode.traces):
             yield _to_trial(location, index, trace, episode.other)
@@ -70,18 +70,20 @@ def _to_trial(
 ) -> Trial | ImportNote:
     path = _find_path_to_last_node(location, index, trace.nodes)
     if not path:
-        return ImportNote(NO_MESSAGES_NOTE, trace.id)
+        return ImportNote(NO_MESSAGES_IMPORT_NOTE, trace.id)
     nodes = [trace.nodes[number] for number in path]
     messages = location.messages([node.message for node in nodes], "traces", index, "messages")
     sampled_node_indices = [number for number, node in enumerate(nodes) if node.sampled]
     start = sampled_node_indices[0] if sampled_node_indices else len(nodes)
-    notes = [ImportNote(OMITTED_BRANCHES_NOTE, trace.id)] if len(path) < len(trace.nodes) else []
+    notes = (
+        [ImportNote(OMITTED_BRANCHES_IMPORT_NOTE, trace.id)] if len(path) < len(trace.nodes) else []
+    )
     labels = {name: reward and reward.score for name, reward in trace.rewards.items()}
     rewards = list(trace.rewards.values())
     if trace.ok and rewards and None not in rewards:
         labels["reward"] = sum(reward.score * reward.weight for reward in rewards if reward)
     else:
-        notes.append(ImportNote(NO_REWARD_NOTE, trace.id))
+        notes.append(ImportNote(NO_REWARD_IMPORT_NOTE, trace.id))
     data = trace.task.data
     position = None if data.idx is None else str(data.idx)
     task = trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}"
@@ -130,4 +132,4 @@ def _to_openai_tool(tool: dict[str, Any]) -> dict[str, JsonValue]:
     return tool if "function" in tool else {"type": "function", "function": function}
 
 
-read_verifiers_traces = make_trials_reader(_read, "verifiers' traces.jsonl")
+read_verifiers_traces = make_trials_reader(_read_verifiers_trials, "verifiers' traces.jsonl")

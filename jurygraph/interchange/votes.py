@@ -35,7 +35,7 @@ def export_votes(run: Run) -> Iterator[bytes]:
                 item=item,
                 agent=trace.agent,
                 annotator=verdict.judge,
-                label=float(bool(verdict.met)) if verdict.is_binary else verdict.score,
+                label=float(bool(verdict.met)) if verdict.is_binary_verdict else verdict.score,
                 group=trace.task_id,
             )
             line = vote.model_dump_json(exclude_none=verdict.status == "ok")

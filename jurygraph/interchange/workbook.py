@@ -28,9 +28,9 @@ from jurygraph.messages import (
     format_number_for_sentence,
     shorten,
 )
-from jurygraph.runs.export_table import ExportTable, to_text
+from jurygraph.runs.export_table import ExportTable, json_value_to_text
 from jurygraph.runs.reports.bill import CallBill, ReplySource, source_of_reply
-from jurygraph.runs.reports.summary import mean_of
+from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -43,7 +43,7 @@ from jurygraph.views.agents import (
     agent_label,
     conclude_ranking,
     rank_agents,
-    reward_limits_of,
+    reward_limits_of_decisions,
 )
 from jurygraph.views.components import compare_components
 from jurygraph.views.trace import criterion_texts, describe_lost_points
@@ -133,18 +133,19 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
             for name in trace.names:
                 judged, _ = trace.component(name)
                 values[name, trace.agent or ""].append(None if trace.value is None else judged)
-            times.append(trace.own_record.at)
+            times.append(trace.current_run_record.at)
             for call in map(Call.model_validate, trace.body.get("calls", ())):
                 bill.add(call, source_of_reply(run, call))
     for call in run.planning_calls():
         bill.add(call, source_of_reply(run, call))
     rows: list[Sequence[JsonValue]] = []
-    limits = reward_limits_of(
+    limits = reward_limits_of_decisions(
         list(run.decisions()), min((row.least for row in rewards), default=0.0)
     )
     agents = rank_agents(rewards, limits)
     means = {
-        key: (mean_of(judged), len(judged) - judged.count(None)) for key, judged in values.items()
+        key: (mean_without_none(judged), len(judged) - judged.count(None))
+        for key, judged in values.items()
     }
     components = compare_components(agents, means, run.config)
     titles = [f"{row.component}: mean of the judged (points behind)" for row in components]
@@ -152,21 +153,28 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     for number, row in enumerate(agents):
         means_of_agent = [str(component.agents[number]) for component in components]
         rows.append((*_agent_cells(row), *means_of_agent))
-    fact_rows: list[Sequence[JsonValue]] = [(sentence,) for sentence in conclude_ranking(agents)]
+    conclusion_rows: list[Sequence[JsonValue]] = [
+        (sentence,) for sentence in conclude_ranking(agents)
+    ]
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        fact_rows.append((f"Not finished: {count} so far",))
-    fact_rows.append(())
+        conclusion_rows.append((f"Not finished: {count} so far",))
+    conclusion_rows.append(())
     if times:
-        day_texts = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
-        fact_rows.append(("Scored", " to ".join(day_texts) + " UTC"))
-    fact_rows.append(("Models", ", ".join(run.judges) or "none"))
-    fact_rows.append(("Cost", _format_bill(bill)))
-    fact_rows += _read_weights(run)
+        scoring_time_texts = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
+        conclusion_rows.append(("Scored", " to ".join(scoring_time_texts) + " UTC"))
+    conclusion_rows.append(("Models", ", ".join(run.judges) or "none"))
+    conclusion_rows.append(("Cost", _format_bill(bill)))
+    conclusion_rows += _read_weights(run)
     if all(map(math.isfinite, limits)):
-        fact_rows.append(("Rewards can be", " to ".join(map(format_number_for_sentence, limits))))
-    fact_rows += _LEGEND_ROWS
-    rows += ((*fact_row, *[None] * (len(columns) - len(fact_row))) for fact_row in fact_rows)
+        conclusion_rows.append(
+            ("Rewards can be", " to ".join(map(format_number_for_sentence, limits)))
+        )
+    conclusion_rows += _LEGEND_ROWS
+    rows += (
+        (*conclusion_row, *[None] * (len(columns) - len(conclusion_row)))
+        for conclusion_row in conclusion_rows
+    )
     return columns, rows
 
 
@@ -181,11 +189,18 @@ def _agent_cells(row: RankedAgent) -> Sequence[JsonValue]:
     ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
     if row.mean is not None and row.missing_interval is not None:
         ends = (row.mean.value, row.missing_interval, None)
-    failed_count = row.responses - row.scored
+    failed_response_count = row.responses - row.scored
     differences = [
         None if difference is None else difference.sentence for difference in (row.lead, row.gap)
     ]
-    return agent_label(row.agent), *ends, row.responses, row.units, failed_count, *differences
+    return (
+        agent_label(row.agent),
+        *ends,
+        row.responses,
+        row.units,
+        failed_response_count,
+        *differences,
+    )
 
 
 def _format_time(epoch_milliseconds: int) -> str:
@@ -193,14 +208,16 @@ def _format_time(epoch_milliseconds: int) -> str:
 
 
 def _format_bill(bill: CallBill) -> str:
-    billed_tallies = [bill.tallies["sent"], bill.tallies["unanswered"]]
-    requests = sum(tally.number for tally in billed_tallies)
-    unpriced_count = sum(tally.unpriced for tally in billed_tallies)
+    billed_tallies = [bill.costs_by_source["sent"], bill.costs_by_source["unanswered"]]
+    requests = sum(call_costs.number for call_costs in billed_tallies)
+    unpriced_count = sum(call_costs.unpriced for call_costs in billed_tallies)
     is_cost_unknown = 0 < requests == unpriced_count
-    amount_text = (
-        "unknown" if is_cost_unknown else f"${sum(tally.cost for tally in billed_tallies):.4f}"
+    cost_amount_text = (
+        "unknown"
+        if is_cost_unknown
+        else f"${sum(call_costs.cost for call_costs in billed_tallies):.4f}"
     )
-    parts = [f"{amount_text}, {format_count(requests, 'request')} to models"]
+    parts = [f"{cost_amount_text}, {format_count(requests, 'request')} to models"]
     if unpriced_count and not is_cost_unknown:
         parts.append(f"{unpriced_count} of them without a known price")
     origin_text_by_source: dict[ReplySource, str] = {
@@ -208,7 +225,7 @@ def _format_bill(bill: CallBill) -> str:
         "carried": "from another run",
     }
     for source, origin in origin_text_by_source.items():
-        number = bill.tallies[source].number
+        number = bill.costs_by_source[source].number
         if number:
             parts.append(f"{number} more {origin}")
     return ", ".join(parts)
@@ -218,7 +235,7 @@ def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
     """Yield what counted, with its weight: each component, and its criteria or evaluators where it has several."""
     weights: dict[str, set[float]] = {}
     for decision in run.decisions():
-        for spec in decision.counting_specs:
+        for spec in decision.effective_specs:
             weights.setdefault(f"Weight of {spec.name}", set()).add(spec.weight)
             if len(spec.inputs) > 1:
                 for name, use in spec.inputs.items():
@@ -315,7 +332,7 @@ def _make_cell(sheet: Any, value: JsonValue) -> Any:
     if value is None or is_exact or isinstance(value, float):
         return WriteOnlyCell(sheet, value)
     text = _NON_XML_CHARACTERS_PATTERN.sub(
-        lambda match: json.dumps(match[0])[1:-1], escape_multiline_text(to_text(value))
+        lambda match: json.dumps(match[0])[1:-1], escape_multiline_text(json_value_to_text(value))
     )
     units = text.encode("utf-16-le")
     if len(units) > 2 * _MAX_CELL_TEXT_LENGTH:

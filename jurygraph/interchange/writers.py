@@ -19,7 +19,7 @@ from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.export_table import ExportTable, TableName
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.runs.table_reader import TableOptions, read_table
+from jurygraph.runs.table_reader import TableOptions, open_export_table
 
 ExportContent = Iterable[bytes] | Callable[[Path], None]
 """Lines, or what writes a file."""
@@ -37,7 +37,7 @@ class Exporter:
     read: Callable[[Run, TableOptions, ExitStack], ExportContent]
     option_names: frozenset[str] = frozenset()
     needs_file: bool = False
-    library: Literal["pyarrow", "openpyxl"] | None = None
+    required_library: Literal["pyarrow", "openpyxl"] | None = None
 
 
 def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportContent:
@@ -63,7 +63,7 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
 
 
 def _open_table(run: Run, name: TableName, options: TableOptions, stack: ExitStack) -> ExportTable:
-    return stack.enter_context(closing(read_table(run, name, options)))
+    return stack.enter_context(closing(open_export_table(run, name, options)))
 
 
 def read_advantages(run: Run) -> dict[str, float | None]:
@@ -100,7 +100,7 @@ def _make_parquet_exporter(name: TableName, option_names: frozenset[str]) -> Exp
         ),
         option_names=option_names,
         needs_file=True,
-        library="pyarrow",
+        required_library="pyarrow",
     )
 
 
@@ -114,7 +114,7 @@ EXPORTERS: Mapping[str, Sequence[Exporter]] = {
             read=_read_workbook,
             option_names=_RESPONSE_TABLE_OPTIONS,
             needs_file=True,
-            library="openpyxl",
+            required_library="openpyxl",
         )
     ],
     "verdicts": [

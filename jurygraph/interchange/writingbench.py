@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, ImportedRow, RowKey, TaskRow, add_rubric
+from jurygraph.interchange.rows import ImportedRow, RowKey, TaskFieldsAndNotes, TaskRow, add_rubric
 
-SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
+RUBRIC_SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
 
 class Entry(ImportedRow):
@@ -19,7 +19,7 @@ class Entry(ImportedRow):
         """Return the fields of a criterion on a scale up to 10; its anchors are the described ranges, by their ends."""
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
         about = self.other
-        anchors = {ends: about.pop(ends) for ends in SCORE_RANGES if ends in about}
+        anchors = {ends: about.pop(ends) for ends in RUBRIC_SCORE_RANGES if ends in about}
         return {
             "text": text,
             "weight": 1.0,
@@ -36,7 +36,7 @@ class ImportedQuery(TaskRow):
     """
 
     KEY = "index"
-    EXPECTED = "WritingBench's queries"
+    EXPECTED_FILE_CONTENT = "WritingBench's queries"
     LOWEST_SCALE_VALUE: ClassVar[float] = 1.0
     """The end of the scale that counts 0: a value v scores (v - LOWEST) / (10 - LOWEST)."""
 
@@ -44,7 +44,7 @@ class ImportedQuery(TaskRow):
     query: str = Field(min_length=1)
     checklist: tuple[Entry, ...]
 
-    def to_content(self) -> ImportedContent:
+    def to_content(self) -> TaskFieldsAndNotes:
         """Return the query with its checklist as a rubric of criteria on a scale up to 10, each of weight 1."""
         task = {"id": self.index, "query": self.query, "metadata": self.other}
         return add_rubric(

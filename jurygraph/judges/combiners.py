@@ -32,19 +32,19 @@ from jurygraph.schema import ComponentInput, Question
 from jurygraph.schema.frozen_model import ParamsModel
 
 
-def _to_native_scale(value: Floats) -> Floats:
+def _to_paper_scale(value: Floats) -> Floats:
     """Convert a value in [0, 1] to R, on the paper's scale."""
     return LOWEST_SCORE + (HIGHEST_SCORE - LOWEST_SCORE) * value
 
 
-class ProtocolMean(Mean):
+class InputWeightedMean(Mean):
     """R = Σ ω s / Σ ω by the weights of the inputs that apply (DecompR, Appendix A.2); `R` is a diagnostic."""
 
     name = "protocol"
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         component = super().combine(matrices, params)
-        return replace(component, diagnostics={"R": _to_native_scale(component.value)})
+        return replace(component, diagnostics={"R": _to_paper_scale(component.value)})
 
 
 class AdaptiveSum(Combiner):
@@ -61,7 +61,7 @@ class AdaptiveSum(Combiner):
     needs_all_columns = True
     has_fixed_weights = False
 
-    def has_direction(self, name: str) -> bool:
+    def is_monotone_input(self, name: str) -> bool:
         """Return false for the weights, which are no scores."""
         return name != WEIGHT_SUBJECT
 
@@ -79,7 +79,7 @@ class AdaptiveSum(Combiner):
         if len(utilities) != len(weights):
             counts = f"{len(utilities)} utilities and {len(weights)} weights"
             raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
-        return {"people": list(map(_match_person, utilities, weights))}
+        return {"people": list(map(_find_shared_person, utilities, weights))}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
@@ -90,8 +90,8 @@ class AdaptiveSum(Combiner):
         is_applicable = (utilities.applicable & weights.applicable).reshape(shape)
         utility = np.where(is_applicable, utilities.value.reshape(shape), 0.0)
         weight = np.where(is_applicable, weights.value.reshape(shape), 0.0)
-        is_open = is_applicable & ~weights.judged.reshape(shape)
-        utility_by_sample = _utility_of_replies(utility, weight, is_open)
+        is_weight_unjudged = is_applicable & ~weights.judged.reshape(shape)
+        utility_by_sample = _weighted_utility_by_reply(utility, weight, is_weight_unjudged)
         applicable_sample_weights = np.where(is_applicable.any(axis=1), 1.0, 0.0)
         value, has_value = weighted_mean(utility_by_sample, applicable_sample_weights)
         applicable_weights = np.where(is_applicable, 1.0, 0.0)  # for means over the live samples
@@ -101,10 +101,10 @@ class AdaptiveSum(Combiner):
         means, _ = weighted_mean(utility, applicable_weights)
         parts = dict(zip(people, means.T, strict=True))
         shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
-        return Component(value, has_value, parts, {"R": _to_native_scale(value), **shares})
+        return Component(value, has_value, parts, {"R": _to_paper_scale(value), **shares})
 
 
-def _match_person(utility: str, weight: str) -> str:
+def _find_shared_person(utility: str, weight: str) -> str:
     for match in re.finditer(f"/{UTILITY_SUBJECT}/", utility):
         before = utility[: match.start()]
         person = utility[match.end() :]
@@ -115,7 +115,9 @@ def _match_person(utility: str, weight: str) -> str:
     )
 
 
-def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
+def _weighted_utility_by_reply(
+    utility: Floats, weight: Floats, is_weight_unjudged: Bools
+) -> Floats:
     """Return Σ w_i û_i / Σ w_i of each reply, [R,K]; 0 where the weights sum to 0.
 
     Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
@@ -124,9 +126,9 @@ def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floa
     total = np.asarray(aggregation.total(weight, axis=1))
     divisor = np.where(total > 0.0, total, 1.0)
     weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
-    is_missing_weight_one = (is_open & np.greater(weight, 0.0)).any(axis=1)
+    is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)
     filled_utility = np.where(is_missing_weight_one, utility.max(axis=1), 0.0)
-    return np.where(is_open.any(axis=1), filled_utility, weighted_utility)
+    return np.where(is_weight_unjudged.any(axis=1), filled_utility, weighted_utility)
 
 
 ComparisonForm = Literal["pairs", "lists"]
@@ -234,9 +236,9 @@ def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
 
 def _first_preferred_share(first: Floats, has_verdict: Bools) -> Floats:
     """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
-    is_decided = has_verdict & (first != 0.5)
+    is_decisive = has_verdict & (first != 0.5)
     is_win = has_verdict & (first > 0.5)
-    verdicts = count_true(is_decided) + count_true(is_decided.T)
+    verdicts = count_true(is_decisive) + count_true(is_decisive.T)
     wins = count_true(is_win) + count_true(is_win.T)
     return np.where(verdicts > 0, wins / np.maximum(verdicts, 1.0), 0.5)
 
@@ -295,12 +297,12 @@ class WinShare(Combiner):
             )
         return super().freeze(inputs, params)
 
-    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         form: ComparisonForm = params.get("shown", self.shown)
         scope, samples, evaluator = _REQUIRED_VERDICTS_BY_FORM[form]
         for question in questions:
-            is_ordered = scope != "pair" or question.pairs == "ordered"
-            if is_ordered and question.scope == scope and question.samples == samples:
+            has_required_order = scope != "pair" or question.pairs == "ordered"
+            if has_required_order and question.scope == scope and question.samples == samples:
                 continue
             required_verdicts_text = (
                 f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
@@ -321,7 +323,7 @@ class WinShare(Combiner):
         return _build_component(preferences, value, preferences.diagnostics)
 
 
-class RankShare(WinShare):
+class RankWinShare(WinShare):
     """Share of the other responses that a response is ranked above, from two listings in opposite orders."""
 
     name = "rank-share"
@@ -369,14 +371,14 @@ class BradleyTerry(WinShare):
 
         Unjudged pairs of other responses change p_i alone, and so no value leaves these bounds.
         """
-        (low_matrix,) = low.values()
-        (high_matrix,) = high.values()
-        if np.array_equal(low_matrix.value, high_matrix.value):
+        (lower_bound_matrix,) = low.values()
+        (upper_bound_matrix,) = high.values()
+        if np.array_equal(lower_bound_matrix.value, upper_bound_matrix.value):
             value = self.combine(low, params).value
             return value, value
         read = PREFERENCE_READERS[params["shown"]]
-        lowest_preferences = read(low_matrix)
-        highest_preferences = read(high_matrix)
+        lowest_preferences = read(lower_bound_matrix)
+        highest_preferences = read(upper_bound_matrix)
         opponent_count = np.maximum(lowest_preferences.opponent_counts, 1.0)
         prior = params["prior"]
         lowest = np.maximum(
@@ -395,11 +397,11 @@ def _fit_strengths(preferences: PairPreferences, prior: float) -> Floats:
     """Return the strengths of all, as they count for response i in row i, [R,R]."""
     wins = preferences.outcomes
     unjudged_share = np.where(preferences.is_compared, 1.0 - wins - wins.T, 0.0)
-    agreed_wins = wins + unjudged_share / 2.0
-    strengths_with_ties = bradley_terry(agreed_wins, prior)
+    wins_with_ties = wins + unjudged_share / 2.0
+    strengths_with_ties = bradley_terry(wins_with_ties, prior)
     rows = []
     for index, unjudged in enumerate(unjudged_share):
-        worst_case_wins = agreed_wins.copy()
+        worst_case_wins = wins_with_ties.copy()
         # What is missing of this response is won by its opponents; what is missing of others stays half for each.
         worst_case_wins[index] = wins[index]
         worst_case_wins[:, index] = np.where(preferences.is_compared[index], 1.0 - wins[index], 0.0)

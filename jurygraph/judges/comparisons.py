@@ -23,7 +23,7 @@ from jurygraph.agents.roles import (
     shorten_quotes,
     verify_quotes,
 )
-from jurygraph.judges.criteria import ReplyProfile, ReplySentence
+from jurygraph.judges.criteria import NonEmptySentence, ReplyVerbosity
 from jurygraph.models.request import ToolResult
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import to_searchable_text_async
@@ -96,9 +96,9 @@ class ComparisonJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        criterion: ReplySentence = DEFAULT_COMPARISON_QUESTION
+        criterion: NonEmptySentence = DEFAULT_COMPARISON_QUESTION
         """What is compared, in a sentence; by default, which response serves the task better."""
-        profile: ReplyProfile = "full"
+        profile: ReplyVerbosity = "full"
         """`full`, or `compact` for fewer tokens."""
 
     layer: Layer = "model"
@@ -139,16 +139,16 @@ class ComparisonJudge(Evaluator):
         """
         client = inputs.client
         assert client is not None, "a model is required"
-        client = client.for_responses(responses)
+        client = client.with_responses(responses)
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
-        response_entries = [
+        named_response_texts = [
             {"name": name, "text": response.text}
             for name, response in zip(names, responses, strict=True)
         ]
         variables = {
             **shared_prompt_variables(inputs),
-            "responses": response_entries,
+            "responses": named_response_texts,
             "criterion": self.settings.criterion,
             "compact": self._compact,
             **self.prompt_variables(names),
@@ -160,18 +160,18 @@ class ComparisonJudge(Evaluator):
         rule = client.safety.evidence
         needs_evidence = rule != "off" and not self._compact
 
-        def note_results(results: Sequence[ToolResult]) -> None:
+        def record_tool_results(results: Sequence[ToolResult]) -> None:
             """Let each response be quoted from what a tool read of it, too, such as a file of its workspace."""
             for number, text in enumerate(texts, start=1):
-                response_results = [item for item in results if item.response == number]
-                text.add_tool_results([item._replace(response=1) for item in response_results])
+                response_tool_results = [item for item in results if item.response == number]
+                text.add_tool_results([item._replace(response=1) for item in response_tool_results])
 
         def find_missing_evidence(reply: Any, quoted_evidence: QuotedEvidence) -> str:
             if needs_evidence and self.has_preference(reply):
                 return quoted_evidence.missing
             return ""
 
-        def find_flaw(reply: Any) -> str | None:
+        def find_reply_flaw(reply: Any) -> str | None:
             missing = find_missing_evidence(reply, locate_quotes(reply, texts))
             problems = [f"a response is preferred, {missing}"] if missing else []
             return describe_missing_quotes(problems, "a response")
@@ -192,21 +192,24 @@ class ComparisonJudge(Evaluator):
                 verdict = scored.model_copy(update=fields)
                 if missing:
                     verdict = mark_unsupported(
-                        verdict, f"prefers a response, {missing}", rule, _fields_of_tie(verdict)
+                        verdict,
+                        f"prefers a response, {missing}",
+                        rule,
+                        _tie_verdict_fields(verdict),
                     )
                 verdicts.append(verdict)
             return verdicts
 
-        letter_count = sum(len(response.text) for response in responses)
+        character_count = sum(len(response.text) for response in responses)
         return await ask_model(
             client,
             request,
             reply_model,
             read=read,
             fail=failed_verdict,
-            find_flaw=find_flaw,
-            note_results=note_results,
-            letter_count=letter_count,
+            find_reply_flaw=find_reply_flaw,
+            record_tool_results=record_tool_results,
+            character_count=character_count,
         )
 
     def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
@@ -214,7 +217,7 @@ class ComparisonJudge(Evaluator):
         return quoted_evidence.evidence[index]
 
 
-def _fields_of_tie(verdict: Verdict) -> Mapping[str, Any]:
+def _tie_verdict_fields(verdict: Verdict) -> Mapping[str, Any]:
     """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
     native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
     met = None if verdict.met is None else False
@@ -295,7 +298,7 @@ class Listwise(ComparisonJudge):
         return super().question(view, subject, **{"samples": 2, **fields})
 
     def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
-        return _ranking_model(tuple(names), compact)
+        return _ranking_reply_model(tuple(names), compact)
 
     def has_preference(self, reply: Any) -> bool:
         return True
@@ -327,7 +330,7 @@ class Listwise(ComparisonJudge):
 
 
 @lru_cache(maxsize=MAX_RESPONSES_SHOWN * 2)
-def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
+def _ranking_reply_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
     """Return the pydantic model of the reply: every name once, the best first."""
 
     def require_each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Question, TaskView, Verdict
 
-CONTEXT_JUDGEMENT_ITEMS: Mapping[str, Item] = MappingProxyType(
+CONTEXT_ITEM_BY_NAME: Mapping[str, Item] = MappingProxyType(
     {
         "faithful": Item(
             "Everything that the response claims is borne out by the passages, and nothing in it goes against them.",
@@ -25,7 +25,7 @@ CONTEXT_JUDGEMENT_ITEMS: Mapping[str, Item] = MappingProxyType(
 )
 
 
-class Context(JudgeEvaluator):
+class ContextJudge(JudgeEvaluator):
     """Score whether a response is faithful to the task's `context`, answers, and had enough context to answer from.
 
     `faithful` needs quotations from response and context, `answers` from the response, and `sufficient` from the
@@ -35,16 +35,16 @@ class Context(JudgeEvaluator):
     name = "context"
     version = "1"
     prompt = load_prompt("context")
-    shares = MappingProxyType(dict.fromkeys(CONTEXT_JUDGEMENT_ITEMS, 1.0))
+    shares = MappingProxyType(dict.fromkeys(CONTEXT_ITEM_BY_NAME, 1.0))
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        return [self.question(view, name) for name in CONTEXT_JUDGEMENT_ITEMS]
+        return [self.question(view, name) for name in CONTEXT_ITEM_BY_NAME]
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        return CONTEXT_JUDGEMENT_ITEMS[inputs.question.subject]
+        return CONTEXT_ITEM_BY_NAME[inputs.question.subject]
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         if not batch[0].task.context:
-            abstention = Verdict.abstain("the task has no context")
-            return [abstention] * len(batch)
+            abstained_verdict = Verdict.abstain("the task has no context")
+            return [abstained_verdict] * len(batch)
         return await super().answer_all(batch)

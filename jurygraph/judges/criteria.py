@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from jurygraph.agents.functions import has_own_version, source_version
+from jurygraph.agents.functions import declares_version, source_version
 from jurygraph.agents.roles import (
     CANNOT_TELL_REASON,
     BatchEvaluator,
@@ -36,7 +36,7 @@ from jurygraph.agents.roles import (
     QuotedSourceKind,
     QuoteTexts,
     ReasonText,
-    judge_findings,
+    request_finding_verdicts,
     share_client,
     shared_prompt_variables,
 )
@@ -58,12 +58,12 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.frozen_model import (
-    Flag,
     Id,
     ParamsModel,
     PositiveNumber,
+    StrictBool,
     UnitInterval,
-    require_type,
+    require_argument_type,
     require_unique_ids,
 )
 from jurygraph.schema.task import require_different_texts
@@ -73,8 +73,8 @@ T = TypeVar("T")
 
 MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
-ReplyProfile = Literal["full", "compact"]
-ReplySentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+ReplyVerbosity = Literal["full", "compact"]
+NonEmptySentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
@@ -83,7 +83,7 @@ _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 # are visible too, in messages about missing fields.
 class BinaryAnswer(FrozenModel):
     # on one item that is met or not; _add_reason adds the reason and quotations
-    met: Flag | None
+    met: StrictBool | None
     probability: UnitInterval | None
 
     @model_validator(mode="after")
@@ -103,11 +103,11 @@ class BinaryAnswer(FrozenModel):
 
 class PartAnswer(FrozenModel):
     quotes: QuoteTexts
-    met: Flag | None
+    met: StrictBool | None
 
 
 class BarePartAnswer(FrozenModel):
-    met: Flag | None
+    met: StrictBool | None
 
 
 class LikelyPartAnswer(FrozenModel):
@@ -130,7 +130,7 @@ class AnswerForm(ShortRepr, ABC):
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         """Return the finding of an answer, in the field `name` of a reply; its positive parts need a quotation."""
 
-    def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
+    def find_reply_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         """Return what breaks the form of an answer that fits its model, such as a contradiction; None by default.
 
         The reply is then malformed as a whole: it is sent back once, and never read by `find`.
@@ -163,10 +163,10 @@ class Binary(AnswerForm):
         elif score is None:
             score = answer.probability
             native = "P(met) as stated"
-        measurement = JudgedValue(score, answer.met, native)
-        return _build_answer_finding(name, answer, measurement, "met" if answer.met else "")
+        judged_value = JudgedValue(score, answer.met, native)
+        return _build_answer_finding(name, answer, judged_value, "met" if answer.met else "")
 
-    def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
+    def find_reply_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         probability = answer.probability
         if answer.met is None or probability == MET_THRESHOLD:
             return None
@@ -203,31 +203,33 @@ class Scale(AnswerForm):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            require_type(f"Scale.{name}", getattr(self, name), int | float, "give a number")
+            require_argument_type(
+                f"Scale.{name}", getattr(self, name), int | float, "give a number"
+            )
         if not -math.inf < self.low < self.high < math.inf:
             raise InputError(
                 f"Scale({self.low}, {self.high}): does not rise; give the lower end first"
             )
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return _scale_model(self.low, self.high, compact)
+        return _scale_answer_model(self.low, self.high, compact)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.value is None:
             return _build_answer_finding(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
-        measurement = JudgedValue(score, native=answer.value, scale=(self.low, self.high))
+        judged_value = JudgedValue(score, native=answer.value, scale=(self.low, self.high))
         statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
-        return _build_answer_finding(name, answer, measurement, statement)
+        return _build_answer_finding(name, answer, judged_value, statement)
 
 
 def _build_answer_finding(
-    name: str, answer: Any, measurement: JudgedValue | None, statement: str = ""
+    name: str, answer: Any, judged_value: JudgedValue | None, statement: str = ""
 ) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
     quotes = getattr(answer, "quotes", ())
     claims = [ClaimWithQuotes(statement, quotes)] if statement else []
-    return Finding(name, measurement, getattr(answer, "reason", ""), quotes, claims)
+    return Finding(name, judged_value, getattr(answer, "reason", ""), quotes, claims)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -242,9 +244,11 @@ class PartialCredit(AnswerForm):
     by_probability: bool = False
 
     def __post_init__(self) -> None:
-        require_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
+        require_argument_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
         for index, weight in enumerate(self.weights):
-            require_type(f"PartialCredit.weights[{index}]", weight, int | float, _WEIGHTS_HINT)
+            require_argument_type(
+                f"PartialCredit.weights[{index}]", weight, int | float, _WEIGHTS_HINT
+            )
         are_weights_positive = all(0 < weight < math.inf for weight in self.weights)
         if not self.weights or not are_weights_positive:
             raise InputError(f"PartialCredit.weights: are {list(self.weights)}; {_WEIGHTS_HINT}")
@@ -254,7 +258,7 @@ class PartialCredit(AnswerForm):
         return [f"part_{number}" for number in range(1, len(self.weights) + 1)]
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return _parts_model(len(self.weights), compact, self.by_probability)
+        return _parts_answer_model(len(self.weights), compact, self.by_probability)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
@@ -280,21 +284,21 @@ class PartialCredit(AnswerForm):
         total = math.fsum(self.weights)
         # Probabilities decide nothing: whether the item is met, the rubric's `met_from` says.
         is_met = None if self.by_probability else len(claims) == len(self.weights)
-        measurement = JudgedValue(min(1.0, credit / total), is_met, credit, (0.0, total))
-        return Finding(name, measurement, reason, quotes, claims)
+        judged_value = JudgedValue(min(1.0, credit / total), is_met, credit, (0.0, total))
+        return Finding(name, judged_value, reason, quotes, claims)
 
 
 @lru_cache(maxsize=1024)
-def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
+def _scale_answer_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
     value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)] | None
     model_without_reason = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
     return model_without_reason if compact else _add_reason_fields(model_without_reason)
 
 
 @lru_cache(maxsize=64)
-def _parts_model(number: int, compact: bool, by_probability: bool) -> type[FrozenModel]:
+def _parts_answer_model(number: int, compact: bool, uses_probabilities: bool) -> type[FrozenModel]:
     part_answer_model: type[FrozenModel] = BarePartAnswer if compact else PartAnswer
-    if by_probability:
+    if uses_probabilities:
         part_answer_model = BareLikelyPartAnswer if compact else LikelyPartAnswer
     names = [f"part_{index}" for index in range(1, number + 1)]
     fields: Any = dict.fromkeys(names, (part_answer_model, ...))
@@ -327,8 +331,8 @@ class Item(ShortRepr):
     needs: tuple[QuotedSourceKind, ...] = ("response",)
 
     def __post_init__(self) -> None:
-        require_type("Item.text", self.text, str, "give the text of a criterion")
-        require_type(
+        require_argument_type("Item.text", self.text, str, "give the text of a criterion")
+        require_argument_type(
             "Item.form",
             self.form,
             AnswerForm,
@@ -366,21 +370,21 @@ async def judge_items(
             found[name] = finding._replace(claims=claims)
         return found
 
-    def find_problem(value: Any, reply: Reply) -> Problem | None:
+    def find_reply_problem(value: Any, reply: Reply) -> Problem | None:
         for name, item in items.items():
-            problem = item.form.find_problem(getattr(value, name), name, reply)
+            problem = item.form.find_reply_problem(getattr(value, name), name, reply)
             if problem is not None:
                 return problem
         return None
 
-    verdicts = await judge_findings(
+    verdicts = await request_finding_verdicts(
         client,
         request,
         reply_model,
         response,
         items,
         find,
-        find_problem=find_problem,
+        find_reply_problem=find_reply_problem,
         are_quotes_checked=not compact,
         passages=passages,
     )
@@ -411,13 +415,13 @@ def _to_shown_item(name: str, item: Item) -> ShownItem:
         lines.append(f"{value}: {meaning}")
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
     has_parts = isinstance(form, PartialCredit)
-    by_probability = isinstance(form, PartialCredit) and form.by_probability
+    uses_probabilities = isinstance(form, PartialCredit) and form.by_probability
     return ShownItem(
         name=name,
         text="\n".join(lines),
         parts=has_parts,
         scale=scale,
-        by_probability=by_probability,
+        by_probability=uses_probabilities,
     )
 
 
@@ -433,9 +437,9 @@ class JudgeEvaluator(BatchEvaluator):
     """
 
     class Params(ParamsModel):
-        profile: ReplyProfile = "full"
+        profile: ReplyVerbosity = "full"
         """`full`, or `compact` for fewer tokens."""
-        rotate: Flag = True
+        rotate: StrictBool = True
         """Whether later samples show the items in another order; `false` repeats the identical input, so that samples
         differ by the model's chance alone."""
 
@@ -459,7 +463,7 @@ class JudgeEvaluator(BatchEvaluator):
                 f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter"
             )
         self.reads_context = "passages" in self.prompt.needs
-        has_declared_version = has_own_version(type(self), JudgeEvaluator)
+        has_declared_version = declares_version(type(self), JudgeEvaluator)
         class_version = self.version if has_declared_version else source_version(type(self))
         self.version = f"{class_version} prompt {self.prompt.full_version}"
 
@@ -567,7 +571,7 @@ class OwnCriterion(Criterion):
 
     @field_validator("weight", mode="before")
     @classmethod
-    def _say_where_faults_belong(cls, weight: Any) -> Any:
+    def _refuse_negative_weight(cls, weight: Any) -> Any:
         if isinstance(weight, int | float) and weight < 0:
             raise ValueError(
                 "is negative; give a fault an evaluator of its own, whose component has a negative weight under "
@@ -577,7 +581,7 @@ class OwnCriterion(Criterion):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_text(cls, value: Any) -> Any:
+    def _expand_text_shorthand(cls, value: Any) -> Any:
         return {"text": value} if isinstance(value, str) else value
 
 
@@ -674,8 +678,8 @@ def sort_anchors(anchors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(anchors.items(), key=sort_key))
 
 
-WISH_SERVED_SCALE = (0.0, 4.0)
-_WISH_SERVED_ANCHORS = (
+WISH_FULFILMENT_SCALE = (0.0, 4.0)
+_WISH_FULFILMENT_ANCHORS = (
     ("0", "nothing in the response serves it"),
     ("1", "it is touched, and little is done about it"),
     ("2", "about half of it is served"),
@@ -721,7 +725,7 @@ class Preferences(_StakeholderJudge):
         text = constraint.text or constraint.id
         if constraint.kind == "hard":
             return Item(text, Binary())
-        return Item(text, Scale(*WISH_SERVED_SCALE), anchors=_WISH_SERVED_ANCHORS)
+        return Item(text, Scale(*WISH_FULFILMENT_SCALE), anchors=_WISH_FULFILMENT_ANCHORS)
 
 
 DEFAULT_CHECKLIST_ITEMS = (
@@ -736,7 +740,7 @@ class Checklist(_StakeholderJudge):
     """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most."""
 
     class Params(JudgeEvaluator.Params):
-        items: tuple[ReplySentence, ...] = Field(
+        items: tuple[NonEmptySentence, ...] = Field(
             DEFAULT_CHECKLIST_ITEMS, min_length=1, max_length=20
         )
         """Sentences that hold or do not; four general ones by default."""

@@ -94,29 +94,29 @@ class _ExampleSelection:
         self._texts = texts
         self._scales = scales
         self._pairs = pairs
-        self._groups = _groups(ratings)
+        self._groups = _groups_by_key(ratings)
         self.kept: dict[tuple[str, str, str], Example] = {}
         self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASON_TEXTS}
         single_dimension = _find_single_dimension(ratings, scales)
-        ratings_with_cells = [
+        keyed_ratings = [
             (location, rating, (rating.reviewer, rating.key, rating.dimension or single_dimension))
             for location, rating in ratings.rows
         ]
         scores: dict[tuple[str, str, str], set[float]] = {}
-        for _, rating, cell in ratings_with_cells:
+        for _, rating, cell in keyed_ratings:
             if rating.score is not None:
                 scores.setdefault(cell, set()).add(rating.score)
-        for location, rating, cell in ratings_with_cells:
-            kind = self._keep_or_explain(rating, cell, len(scores.get(cell, ())) > 1)
+        for location, rating, cell in keyed_ratings:
+            kind = self._add_or_reject_rating(rating, cell, len(scores.get(cell, ())) > 1)
             if kind is not None:
                 self.left_out[kind].append(location)
 
-    def _keep_or_explain(
-        self, rating: Rating, cell: tuple[str, str, str], is_contradictory: bool
+    def _add_or_reject_rating(
+        self, rating: Rating, cell: tuple[str, str, str], has_conflicting_rating: bool
     ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
         text = rated_text(rating, self._texts)
-        kind = self._omission_reason(rating, cell[2], text, is_contradictory)
+        kind = self._omission_reason(rating, cell[2], text, has_conflicting_rating)
         if kind is not None:
             return kind
         example = self._build_example(rating, cell[2], text or "")
@@ -131,13 +131,13 @@ class _ExampleSelection:
         return "duplicate"
 
     def _omission_reason(
-        self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool
+        self, rating: Rating, dimension: str, text: str | None, has_conflicting_rating: bool
     ) -> str | None:
         if dimension not in self._scales:
             return "other_dimension" if dimension else "no_dimension"
         if rating.score is None:
             return "no_score"
-        if is_contradictory:
+        if has_conflicting_rating:
             return "contradictory"
         low, high = self._scales[dimension]
         if not low <= rating.score <= high:
@@ -176,13 +176,13 @@ def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> st
 
 def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
     """Return the text of a rated item: the rating's own, or else that in `texts`."""
-    own_text = rating.text
-    if own_text is not None and own_text.strip():
-        return own_text
-    return texts.get(rating.key, own_text)
+    rating_text = rating.text
+    if rating_text is not None and rating_text.strip():
+        return rating_text
+    return texts.get(rating.key, rating_text)
 
 
-def _groups(ratings: RatingsFile) -> Mapping[str, str]:
+def _groups_by_key(ratings: RatingsFile) -> Mapping[str, str]:
     groups: dict[str, tuple[str, str]] = {}
     for location, rating in ratings.rows:
         if rating.group is not None:
@@ -198,8 +198,8 @@ def _groups(ratings: RatingsFile) -> Mapping[str, str]:
     return {key: group for key, (group, _) in groups.items()}
 
 
-_MIN_SCORES_OF_A_RANGE = 10
-_SMALL_SHARE_OF_A_SCALE = 0.7
+_MIN_SCORES_FOR_NOTE = 10
+_MIN_COVERED_SCALE_SHARE = 0.7
 """What 1 to 5 takes of 1 to 7 is less, what 1 to 4 takes of 1 to 5 is more."""
 
 
@@ -224,9 +224,9 @@ class ReviewerHistory:
         selection = _ExampleSelection(ratings, texts, scales, pairs)
         self.examples = tuple(selection.kept[cell] for cell in sorted(selection.kept))
         self.left_out = tuple(
-            OmittedRatings(kind, len(locations), f"{ratings.name}, {locations[0]}")
-            for kind, locations in selection.left_out.items()
-            if locations
+            OmittedRatings(kind, len(rating_locations), f"{ratings.name}, {rating_locations[0]}")
+            for kind, rating_locations in selection.left_out.items()
+            if rating_locations
         )
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
@@ -278,20 +278,20 @@ class ReviewerHistory:
         self, reviewer: str, dimension: str, domain: str | None = None
     ) -> dict[str, list[Example]]:
         """Return a reviewer's `own` examples and those of all `others`; of all domains if none is given."""
-        examples_of_pool: dict[str, list[Example]] = {"own": [], "others": []}
+        examples_by_pool: dict[str, list[Example]] = {"own": [], "others": []}
         for example in self._examples_of.get((dimension, domain), ()):
-            examples_of_pool["own" if example.reviewer == reviewer else "others"].append(example)
-        return examples_of_pool
+            examples_by_pool["own" if example.reviewer == reviewer else "others"].append(example)
+        return examples_by_pool
 
-    def items_of(self, key: str) -> set[str]:
+    def rated_items_of_key(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
         return self._items.get(key, set())
 
-    def groups_of(self, names: Iterable[str]) -> set[str]:
+    def groups_of_ratings(self, names: Iterable[str]) -> set[str]:
         """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
         return set(chain.from_iterable(self._groups.get(name, ()) for name in names))
 
-    def texts_of(self, names: Iterable[str]) -> set[str]:
+    def texts_of_ratings(self, names: Iterable[str]) -> set[str]:
         """Return the texts of all ratings under these names, which mean the same as in `groups_of`."""
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
@@ -316,15 +316,15 @@ class ReviewerHistory:
             yield f"Left out: {omission_text}; the first is {first}."
         for dimension, scale in self._scales.items():
             scores = [example.score for example in self._examples_of.get((dimension, None), ())]
-            if len(scores) >= _MIN_SCORES_OF_A_RANGE:
+            if len(scores) >= _MIN_SCORES_FOR_NOTE:
                 yield from _note_wide_scale(dimension, scale, scores)
             if not scores:
                 dimensions = {rating.dimension for _, rating in self._ratings.rows}
-                named_dimensions = sorted(name for name in dimensions if name is not None)
+                rated_dimension_names = sorted(name for name in dimensions if name is not None)
                 suggestion = (
                     None
-                    if dimension in named_dimensions
-                    else did_you_mean(dimension, named_dimensions)
+                    if dimension in rated_dimension_names
+                    else did_you_mean(dimension, rated_dimension_names)
                 )
                 end = "." if suggestion is None else f"; {suggestion}"
                 yield f"No rating for {quote(dimension)} can be shown{end}"
@@ -332,10 +332,10 @@ class ReviewerHistory:
     @cached_property
     def digest(self) -> str:
         """Digest of all examples, and of the relations by which some of them are dropped."""
-        return digest_of([sorted(self.example_by_digest), self.relations_digest])
+        return digest_of([sorted(self.example_by_digest), self.leak_relations_digest])
 
     @cached_property
-    def relations_digest(self) -> str:
+    def leak_relations_digest(self) -> str:
         """Digest of the relations by which an example can give a judged item away: items, groups and texts by name.
 
         It covers the swapped texts of pairs, too, which no digest of an example does.
@@ -357,7 +357,7 @@ def _note_wide_scale(
     dimension: str, scale: tuple[float, float], scores: Sequence[float]
 ) -> Iterator[str]:
     low, high = min(scores), max(scores)
-    if high - low < _SMALL_SHARE_OF_A_SCALE * (scale[1] - scale[0]):
+    if high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0]):
         ends = f"{scale[0]:g} to {scale[1]:g}"
         yield (
             f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {ends}; if reviewers could "
@@ -365,7 +365,7 @@ def _note_wide_scale(
         )
 
 
-LoadedHistory = Annotated[
+ReviewerHistoryParam = Annotated[
     SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))
 ]
 """A history as the type of a field, whose digest stands for it."""
@@ -380,13 +380,15 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 
     Each part is on lines of its own; if it occurs more than once, its last place counts.
     """
-    second_start = _find_last_index(second, text, len(text))
-    first_index = None if second_start is None else _find_last_index(first, text, second_start)
-    if first_index is None or second_start is None:
+    second_text_start = _find_last_index(second, text, len(text))
+    first_start = (
+        None if second_text_start is None else _find_last_index(first, text, second_text_start)
+    )
+    if first_start is None or second_text_start is None:
         return None
-    text_between = text[first_index + len(first) : second_start]
-    text_after = text[second_start + len(second) :]
-    return f"{text[:first_index]}{second}{text_between}{first}{text_after}"
+    text_between = text[first_start + len(first) : second_text_start]
+    text_after = text[second_text_start + len(second) :]
+    return f"{text[:first_start]}{second}{text_between}{first}{text_after}"
 
 
 def _find_last_index(part: str, text: str, end: int) -> int | None:
@@ -434,10 +436,10 @@ def order_examples(
         ordered_examples = sorted(
             shuffled_examples, key=lambda example: -fuzz.token_set_ratio(query, example.text)
         )
-    by_item: dict[str, Example] = {}
+    example_by_item: dict[str, Example] = {}
     for example in ordered_examples:
-        by_item.setdefault(example.key, example)
-    return list(by_item.values())
+        example_by_item.setdefault(example.key, example)
+    return list(example_by_item.values())
 
 
 def _shuffle_examples(examples: Iterable[Example], *seed: int | str) -> list[Example]:
@@ -466,10 +468,10 @@ def candidate_examples(
     examples: Iterable[Example], view: TaskView, history: ReviewerHistory
 ) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
-    names = {view.id, *history.items_of(view.id)}
+    names = {view.id, *history.rated_items_of_key(view.id)}
     if view.group is not None:
         names.add(view.group)
-    groups = names | history.groups_of(names)
+    groups = names | history.groups_of_ratings(names)
     return [
         example for example in examples if _leak_reason(example, names, groups, (), history) is None
     ]
@@ -483,8 +485,8 @@ def choose_examples(
     history: ReviewerHistory,
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
-    names = {response.id, *history.items_of(response.id)}
-    groups = history.groups_of(names)
+    names = {response.id, *history.rated_items_of_key(response.id)}
+    groups = history.groups_of_ratings(names)
     if view.group is not None:
         groups.add(view.group)
     texts = [response.text]
@@ -492,7 +494,7 @@ def choose_examples(
     if swapped_text is not None:
         texts.append(swapped_text)
     # texts may be rated under the task's id too
-    texts += sorted(history.texts_of({*names, view.id}) - {response.text})
+    texts += sorted(history.texts_of_ratings({*names, view.id}) - {response.text})
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
@@ -525,7 +527,7 @@ def _leak_reason(
     """Return why an example gives an item of these names, groups and texts away; None if it does not."""
     if example.key in names or example.item in names:
         return "it is the judged item"
-    if not groups.isdisjoint(history.groups_of((example.key, example.item))):
+    if not groups.isdisjoint(history.groups_of_ratings((example.key, example.item))):
         return "it is of the judged item's group"
     for subject, content in (("it", example.text), ("its reason", example.reason)):
         if content is None:
@@ -566,7 +568,7 @@ _LATIN_LETTER_BY_LOOKALIKE = str.maketrans(
 """Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
 _COMBINING_MARKS_PATTERN = re2.compile(r"\p{M}+")
-_WORD = re.compile(r"[^\W_]+")
+_WORD_PATTERN = re.compile(r"[^\W_]+")
 _UNSPACED_SCRIPTS_PATTERN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -584,20 +586,20 @@ class NormalizedText:
                 _LATIN_LETTER_BY_LOOKALIKE
             )
         self._normalized = normalized_text
-        self.letters = "".join(_WORD.findall(normalized_text))
+        self.letters = "".join(_WORD_PATTERN.findall(normalized_text))
         """Letters and digits of the text, in lower case."""
 
     @cached_property
     def ngrams(self) -> frozenset[str]:
         """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
-        words = _WORD.findall(_UNSPACED_SCRIPTS_PATTERN.sub(" ", self._normalized))
+        words = _WORD_PATTERN.findall(_UNSPACED_SCRIPTS_PATTERN.sub(" ", self._normalized))
         letters = "".join(_UNSPACED_SCRIPTS_PATTERN.findall(self.letters))
         if len(words) + len(letters) / _UNSPACED_LETTERS_PER_WORD < _MIN_WORDS_FOR_NGRAMS:
             return frozenset()
         word_ngrams = map(" ".join, _iter_windows(words, _WORDS_PER_NGRAM))
         return frozenset(chain(word_ngrams, _iter_windows(letters, _LETTERS_PER_NGRAM)))
 
-    def is_near(self, other: "NormalizedText") -> bool:
+    def is_near_duplicate_of(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
         if (
             self.letters == other.letters
@@ -623,7 +625,7 @@ def _iter_windows(sequence: S, length: int) -> Iterator[S]:
 
 def is_near_duplicate(first: str, second: str) -> bool:
     """Return True if two texts are nearly the same; the function is symmetric."""
-    return first == second or _normalize_text(first).is_near(_normalize_text(second))
+    return first == second or _normalize_text(first).is_near_duplicate_of(_normalize_text(second))
 
 
 # a text is compared with many examples, and they with many texts

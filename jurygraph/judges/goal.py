@@ -14,7 +14,7 @@ class GoalReached(JudgeEvaluator):
     """Score whether the user's goal is reached at the end of a conversation; the evidence names its messages."""
 
     name = "goal_reached"
-    needs_the_end = True
+    judges_whole_conversation = True
     version = "1"
     prompt = load_prompt("goal")
 

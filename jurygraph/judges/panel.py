@@ -114,7 +114,7 @@ class PanelVotes:
 
     def posterior(self) -> Floats:
         """Return the probability of each level, [R,K], given the votes that were cast."""
-        return self._to_probabilities(self._evidence())
+        return self._to_probabilities(self._vote_evidence())
 
     def expected_level(self, posterior: Floats) -> Floats:
         """Return the mean level, [...], of a posterior [...,K]."""
@@ -131,10 +131,10 @@ class PanelVotes:
         high = self._high.any(axis=1)
         worst_value = np.where(low, 0.0, 1.0)
         # Further votes multiply into a posterior; those that a majority is counted from are no longer in it.
-        evidence = self._evidence() if self._counts_votes else posterior
+        evidence = self._vote_evidence() if self._counts_votes else posterior
         # a row without a vote cast, whose missing votes are all filled alike, has that fill already
-        is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
-        for row in np.flatnonzero(is_open):
+        is_undetermined = (low | high) & (self.cast.any(axis=1) | (low & high))
+        for row in np.flatnonzero(is_undetermined):
             judges_filled_low = self._judges_of_columns(self._low[row])
             judges_filled_high = self._judges_of_columns(self._high[row])
             if (
@@ -181,7 +181,7 @@ class PanelVotes:
         self._cases[judges] = cases
         return cases
 
-    def _evidence(self) -> Floats:
+    def _vote_evidence(self) -> Floats:
         """Return the evidence of the votes cast, [R,K]: probabilities with confusion matrices, else vote counts."""
         evidence = np.tile(self._prior, (len(self.cast), 1))
         for column, judge in enumerate(self._judge_names):
@@ -268,17 +268,17 @@ class ConsensusOfJudges(Combiner):
     fuses_judges = True
     if_skipped = "left-out"
 
-    def has_direction(self, name: str) -> bool:
+    def is_monotone_input(self, name: str) -> bool:
         """Return false: the effect of a vote depends on how its judge errs."""
         return False
 
-    def part_inputs(self, params: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def input_names_by_part(self, params: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
         panels: Mapping[str, Sequence[str]] = params.get("panels", {})
         return panels
 
     def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
         reviewers: dict[tuple[str, ...], list[str]] = {}
-        for reviewer, inputs in self.part_inputs(params).items():
+        for reviewer, inputs in self.input_names_by_part(params).items():
             judges = tuple(judge_name(name, reviewer) for name in inputs)
             reviewers.setdefault(judges, []).append(reviewer)
         return [
@@ -289,18 +289,23 @@ class ConsensusOfJudges(Combiner):
     def describe_value(
         self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
     ) -> Sequence[str]:
-        fused = ["the mean over reviewers, who count alike"] if self.part_inputs(params) else []
+        fusion_sentences = (
+            ["the mean over reviewers, who count alike"] if self.input_names_by_part(params) else []
+        )
         levels = " and ".join(map(format_number_for_sentence, params["levels"]))
         votes = f"each vote rounded to the nearest of {levels}"
         if is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
-            return [f"{votes}; missing votes count as the worst level", *fused]
+            return [f"{votes}; missing votes count as the worst level", *fusion_sentences]
         rule = "by majority"
         confusions = params.get("confusions")
         if confusions is not None:
             source = f"confusions {str(confusions)[:12]} in the run's config.yaml"
             rule = f"given how often each judge errs ({source})"
-        if fused:
-            return [f"{votes}; of each reviewer the sum of level × probability {rule}", *fused]
+        if fusion_sentences:
+            return [
+                f"{votes}; of each reviewer the sum of level × probability {rule}",
+                *fusion_sentences,
+            ]
         summand_texts = []
         for level in params["levels"]:
             probability = diagnostics.get(f"p({level:g})", 0.0)
@@ -337,17 +342,19 @@ class ConsensusOfJudges(Combiner):
     ) -> dict[str, Any]:
         settings: ConsensusOfJudges.Params = self.read_params(params)
         confusions = settings.confusions
-        for key, frozen_input in inputs.items():
-            if frozen_input.if_skipped == "zero":
+        for key, component_input in inputs.items():
+            if component_input.if_skipped == "zero":
                 raise PlanError(
                     f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`"
                 )
-            weights = (frozen_input.input_weight, *frozen_input.weights)
+            weights = (component_input.input_weight, *component_input.weights)
             if any(weight != 1.0 for weight in weights):
                 raise PlanError(
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
-        frozen_params: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
+        frozen_params: dict[str, Any] = {
+            "levels": _resolve_class_values(settings.levels, confusions)
+        }
         panels = _panel_inputs_by_reviewer(inputs)
         if panels:
             frozen_params["panels"] = panels
@@ -358,7 +365,7 @@ class ConsensusOfJudges(Combiner):
         return frozen_params
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        panels = self.part_inputs(params)
+        panels = self.input_names_by_part(params)
         if not panels:
             panel_component = _fuse_votes(matrices, params)
             means = {name: matrix.mean()[0] for name, matrix in matrices.items()}
@@ -441,8 +448,10 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
     votes = PanelVotes(matrices, params)
     posterior = votes.posterior()
     has_vote = votes.cast.any(axis=1)
-    is_open = votes.missing.any(axis=1)
-    value = np.where(is_open, votes.worst_case_values(posterior), votes.expected_level(posterior))
+    has_missing_vote = votes.missing.any(axis=1)
+    value = np.where(
+        has_missing_vote, votes.worst_case_values(posterior), votes.expected_level(posterior)
+    )
     diagnostics = {}
     for index, level in enumerate(params["levels"]):
         diagnostics[f"p({level:g})"] = np.where(has_vote, posterior[:, index], np.nan)
@@ -450,7 +459,7 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
     return Component(value, np.asarray(votes.live.any(axis=1)), {}, diagnostics)
 
 
-def _resolve_levels(
+def _resolve_class_values(
     param_levels: Sequence[float] | None, confusions: Confusions | None
 ) -> list[float]:
     """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""

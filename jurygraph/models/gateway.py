@@ -51,7 +51,7 @@ from jurygraph.schema.frozen_model import split_into_pieces
 
 if TYPE_CHECKING:
     from jurygraph.models.cache import Cache
-    from jurygraph.models.recording import Recorder
+    from jurygraph.models.recording import CallRecorder
 
 
 UNBILLED_FAULT_KINDS = frozenset(
@@ -62,7 +62,7 @@ UNBILLED_FAULT_KINDS = frozenset(
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
-REPLIES_UNTIL_GIVING_UP = 20  # first replies of which one has to be usable
+MAX_UNUSABLE_FIRST_REPLIES = 20  # first replies of which one has to be usable
 _NUMBER_OR_ID_PATTERN = re.compile(r"[\w-]*\d[\w-]*")
 _MAX_EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
 _ADVICE_BY_FAULT_KIND = {
@@ -81,7 +81,7 @@ class RequestLimits:
     timeout: float = 60.0
     deadline: float | None = None
     max_tokens: int = 1024
-    retries: RetryPolicy = field(default_factory=RetryPolicy)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
 
 class Gateway:
@@ -99,7 +99,7 @@ class Gateway:
         price: Price | None = None,
         budget: Budget | None = None,
         cache: "Cache | None" = None,
-        recorder: "Recorder | None" = None,
+        recorder: "CallRecorder | None" = None,
         redactor: Redactor | None = None,
         parameters: Mapping[str, JsonValue] = {},
     ) -> None:
@@ -143,21 +143,23 @@ class Gateway:
         `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
         """
         key = asyncio.get_running_loop(), request.digest, id(sink)
-        while (pending_task := self._pending.get(key)) is not None:
+        while (pending_asyncio_task := self._pending.get(key)) is not None:
             # outside of the `try`: the deadline of this caller does end it
             async with fault_at_deadline(until):
                 try:
-                    return await asyncio.shield(pending_task)
+                    return await asyncio.shield(pending_asyncio_task)
                 except Fault as fault:
                     if fault.kind != "deadline":
                         raise
 
-        def forget(finished_task: "asyncio.Task[AnsweredCall]") -> None:
+        def forget(finished_asyncio_task: "asyncio.Task[AnsweredCall]") -> None:
             del self._pending[key]
-            if not finished_task.cancelled():
-                finished_task.exception()  # mark the error as retrieved: the callers may have been cancelled
+            if not finished_asyncio_task.cancelled():
+                finished_asyncio_task.exception()  # mark the error as retrieved: the callers may have been cancelled
 
-        task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
+        task = self._pending[key] = asyncio.create_task(
+            self._find_or_request_reply(request, until, sink)
+        )
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
@@ -170,12 +172,12 @@ class Gateway:
         each time, and all later requests rest on this one.
         """
         identity = asyncio.get_running_loop(), planned_lookup.lookup.id, id(sink)
-        pending_task = self._pending_lookups.get(identity)
-        if pending_task is None:
-            pending_task = asyncio.create_task(self._make_lookup(planned_lookup, sink))
-            self._pending_lookups[identity] = pending_task
-            pending_task.add_done_callback(lambda _: self._pending_lookups.pop(identity))
-        return await asyncio.shield(pending_task)
+        pending_asyncio_task = self._pending_lookups.get(identity)
+        if pending_asyncio_task is None:
+            pending_asyncio_task = asyncio.create_task(self._make_lookup(planned_lookup, sink))
+            self._pending_lookups[identity] = pending_asyncio_task
+            pending_asyncio_task.add_done_callback(lambda _: self._pending_lookups.pop(identity))
+        return await asyncio.shield(pending_asyncio_task)
 
     async def _make_lookup(
         self, planned_lookup: PlannedLookup, sink: CallSink | None
@@ -186,7 +188,7 @@ class Gateway:
             await self.backend.check_lookup(stored_lookup, planned_lookup)
         else:
             stored_lookup = self.backend.find_lookup(key)
-            if stored_lookup is None and not self.backend.runs_tools:
+            if stored_lookup is None and not self.backend.can_run_tools:
                 raise Fault(
                     "unrecorded", "no result of this tool is recorded, and it is not called"
                 )
@@ -219,7 +221,7 @@ class Gateway:
         if self.cache is not None:
             self.cache.drop(key)
 
-    def for_dry_run(
+    def make_dry_run_gateway(
         self, concurrency: int, sink: CallSink | None = None
     ) -> "tuple[DryRunBackend, Gateway]":
         """Return a dry-run backend and a gateway to it, with the same limits, that has no cache and no sink."""
@@ -239,8 +241,8 @@ class Gateway:
             await asyncio.gather(*pending_tasks, return_exceptions=True)
 
     def _pending_tasks_in_loop(self) -> list["asyncio.Task[AnsweredCall]"]:
-        running = asyncio.get_running_loop()
-        return [task for (loop, *_), task in self._pending.items() if loop is running]
+        running_loop = asyncio.get_running_loop()
+        return [task for (loop, *_), task in self._pending.items() if loop is running_loop]
 
     async def close(self) -> None:
         """Cancel requests under way in this loop, and close the backend. May be called more than once."""
@@ -255,7 +257,7 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close()
 
-    async def _resolve(
+    async def _find_or_request_reply(
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
@@ -337,11 +339,13 @@ class Gateway:
                     with await self.budget.reserve_when_free(max_cost, until) as reservation:
                         sent_count += 1
                         # Not for ever: a server that answers nothing but probes is overloaded.
-                        may_repeat = turn.is_probe or repeats < self.limits.retries.attempts
-                        reply = await self._send(request, reservation, turn, until, may_repeat)
+                        may_repeat = turn.is_probe or repeats < self.limits.retry_policy.attempts
+                        reply = await self._send_request(
+                            request, reservation, turn, until, may_repeat
+                        )
                     if reply is not None:
                         self._answered_request = request, max_cost
-                        turn.limiter.release(turn)
+                        turn.limiter.release_turn(turn)
                         fields = {
                             "cost": self._reply_cost(reply),
                             "attempts": sent_count,
@@ -353,7 +357,7 @@ class Gateway:
                 repeats += 1
 
         try:
-            answered_call = await call_with_retries(attempt, self.limits.retries, until)
+            answered_call = await call_with_retries(attempt, self.limits.retry_policy, until)
         except Fault as fault:
             # without secrets that a server may have echoed, and the errors that caused it
             redacted_fault = Fault(
@@ -363,7 +367,7 @@ class Gateway:
             redacted_fault.setting = fault.setting
             raise redacted_fault from None
         if not self.backend.is_recording:
-            self.first_replies.note_arrived(answered_call.call.id)
+            self.first_replies.note_arrived_reply(answered_call.call.id)
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
         self._uncached[request.digest] = CachedReply(answered_call.reply, answered_call.call.cost)
@@ -388,13 +392,13 @@ class Gateway:
         request, max_cost = self._answered_request
         with await self.budget.reserve_when_free(max_cost, until) as reservation:
             try:
-                await self._send(request, reservation, turn, until, may_repeat=True)
+                await self._send_request(request, reservation, turn, until, may_repeat=True)
             except Fault as fault:
                 if fault.kind in PROBE_ONLY_FAULT_KINDS or fault.kind in ("outage", "deadline"):
                     raise
         return not turn.is_probe
 
-    async def _send(
+    async def _send_request(
         self,
         request: Request,
         reservation: BudgetReservation,
@@ -404,28 +408,30 @@ class Gateway:
     ) -> Reply | None:
         """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
         timeout = _time_left(self.limits.timeout, until)
-        is_first = self.first_replies.note_sent()
+        is_first_request = self.first_replies.note_sent_request()
         try:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
             self.budget.faults[fault.kind] += 1
             if fault.kind in UNBILLED_FAULT_KINDS or fault.is_unsent:
-                reservation.settle(0.0)
+                reservation.settle_cost(0.0)
             if fault.kind == "too-large":
                 reservation.settle_unbounded_bill()
-            if (give_up_fault := self.first_replies.note_fault(fault, is_first)) is not None:
-                turn.limiter.report_fault(turn, give_up_fault)
-                raise give_up_fault from None
-            is_late = (
+            if (
+                run_ending_fault := self.first_replies.note_fault(fault, is_first_request)
+            ) is not None:
+                turn.limiter.report_fault(turn, run_ending_fault)
+                raise run_ending_fault from None
+            is_past_deadline = (
                 fault.kind == "timeout"
                 and until is not None
                 and asyncio.get_running_loop().time() >= until
             )
-            if not is_late and turn.limiter.report_fault(turn, fault) and may_repeat:
+            if not is_past_deadline and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
-        self.first_replies.note_accepted()
-        reservation.settle(self._reply_cost(reply))
+        self.first_replies.note_accepted_request()
+        reservation.settle_cost(self._reply_cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
         turn.limiter.report_success(turn)
@@ -451,7 +457,7 @@ class FirstRepliesCheck:
     """
 
     def __init__(self) -> None:
-        self._left = REPLIES_UNTIL_GIVING_UP
+        self._left = MAX_UNUSABLE_FIRST_REPLIES
         self._unread: set[str] = set()
         self._reasons: list[str | None] = []
         """None for a reply that is usable or says nothing of the settings."""
@@ -459,34 +465,34 @@ class FirstRepliesCheck:
         """The last fault, with its reply. One that names a setting goes before others: those of a second request, which
         quotes the first reply, name none."""
         self._usable_stored = 0
-        self._unsent = REPLIES_UNTIL_GIVING_UP
+        self._unsent = MAX_UNUSABLE_FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
         self._is_accepted = False
 
-    def note_sent(self) -> bool:
+    def note_sent_request(self) -> bool:
         """Note that a request is sent; return whether it is one of the first."""
-        is_first = self._unsent > 0
-        self._unsent -= is_first
-        return is_first
+        is_first_request = self._unsent > 0
+        self._unsent -= is_first_request
+        return is_first_request
 
-    def note_accepted(self) -> None:
+    def note_accepted_request(self) -> None:
         """Note that the model replied to a request."""
         self._is_accepted = True
 
-    def note_arrived(self, call: str) -> None:
+    def note_arrived_reply(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
         if self._left:
             self._left -= 1
             self._unread.add(call)
 
-    def note_fault(self, fault: Fault, is_first: bool) -> Fault | None:
+    def note_fault(self, fault: Fault, is_first_request: bool) -> Fault | None:
         """Note a request without a reply; return the fault that ends the run if the first ones were rejected alike.
 
         Later ones end it, too, as long as none is accepted: a jury in Python may go on after the error. One that was
         never sent, since its text cannot be encoded, says nothing of the server.
         """
         if fault.kind != "rejected" or fault.is_unsent:
-            self._unsent += is_first  # another takes its place
+            self._unsent += is_first_request  # another takes its place
             return None
         reason = fault.code or _NUMBER_OR_ID_PATTERN.sub(
             "0", str(fault)
@@ -495,15 +501,15 @@ class FirstRepliesCheck:
             self._left -= 1
             self._reasons.append(reason)
             self._example = fault, ""
-        if is_first:
+        if is_first_request:
             self._rejections.append(reason)
-        are_complete = len(self._rejections) >= REPLIES_UNTIL_GIVING_UP
-        if self._is_accepted or not are_complete or {*self._rejections} != {reason}:
+        are_enough_replies_rejected = len(self._rejections) >= MAX_UNUSABLE_FIRST_REPLIES
+        if self._is_accepted or not are_enough_replies_rejected or {*self._rejections} != {reason}:
             return None
         problem = self.problem or fault
         return Fault(
             ALL_REJECTED_FAULT_KIND,
-            f"all of the first {REPLIES_UNTIL_GIVING_UP} requests were rejected: {problem}",
+            f"all of the first {MAX_UNUSABLE_FIRST_REPLIES} requests were rejected: {problem}",
         )
 
     def note(self, answered_call: AnsweredCall, fault: Fault | None) -> None:
@@ -521,9 +527,9 @@ class FirstRepliesCheck:
         earlier, _ = self._example
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
             self._example = fault, answered_call.reply.text
-        if len(self._reasons) == REPLIES_UNTIL_GIVING_UP and self.problem is not None:
+        if len(self._reasons) == MAX_UNUSABLE_FIRST_REPLIES and self.problem is not None:
             raise UnusableRepliesError(
-                f"none of the first {REPLIES_UNTIL_GIVING_UP} replies can be used: {self.problem}"
+                f"none of the first {MAX_UNUSABLE_FIRST_REPLIES} replies can be used: {self.problem}"
             )
 
     @property
@@ -535,7 +541,7 @@ class FirstRepliesCheck:
         changes: list[str] = []
         if fault.setting is not None:
             changes.append(f"write `{setting_as_config_line(fault.setting)}` in the config")
-        if self.are_requests_rejected:
+        if self.are_all_requests_rejected:
             changes = changes or ["change what the message names, or name another model"]
             return f"{fault}; {changes[0]}"
         changes.append(_ADVICE_BY_FAULT_KIND[fault.kind])
@@ -545,17 +551,17 @@ class FirstRepliesCheck:
 
     def describe_problem(self, model: str) -> str:
         """Return a sentence on the replies of a model that has a problem, up to the command that comes next."""
-        if self.are_requests_rejected:
+        if self.are_all_requests_rejected:
             return f"every request to {model} was rejected: {self.problem}; then"
         if not self._usable_stored:
             return f"no reply of {model} could be used: {self.problem}; then"
-        unusable_count = len(self._reasons)
-        total = unusable_count + self._usable_stored
-        lead = f"{unusable_count} of {total} replies of {model} could not be used"
+        unusable_reply_count = len(self._reasons)
+        total = unusable_reply_count + self._usable_stored
+        lead = f"{unusable_reply_count} of {total} replies of {model} could not be used"
         return f"{lead}: {self.problem}; to ask for these again"
 
     @property
-    def are_requests_rejected(self) -> bool:
+    def are_all_requests_rejected(self) -> bool:
         """True if all requests so far were rejected for one reason."""
         reasons = set(self._reasons)
         return len(reasons) == 1 and reasons.isdisjoint((None, *_ADVICE_BY_FAULT_KIND))
@@ -569,7 +575,7 @@ class DryRunBackend(Backend):
     """
 
     is_recording = True  # all that it gives are stored replies
-    runs_tools = False
+    can_run_tools = False
 
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         other = gateway.backend
@@ -678,7 +684,7 @@ class Gateways(dict[str | None, Gateway]):
             if first.problem is None:
                 continue
             model = "the model" if name is None else f"judge {name}"
-            sentences[first.describe_problem(model)] = not first.are_requests_rejected
+            sentences[first.describe_problem(model)] = not first.are_all_requests_rejected
         return sentences
 
     def model_name_of(self, request: Request | Call) -> str | None:
@@ -689,22 +695,22 @@ class Gateways(dict[str | None, Gateway]):
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
-        names_with_identity = [
+        matching_gateway_names = [
             name for name, gateway in self.items() if gateway.identity == identity
         ]
         return max(
-            names_with_identity,
+            matching_gateway_names,
             key=lambda name: self[name].count_matching_parameters(request),
             default=None,
         )
 
-    def for_dry_run(
+    def make_dry_run_gateways(
         self, concurrency: int, sink: CallSink | None = None
     ) -> "tuple[list[DryRunBackend], Gateways]":
         backends: list[DryRunBackend] = []
         gateways = Gateways()
         for name, gateway in self.items():
-            backend, dry_gateway = gateway.for_dry_run(concurrency, sink)
+            backend, dry_gateway = gateway.make_dry_run_gateway(concurrency, sink)
             backends.append(backend)
             gateways[name] = dry_gateway
         return backends, gateways

@@ -92,7 +92,7 @@ _JSON_SPACES = " \t\n\r"
 # largest error of a probability, if one of the two words is not among the alternatives
 _MAX_PROBABILITY_ERROR = 0.05
 _MINUS_INFINITY_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_LOGPROB_TOLERANCE = 1e-3  # most by which a server's log probability may be above 0
+_POSITIVE_LOGPROB_TOLERANCE = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN_PATTERN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
 _JSON_VALUE_PATTERN = re.compile(
     r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL
@@ -131,10 +131,10 @@ def _strict_schema(
         # none in it may refer to it
         others = {key: value for key, value in schema_definitions.items() if key != name}
         return _strict_schema({**schema_definitions[name], **sibling_keywords}, location, others)
-    if unknown_keywords := sorted(
+    if unknown_schema_keywords := sorted(
         source.keys() - _HANDLED_SCHEMA_KEYWORDS - _DROPPED_SCHEMA_KEYWORDS
     ):
-        raise _schema_error(location, f"has {unknown_keywords[0]}")
+        raise _schema_error(location, f"has {unknown_schema_keywords[0]}")
     if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
         raise _schema_error(location, "may be anything")
     strict_schema = {name: source[name] for name in _COPIED_SCHEMA_KEYWORDS if name in source}
@@ -167,7 +167,7 @@ def _schema_error(location: str, problem: str) -> TypeError:
     )
 
 
-def unwrap_reply(reply: Reply, *, allow_words_around: bool = False) -> Reply:
+def extract_reply_json(reply: Reply, *, allow_words_around: bool = False) -> Reply:
     """Return the reply with its JSON alone as its text (see `find_json`): that is the answer, or there is none."""
     text = find_json(reply.text, allow_words_around=allow_words_around).text
     return reply if text is reply.text else reply.model_copy(update={"text": text})
@@ -181,7 +181,7 @@ def parse_reply(
     reply: Reply,
     reply_model: type[T],
     strict: bool = True,
-    find_problem: ProblemFinder[T] | None = None,
+    find_reply_problem: ProblemFinder[T] | None = None,
     *,
     allow_words_around: bool = False,
     request: Request | None = None,
@@ -199,18 +199,18 @@ def parse_reply(
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished_reply(reply)
-    answer = _parse_unwrapped(reply, reply_model, allow_words_around and strict, request)
+    answer = _find_and_parse_json(reply, reply_model, allow_words_around and strict, request)
     setting = None
     if isinstance(answer, Problem) and not strict:
-        answer = next(_json_objects_inside(unwrap_reply(reply).text, reply_model), answer)
+        answer = next(_json_objects_inside(extract_reply_json(reply).text, reply_model), answer)
     elif isinstance(answer, Problem) and not allow_words_around:
         is_readable_among_words = not isinstance(
-            _parse_unwrapped(reply, reply_model, True, request), Problem
+            _find_and_parse_json(reply, reply_model, True, request), Problem
         )
         setting = "calls.reply: one-object" if is_readable_among_words else None
-    unwrapped_reply = unwrap_reply(reply, allow_words_around=allow_words_around and strict)
-    if find_problem is not None and not isinstance(answer, Problem):
-        answer = find_problem(answer, unwrapped_reply) or answer
+    json_reply = extract_reply_json(reply, allow_words_around=allow_words_around and strict)
+    if find_reply_problem is not None and not isinstance(answer, Problem):
+        answer = find_reply_problem(answer, json_reply) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         fault = Fault(
@@ -222,7 +222,7 @@ def parse_reply(
     return answer
 
 
-def _parse_unwrapped(
+def _find_and_parse_json(
     reply: Reply, reply_model: type[T], allow_words_around: bool, request: Request | None
 ) -> T | Problem:
     part = find_json(reply.text, allow_words_around=allow_words_around)
@@ -230,7 +230,7 @@ def _parse_unwrapped(
     if isinstance(answer, Problem) or not part.has_words_around or request is None:
         return answer
     prompt = [message.content for message in request.messages]
-    if part.ends_thought and any(map(has_thought_tag, prompt)):
+    if part.has_unopened_thought and any(map(has_thought_tag, prompt)):
         problem = "ends a thought that it did not begin, with a tag that the prompt has, too"
         return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
     if is_quoted_from(part.text, prompt):
@@ -280,7 +280,7 @@ def add_to_user_message(messages: Sequence[Message], content: str) -> tuple[Mess
     return (*earlier, last.model_copy(update={"content": f"{last.content}\n\n{content}"}))
 
 
-def join_system_message(request: Request) -> Request:
+def merge_system_message(request: Request) -> Request:
     """Return the request with its system text in front of the first user message, for a model without that role."""
     system = [message.content for message in request.messages if message.role == "system"]
     others = [message for message in request.messages if message.role != "system"]
@@ -309,10 +309,12 @@ def refuse_unfinished_reply(reply: Reply) -> None:
     if finish in _WITHHELD_FINISH_REASONS:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip() and not reply.tool_calls:
-        raise Fault("empty", f"the reply has no text{_describe_filled_field(reply.other_field)}")
+        raise Fault(
+            "empty", f"the reply has no text{_describe_non_content_field(reply.other_field)}"
+        )
 
 
-def _describe_filled_field(name: str | None) -> str:
+def _describe_non_content_field(name: str | None) -> str:
     if name is None:
         return ""
     if name in REASONING_MESSAGE_FIELDS:
@@ -344,12 +346,12 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
 
 
 def _json_objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
-    for opening in islice(re.finditer("{", text), _MAX_JSON_OBJECTS_TRIED):
+    for brace_match in islice(re.finditer("{", text), _MAX_JSON_OBJECTS_TRIED):
         try:
-            _, end = json.JSONDecoder().raw_decode(text, opening.start())
+            _, end = json.JSONDecoder().raw_decode(text, brace_match.start())
         except (ValueError, RecursionError):
             continue
-        answer = _parse_json_reply(text[opening.start() : end], reply_model)
+        answer = _parse_json_reply(text[brace_match.start() : end], reply_model)
         if not isinstance(answer, Problem):
             yield answer
 
@@ -480,7 +482,7 @@ def _parse_token(entry: Any) -> tuple[str, float] | None:
     if (
         not isinstance(text, str)
         or not isinstance(number, (float, int))
-        or not number <= _LOGPROB_TOLERANCE
+        or not number <= _POSITIVE_LOGPROB_TOLERANCE
     ):
         return None
     return text, max(_MINUS_INFINITY_LOGPROB, min(0.0, float(number)))
@@ -491,10 +493,10 @@ def decode_token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> li
 
     The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
     """
-    decoder = getincrementaldecoder("utf-8")()
+    utf8_decoder = getincrementaldecoder("utf-8")()
     try:
         return [
-            decoder.decode(bytes(codes if isinstance(codes, Sequence) else [-1]))
+            utf8_decoder.decode(bytes(codes if isinstance(codes, Sequence) else [-1]))
             for _, codes in tokens
         ]
     except (ValueError, TypeError):
@@ -602,7 +604,7 @@ class Investigator(Protocol):
     def outline(self, value: Any) -> Any:
         """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
 
-    def for_responses(self, responses: Sequence[Response]) -> "Investigator":
+    def with_responses(self, responses: Sequence[Response]) -> "Investigator":
         """Return one whose tools number these responses in this order."""
 
     async def investigate(
@@ -673,7 +675,7 @@ class JudgeClient:
 
     def with_call_logs(
         self,
-        *logs: CallLog,
+        *call_logs: CallLog,
         purpose: str = JUDGE_CALL_PURPOSE,
         investigator: Investigator | None = None,
     ) -> "JudgeClient":
@@ -684,18 +686,18 @@ class JudgeClient:
         # one for every input, and `copy.copy` is several times slower
         client = object.__new__(JudgeClient)
         client.__dict__.update(self.__dict__)
-        client._logs = logs
+        client._logs = call_logs
         client._purpose = purpose
         client._investigator = investigator or self._investigator
         client.loop = asyncio.get_running_loop()
         client.__dict__.pop("fence", None)  # a fence lists the marks of its own messages alone
         return client
 
-    def for_responses(self, responses: Sequence[Response]) -> "JudgeClient":
+    def with_responses(self, responses: Sequence[Response]) -> "JudgeClient":
         """Return a client for a prompt that shows the responses in this order, as its tools number them."""
         if self._investigator is None:
             return self
-        investigator = self._investigator.for_responses(responses)
+        investigator = self._investigator.with_responses(responses)
         return self.with_call_logs(*self._logs, purpose=self._purpose, investigator=investigator)
 
     @cached_property
@@ -730,7 +732,8 @@ class JudgeClient:
         """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
         if self._investigator is not None:
             variables = {
-                name: self._investigator.outline(variable) for name, variable in variables.items()
+                name: self._investigator.outline(variable_value)
+                for name, variable_value in variables.items()
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
@@ -802,7 +805,7 @@ class JudgeClient:
             **fields,
         )
         if self._joins_system:
-            request = join_system_message(request)
+            request = merge_system_message(request)
         return with_schema_instructions(request) if request.form == "instructed" else request
 
     async def ask(self, request: Request, purpose: str | None = None) -> AnsweredCall:
@@ -821,8 +824,8 @@ class JudgeClient:
         reply_model: type[T],
         check: "ReplyCheck[T] | None" = None,
         purpose: str | None = None,
-        find_problem: ProblemFinder[T] | None = None,
-        note_results: "Callable[[Sequence[ToolResult]], object] | None" = None,
+        find_reply_problem: ProblemFinder[T] | None = None,
+        record_tool_results: "Callable[[Sequence[ToolResult]], object] | None" = None,
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
@@ -833,11 +836,11 @@ class JudgeClient:
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
         request, first, results = await self._answer(request, purpose)
-        if note_results is not None:
-            note_results(results)
+        if record_tool_results is not None:
+            record_tool_results(results)
         parsed_reply = None
         try:
-            parsed_reply = self._read_reply(first, reply_model, request, find_problem)
+            parsed_reply = self._read_reply(first, reply_model, request, find_reply_problem)
             message = check(parsed_reply.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
@@ -848,9 +851,9 @@ class JudgeClient:
                 raise
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
-            repair_reply_request = make_repair_request(request, first.reply, problem)
-            second = await self.send(repair_reply_request, REPAIR_CALL_PURPOSE, first.call.id)
-            return self._read_reply(second, reply_model, request, find_problem)
+            repair_request = make_repair_request(request, first.reply, problem)
+            second = await self.send(repair_request, REPAIR_CALL_PURPOSE, first.call.id)
+            return self._read_reply(second, reply_model, request, find_reply_problem)
         except Fault as fault:
             if parsed_reply is not None and fault.cause == "response":
                 return parsed_reply
@@ -871,7 +874,7 @@ class JudgeClient:
         answered_call: AnsweredCall,
         reply_model: type[T],
         request: Request,
-        find_problem: ProblemFinder[T] | None,
+        find_reply_problem: ProblemFinder[T] | None,
     ) -> ParsedReply[T]:
         """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
         call = answered_call.call
@@ -881,7 +884,7 @@ class JudgeClient:
                 answered_call.reply,
                 reply_model,
                 self.safety.whole_reply,
-                find_problem,
+                find_reply_problem,
                 allow_words_around=allow_words_around,
                 request=request,
             )
@@ -892,14 +895,16 @@ class JudgeClient:
         self._gateway.first_replies.note(answered_call, None)
         self._note_accepted_call(request.digest, call.id)
         return ParsedReply(
-            value, unwrap_reply(answered_call.reply, allow_words_around=allow_words_around), call
+            value,
+            extract_reply_json(answered_call.reply, allow_words_around=allow_words_around),
+            call,
         )
 
     def render(self, prompt: Prompt, **variables: Any) -> RenderedPrompt:
         """Return the messages of a prompt, with this project's fences."""
         return prompt.render(self._render_options, **variables)
 
-    def note_usable(self, answered_call: AnsweredCall) -> None:
+    def note_usable_reply(self, answered_call: AnsweredCall) -> None:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
         self._gateway.first_replies.note(answered_call, None)
 
@@ -930,7 +935,7 @@ class JudgeClient:
         use = CallUse(id=request.digest, purpose=purpose or self._purpose)
         for log in self._unclosed_logs:
             log.add(use, after)
-            log.waiting[request.digest] = request
+            log.waiting_requests[request.digest] = request
         group = self._group
         limit = self._gateway.limits.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request
@@ -946,7 +951,7 @@ class JudgeClient:
             raise
         finally:
             for log in self._logs:
-                log.waiting.pop(request.digest, None)
+                log.waiting_requests.pop(request.digest, None)
         if self._unclosed_logs or not self._logs:  # a reply after the final answer changes nothing
             self.calls[answered_call.call.id] = answered_call.call
         try:
@@ -974,13 +979,13 @@ class JudgeClient:
     @property
     def has_waiting_request(self) -> bool:
         """True while a request of an input has no reply."""
-        return any(log.waiting for log in self._unclosed_logs)
+        return any(log.waiting_requests for log in self._unclosed_logs)
 
     def close_call_logs(self) -> None:
         """List calls under way as cut off, and no later ones: the answer is final."""
         for log in self._unclosed_logs:
             log.is_closed = True
-            for request in list(log.waiting.values()):
+            for request in list(log.waiting_requests.values()):
                 self._add_unanswered_call(request, None)
 
     def _note_accepted_call(self, first: str, call: str) -> None:

@@ -134,7 +134,7 @@ class RequestLimiter:
             WeakKeyDictionary()
         )
         self._choice = threading.Lock()
-        self._enter_loop(None)
+        self._bind_to_event_loop(None)
 
     def _limiter_of_running_loop(self) -> "RequestLimiter":
         """Return this limiter or, while the loop that uses it runs in another thread, a twin with the same rates.
@@ -144,7 +144,7 @@ class RequestLimiter:
         loop = asyncio.get_running_loop()
         with self._choice:
             if self._loop is None or not self._loop.is_running():
-                self._enter_loop(loop)
+                self._bind_to_event_loop(loop)
             if self._loop is loop:
                 return self
             if loop not in self._twins:
@@ -162,10 +162,10 @@ class RequestLimiter:
 
     def divide_rate_limits(self, number: int) -> None:
         """Keep the rates for one of so many limiters that send to the same server; before any request."""
-        self._requests.divide(number)
-        self._tokens.divide(number)
+        self._requests.divide_rate(number)
+        self._tokens.divide_rate(number)
 
-    def _enter_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _bind_to_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[RequestTurn] = set()
@@ -208,13 +208,13 @@ class RequestLimiter:
         if limiter._has_given_up and limiter._refusal is None:
             # whoever comes after those that failed asks anew
             limiter._probe_at = max(_loop_time(), limiter._earliest_probe)
-        can_start_now = (
+        can_start_request = (
             not limiter._line
             and limiter._earliest_start(tokens) - _loop_time() <= _DUE_TOLERANCE_SECONDS
         )
         turn = (
             limiter._start_turn(tokens)
-            if can_start_now
+            if can_start_request
             else await limiter._wait_for_turn(tokens, until)
         )
         try:
@@ -224,7 +224,7 @@ class RequestLimiter:
             limiter._storing.discard(turn)
             limiter._schedule_grants()
 
-    def release(self, turn: RequestTurn) -> None:
+    def release_turn(self, turn: RequestTurn) -> None:
         """Leave a turn to another request: its reply is there, and is being stored until the turn ends."""
         self._running.discard(turn)
         self._storing.add(turn)
@@ -234,8 +234,8 @@ class RequestLimiter:
         turn = RequestTurn(self, self._granted, tokens, self.outages, self._is_away)
         self._granted += 1
         self._running.add(turn)
-        self._requests.charge(1)
-        self._tokens.charge(tokens)
+        self._requests.charge_amount(1)
+        self._tokens.charge_amount(tokens)
         return turn
 
     async def _wait_for_turn(self, tokens: int, until: float | None) -> RequestTurn:
@@ -293,13 +293,13 @@ class RequestLimiter:
         return max(
             self._held_until,
             self._probe_at,
-            self._requests.earliest_charge_time(1),
-            self._tokens.earliest_charge_time(tokens),
+            self._requests.next_charge_time(1),
+            self._tokens.next_charge_time(tokens),
         )
 
     def charge_tokens(self, turn: RequestTurn, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
-        self._tokens.charge(tokens - turn.tokens)
+        self._tokens.charge_amount(tokens - turn.tokens)
         turn.tokens = tokens
         self._schedule_grants()
 
@@ -436,18 +436,18 @@ class _TokenBucket:
     wait until its debt is paid. So a request of more tokens than a whole minute allows is sent, too.
     """
 
-    def __init__(self, per_minute: float | None) -> None:
-        self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
+    def __init__(self, amount_per_minute: float | None) -> None:
+        self._seconds_per_unit = 0.0 if amount_per_minute is None else 60.0 / amount_per_minute
         self._full_at = -inf
 
-    def divide(self, number: int) -> None:
+    def divide_rate(self, number: int) -> None:
         self._seconds_per_unit *= number
 
-    def earliest_charge_time(self, amount: int) -> float:
+    def next_charge_time(self, amount: int) -> float:
         """Return the time from which this amount may be charged."""
         return self._full_at - max(0.0, BURST_SECONDS - amount * self._seconds_per_unit)
 
-    def charge(self, amount: int) -> None:
+    def charge_amount(self, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""
         if self._seconds_per_unit:  # without a limit it is always full
             self._full_at = max(self._full_at, _loop_time()) + amount * self._seconds_per_unit
@@ -479,13 +479,13 @@ async def call_with_retries(
         return await once()  # most requests succeed at once, without what a retry loop costs
     except Fault as fault:
         failed.append(fault)
-    random_wait = wait_random_exponential(multiplier=policy.first, max=policy.longest)
+    random_wait_strategy = wait_random_exponential(multiplier=policy.first, max=policy.longest)
 
     def wait(state: RetryCallState) -> float:
         # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        return _requested_wait(_last_error(state)) + random_wait(state)
+        return _requested_wait(_last_error(state)) + random_wait_strategy(state)
 
-    def check_time(state: RetryCallState) -> None:
+    def check_time_left(state: RetryCallState) -> None:
         last = _last_error(state)
         ends = _loop_time() + (state.next_action.sleep if state.next_action else 0.0)
         if isinstance(last, Fault) and until is not None and ends >= until:
@@ -502,7 +502,7 @@ async def call_with_retries(
         retry=retry_if_exception(_should_retry),
         wait=wait,
         stop=stop_after_attempt(policy.attempts),
-        before_sleep=check_time,
+        before_sleep=check_time_left,
         sleep=asyncio.sleep,
         reraise=True,
     )
@@ -583,7 +583,7 @@ def highest_request_cost(
     return cost(price, prompt_bytes + MAX_TEMPLATE_TOKENS_PER_MESSAGE * messages, max_tokens)
 
 
-def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_limit: int) -> int:
+def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_tokens: int) -> int:
     """Return the most tokens that a request with these parameters may be billed for its reply.
 
     The largest limit counts wherever it is set (in `extra_body` too), times the number of replies. `default_limit` is
@@ -592,7 +592,7 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_limit: int)
     numbers = list(_walk_named_numbers(dict(parameters)))
     limit = max(
         (number for name, number in numbers if name in _TOKEN_LIMIT_PARAMETERS),
-        default=default_limit,
+        default=default_max_reply_tokens,
     )
     return limit * math.prod(
         max(1, number) for name, number in numbers if name in _REPLY_COUNT_PARAMETERS
@@ -657,7 +657,7 @@ class Budget:
     def reserve(self, cost: float | None) -> "BudgetReservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = _to_fraction(cost)
-        refusal = self._refusal_reason(most)
+        refusal = self._budget_refusal_reason(most)
         if refusal is not None:
             raise Fault("budget", refusal)
         self._in_flight += 1
@@ -672,14 +672,14 @@ class Budget:
 
         Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
         """
-        while self._can_fit_later(cost):
+        while self._can_afford_later(cost):
             freed_future = asyncio.get_running_loop().create_future()
             self._waiting.append(freed_future)
             async with fault_at_deadline(until):
                 await freed_future
         return self.reserve(cost)
 
-    def _can_fit_later(self, cost: float | None) -> bool:
+    def _can_afford_later(self, cost: float | None) -> bool:
         """Return True if only the reservations in flight leave too little."""
         if self.max_cost is None or self._overrun is not None or self._has_no_call_left():
             return False
@@ -692,7 +692,7 @@ class Budget:
     def _has_no_call_left(self) -> bool:
         return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
 
-    def _refusal_reason(self, most: Fraction | None) -> str | None:
+    def _budget_refusal_reason(self, most: Fraction | None) -> str | None:
         if self._has_no_call_left():
             usage = f"{self.calls} sent, {self._in_flight} in flight"
             limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
@@ -710,8 +710,8 @@ class Budget:
         if self._spent + self._reserved + most <= self.max_cost:
             return None
         usage = f"{spent_amount_text}, {_format_dollars(self._reserved)} reserved for requests in flight"
-        excess = f"{usage}, and this one may cost {_format_dollars(most)}"
-        return f"{limit} might be passed: {excess}; raise --max-cost to go on"
+        cost_excess_text = f"{usage}, and this one may cost {_format_dollars(most)}"
+        return f"{limit} might be passed: {cost_excess_text}; raise --max-cost to go on"
 
     def _settle_request(self, most: Fraction | None, bill: Fraction | None) -> None:
         """Charge the bill of a request in place of its reservation; all sending stops if it is more."""
@@ -748,7 +748,7 @@ class BudgetReservation:
         self._most = most
         self._is_settled = False
 
-    def settle(self, cost: float | None) -> None:
+    def settle_cost(self, cost: float | None) -> None:
         """Charge the cost of an attempt, or the reservation if the cost is unknown, and free the rest.
 
         A failed attempt may have a cost too; pass 0 only where no provider bills it (429, no connection).
@@ -761,16 +761,18 @@ class BudgetReservation:
     def settle_unbounded_bill(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""
         if self._most:  # else the attempt was free, or there is no limit to hold
-            bound = f"the {_format_dollars(self._most)} reserved for it"
-            self._budget._overrun = f"a reply was too large to read, so its bill may exceed {bound}"
-        self.settle(None)
+            bound_text = f"the {_format_dollars(self._most)} reserved for it"
+            self._budget._overrun = (
+                f"a reply was too large to read, so its bill may exceed {bound_text}"
+            )
+        self.settle_cost(None)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if not self._is_settled:
-            self.settle(None)
+            self.settle_cost(None)
 
 
 def _to_fraction(dollars: float | None) -> Fraction | None:

@@ -26,7 +26,7 @@ from jurygraph.sources.files import (
     ByteRange,
     TextFile,
     raise_line_error,
-    read_file_line,
+    read_model_line,
 )
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 _CHANGED_LINE_PROBLEM = Problem(
     ("key",), "is not the digest of the request", "the line was changed; record the call again"
 )
-_RECORDED_LINE_START = b'{"key":'
+_RECORDED_LINE_PREFIX = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
 _LOOKUP_LINE_PATTERN = re.compile(r'\{"key":"[^"]*","lookup":')
@@ -68,7 +68,7 @@ class Recording(NamedTuple):
     calls: dict[str, RecordedCallLine]
     lookups: dict[str, StoredLookup]
     size: int
-    is_torn: bool
+    has_incomplete_last_line: bool
 
 
 def read_recording(path: str | Path) -> Recording:
@@ -83,28 +83,28 @@ def read_recording(path: str | Path) -> Recording:
         try:
             for line in file.lines():
                 if _LOOKUP_LINE_PATTERN.match(line.text):
-                    recorded_line = read_file_line(file, line, RecordedLookupLine)
+                    recorded_line = read_model_line(file, line, RecordedLookupLine)
                     lookup = recorded_line.to_stored_lookup()
-                    is_unchanged = recorded_line.key == lookup.lookup.id
+                    is_key_valid = recorded_line.key == lookup.lookup.id
                     lookups.setdefault(recorded_line.key, lookup)
                 else:
-                    call = read_file_line(file, line, RecordedCallLine)
-                    is_unchanged = call.key == call.request.digest
+                    call = read_model_line(file, line, RecordedCallLine)
+                    is_key_valid = call.key == call.request.digest
                     calls.setdefault(call.key, call)
-                if not is_unchanged:
+                if not is_key_valid:
                     raise_line_error(file.name, line.number, _CHANGED_LINE_PROBLEM)
                 size = sum(line.place)
         except InputError:
-            if not _is_torn_line(file.read(ByteRange(size, _MAX_LINE_BYTES))):
+            if not _is_incomplete_line(file.read(ByteRange(size, _MAX_LINE_BYTES))):
                 raise
-            return Recording(calls, lookups, size, is_torn=True)
-    return Recording(calls, lookups, size, is_torn=False)
+            return Recording(calls, lookups, size, has_incomplete_last_line=True)
+    return Recording(calls, lookups, size, has_incomplete_last_line=False)
 
 
-def _is_torn_line(rest: bytes) -> bool:
+def _is_incomplete_line(rest: bytes) -> bool:
     """Return True if the bytes after the last good line are one line that was not written to its end."""
-    start = rest.lstrip()[: len(_RECORDED_LINE_START)]
-    if b"\n" in rest.lstrip() or not _RECORDED_LINE_START.startswith(start):
+    start = rest.lstrip()[: len(_RECORDED_LINE_PREFIX)]
+    if b"\n" in rest.lstrip() or not _RECORDED_LINE_PREFIX.startswith(start):
         return False
     try:
         json.loads(rest)
@@ -113,7 +113,7 @@ def _is_torn_line(rest: bytes) -> bool:
     return False
 
 
-class Recorder:
+class CallRecorder:
     """Append calls to a file, each once, and each at once.
 
     Secrets are redacted first; a request that contained one gets the digest of the redacted request. A torn last line
@@ -124,7 +124,9 @@ class Recorder:
         self._path = Path(path)
         self._redactor = redactor
         recording = (
-            read_recording(path) if self._path.exists() else Recording({}, {}, 0, is_torn=False)
+            read_recording(path)
+            if self._path.exists()
+            else Recording({}, {}, 0, has_incomplete_last_line=False)
         )
         self._keys = {*recording.calls, *recording.lookups}
         try:
@@ -139,7 +141,7 @@ class Recorder:
                 self._file.write(b"\n")
         except OSError as error:
             raise self._make_write_error(error) from None
-        if recording.is_torn:
+        if recording.has_incomplete_last_line:
             log.warning(
                 "%s: the last line was torn and is cut off; its call will be recorded again", path
             )
@@ -209,7 +211,7 @@ class Replay(Backend):
             hint = "score with `calls: {record: calls.jsonl}` in the config, and replay that file"
             raise InputError(f"{path}: {problem}; {hint}")
         recording = read_recording(path)
-        if recording.is_torn:
+        if recording.has_incomplete_last_line:
             log.warning("%s: the last line is torn and left out; its call was not recorded", path)
         if not recording.calls:
             raise InputError(f"{path}: holds no call; record some first (calls.record)")
@@ -231,11 +233,11 @@ class Replay(Backend):
         if call is not None:
             return call.reply
         parts = _request_parts(request)
-        similar_requests = self._requests_by_question[_question(request)]
-        differing_names_by_request = [
+        similar_requests = self._requests_by_question[_last_message_text(request)]
+        differing_names_per_request = [
             _differing_part_names(parts, _request_parts(other)) for other in similar_requests
         ]
-        differing_names = min(differing_names_by_request, key=len, default=None)
+        differing_names = min(differing_names_per_request, key=len, default=None)
         difference = "the question is not in it"
         if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
@@ -247,15 +249,15 @@ class Replay(Backend):
 
     @cached_property
     def _requests_by_question(self) -> dict[str, list[Request]]:
-        by_question = defaultdict(list)
+        requests_by_question = defaultdict(list)
         for call in self._calls.values():
-            by_question[_question(call.request)].append(call.request)
-        return by_question
+            requests_by_question[_last_message_text(call.request)].append(call.request)
+        return requests_by_question
 
 
-def _question(request: Request) -> str:
+def _last_message_text(request: Request) -> str:
     """Return the last message, the same whichever key marked the fences in it."""
-    return str(request.to_identity()["messages"][-1])
+    return str(request.to_identity_fields()["messages"][-1])
 
 
 def _model_id(request: Request) -> str:
@@ -302,6 +304,6 @@ def _differing_part_names(parts: dict[str, bytes], others: dict[str, bytes]) -> 
 
 def _request_parts(request: Request) -> dict[str, bytes]:
     """Return the parts of a request by name, as JSON, where 1 is neither 1.0 nor true."""
-    fields = request.to_identity()
+    fields = request.to_identity_fields()
     parts = fields.pop("parameters") | fields
     return {name: canonical_json(value) for name, value in parts.items()}

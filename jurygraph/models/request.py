@@ -76,8 +76,8 @@ from jurygraph.schema import (
     ToolSpec,
     canonical_json,
 )
-from jurygraph.schema.conversation import is_empty, is_none
-from jurygraph.schema.frozen_model import Count, Flag, Id, Number, digest_of
+from jurygraph.schema.conversation import is_empty_value, is_none
+from jurygraph.schema.frozen_model import Count, Id, Number, StrictBool, digest_of
 from jurygraph.schema.task import NonNegativeNumber
 
 R = TypeVar("R", RecordedVerdict, Material)
@@ -92,7 +92,9 @@ the messages; `text` is without a schema.
 """
 
 RETRYABLE_FAULT_KINDS = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
-RESPONSE_FAULT_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
+RESPONSE_CAUSED_FAULT_KINDS = frozenset(
+    {"overflowed", "refused", "truncated", "empty", "malformed"}
+)
 """Kinds that the judged response may have provoked."""
 
 ACCESS_FAULT_KINDS = frozenset({"unauthorised", "unknown-model"})
@@ -221,7 +223,7 @@ class Fault(ModelError):
     @property
     def cause(self) -> FailureCause:
         """`response` if the response may have provoked the fault, else `infrastructure`."""
-        return "response" if self.kind in RESPONSE_FAULT_KINDS else "infrastructure"
+        return "response" if self.kind in RESPONSE_CAUSED_FAULT_KINDS else "infrastructure"
 
     @property
     def failure(self) -> Failure:
@@ -266,12 +268,12 @@ def parse_server_error(content: bytes | bytearray) -> ServerErrorDetails:
         values += [part.get("reason") for part in details if isinstance(part, dict)]
     codes = frozenset(value.lower() for value in values if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
-    text_code = code if isinstance(code, str) else None
+    error_code = code if isinstance(code, str) else None
     message = str(error.get("message") or error.get("detail") or error)
-    return ServerErrorDetails(codes, message.strip(), status, text_code)
+    return ServerErrorDetails(codes, message.strip(), status, error_code)
 
 
-def error_kind(status: int, error: ServerErrorDetails) -> str:
+def fault_kind_of_error(status: int, error: ServerErrorDetails) -> str:
     if error.codes & OUT_OF_FUNDS_CODES or error.codes & _INVALID_KEY_CODES:
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
@@ -302,7 +304,7 @@ class Investigation(FrozenModel):
     """
 
     tools: tuple[ToolSpec, ...]
-    native: Flag
+    native: StrictBool
     steps_left: Count
     tokens_left: Count
     sources: str = ""
@@ -343,7 +345,7 @@ class Request(FrozenModel):
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0
-    marks: tuple[Id, ...] = Field(default=(), exclude_if=is_empty)
+    marks: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
     investigation: Investigation | None = Field(default=None, exclude_if=is_none)
 
     @property
@@ -360,7 +362,7 @@ class Request(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of `to_identity()`."""
-        return digest_of(self.to_identity())
+        return digest_of(self.to_identity_fields())
 
     def to_chat(self) -> dict[str, Any]:
         """Return the messages, the tools, and a schema that the endpoint enforces, as in OpenAI's chat completions."""
@@ -374,7 +376,7 @@ class Request(FrozenModel):
             chat["response_format"] = {"type": "json_schema", "json_schema": schema}
         return chat
 
-    def to_identity(self) -> dict[str, Any]:
+    def to_identity_fields(self) -> dict[str, Any]:
         """Return the fields as `to_dict` does, with each fence mark replaced by its number: the key has no effect."""
         request_fields = self.to_dict()
         if self.marks:
@@ -440,13 +442,13 @@ def _replace_fence_marks(text: str, marks: Sequence[str]) -> list[str | int]:
 
 def _split_at_fence_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
     pieces: list[str | int] = []
-    split_end = 0
+    last_mark_end = 0
     for start in _positions_of_fence_marks(text, length, numbers):
-        if start >= split_end:
+        if start >= last_mark_end:
             end = start + length
-            pieces += text[split_end:start], numbers[text[start:end]]
-            split_end = end
-    return [*pieces, text[split_end:]]
+            pieces += text[last_mark_end:start], numbers[text[start:end]]
+            last_mark_end = end
+    return [*pieces, text[last_mark_end:]]
 
 
 def _positions_of_fence_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
@@ -493,7 +495,7 @@ class Reply(FrozenModel):
     tokens: tuple[Token, ...] = ()
     # older replies keep their bytes
     other_field: str | None = Field(default=None, exclude_if=is_none)
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
 
 
 def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tuple[ToolCall, ...]:
@@ -502,10 +504,10 @@ def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tupl
     A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
     calls: list[ToolCall] = []
-    listed_calls = (
+    raw_tool_calls = (
         message.get("tool_calls") if request is not None and request.offers_tools else None
     )
-    for number, entry in enumerate(listed_calls if isinstance(listed_calls, list) else ()):
+    for number, entry in enumerate(raw_tool_calls if isinstance(raw_tool_calls, list) else ()):
         function = entry.get("function") if isinstance(entry, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             continue
@@ -515,12 +517,15 @@ def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tupl
         arguments = arguments.strip() or "{}"  # as some servers send for a tool without any
         identity = entry.get("id")
         name = identity if isinstance(identity, str) and identity else f"call{number:05}"
-        call_entry = {"id": name, "function": {"name": function["name"], "arguments": arguments}}
-        calls.append(ToolCall.model_validate(call_entry))
+        tool_call_fields = {
+            "id": name,
+            "function": {"name": function["name"], "arguments": arguments},
+        }
+        calls.append(ToolCall.model_validate(tool_call_fields))
     return tuple(calls)
 
 
-def find_filled_field(message: Mapping[str, Any]) -> str | None:
+def find_non_content_field(message: Mapping[str, Any]) -> str | None:
     """Return the name of the field that has something, in a message without text; None if there is none."""
     return next((name for name in NON_CONTENT_MESSAGE_FIELDS if message.get(name)), None)
 
@@ -533,7 +538,7 @@ _CODE_FENCE_PATTERN = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*",
 _JSON_ESCAPE_PATTERN = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _JSON_OPENING_PATTERN = re.compile(r'\{\s*"')
 _NO_LETTERS_OR_DIGITS_PATTERN = re.compile(r"[\W_]+")
-_MIN_QUOTED_OBJECT_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
+_MIN_COPIED_JSON_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
 # times the length of an object: escapes take six characters for one, and white space some
 _MAX_JSON_EXPANSION_FACTOR = 8
 
@@ -544,7 +549,7 @@ class ReplyJsonText(NamedTuple):
 
     text: str
     has_words_around: bool
-    ends_thought: bool
+    has_unopened_thought: bool
 
 
 def find_json(text: str, *, allow_words_around: bool = False) -> ReplyJsonText:
@@ -554,19 +559,19 @@ def find_json(text: str, *, allow_words_around: bool = False) -> ReplyJsonText:
     if it begins with an opening tag. Chat templates that write the opening tag themselves leave a thought without it:
     that ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
     """
-    ends_thought = False
+    has_unopened_thought = False
     if thought_match := _REASONING_BLOCK_PATTERN.match(text):
         text = text[thought_match.end() :]
     elif (end := _end_of_unopened_thought(text)) is not None:
         text = text[end:]
-        ends_thought = True
-    has_words_around = ends_thought
+        has_unopened_thought = True
+    has_words_around = has_unopened_thought
     if fence := _CODE_FENCE_PATTERN.fullmatch(text):
         text = fence["inside"]
     if allow_words_around and (cut_text := _cut_to_json_object(text)) is not None:
         has_words_around |= cut_text != text.strip()
         text = cut_text
-    return ReplyJsonText(text, has_words_around, ends_thought)
+    return ReplyJsonText(text, has_words_around, has_unopened_thought)
 
 
 def has_thought_tag(text: str) -> bool:
@@ -619,18 +624,18 @@ def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
     """Return whether a source has the object of a JSON text: in any white space and order of keys, or with the same
     letters and digits, however they are quoted and escaped."""
     letters = _letters_and_digits_of(json_text)
-    if len(letters) >= _MIN_QUOTED_OBJECT_LETTERS and any(
+    if len(letters) >= _MIN_COPIED_JSON_LETTERS and any(
         letters in _letters_and_digits_of(source) for source in sources
     ):
         return True
     answer = json.loads(double_wrong_backslashes(json_text))
     longest = _MAX_JSON_EXPANSION_FACTOR * len(json_text)
-    decoder = json.JSONDecoder()
+    json_decoder = json.JSONDecoder()
     for source in map(double_wrong_backslashes, sources):
-        for opening in _JSON_OPENING_PATTERN.finditer(source):
-            start = opening.start()
+        for opening_match in _JSON_OPENING_PATTERN.finditer(source):
+            start = opening_match.start()
             try:
-                found, _ = decoder.raw_decode(source[start : start + longest])
+                found, _ = json_decoder.raw_decode(source[start : start + longest])
             except ValueError:
                 continue
             except RecursionError:
@@ -692,7 +697,7 @@ class CallLog:
 
     uses: list[CallUse] = field(default_factory=list)
     accepted: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, Request] = field(default_factory=dict)
+    waiting_requests: dict[str, Request] = field(default_factory=dict)
     lookups: dict[str, list[str]] = field(default_factory=dict)
     is_closed: bool = False
 
@@ -709,7 +714,9 @@ class CallLog:
         if lookup.id not in lookup_ids:
             lookup_ids.append(lookup.id)
 
-    def add_calls_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
+    def add_calls_to_result(
+        self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()
+    ) -> R:
         """Return a result with its steps and its `calls`: those among the `sent_calls`, and the one that it names.
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.

@@ -18,7 +18,7 @@ from jurygraph.messages import did_you_mean, first_validation_message
 from jurygraph.safety.gates import FENCE_MARK_LENGTH, TextFence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.conversation import RenderedText
-from jurygraph.schema.frozen_model import Id, require_type
+from jurygraph.schema.frozen_model import Id, require_argument_type
 
 
 class ShownExample(NamedTuple):
@@ -88,25 +88,25 @@ class Prompt(FrozenModel):
     def needs(self) -> tuple[str, ...]:
         """Return all variables that rendering needs."""
         base = self.base
-        shared_needs = (
+        base_prompt_needs = (
             () if base is None else (name for name in base.needs if name != _QUESTION_VARIABLE)
         )
-        return (*shared_needs, *self.variables)
+        return (*base_prompt_needs, *self.variables)
 
     def render(
-        self, manner: RenderOptions = DEFAULT_RENDER_OPTIONS, **variables: Any
+        self, render_options: RenderOptions = DEFAULT_RENDER_OPTIONS, **variables: Any
     ) -> RenderedPrompt:
         """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
         base = self.base
         if base is None:
-            return self._render_sections(manner, variables)
+            return self._render_sections(render_options, variables)
         values = tuple((name, variables[name]) for name in self.variables if name in variables)
         try:
-            (question,), marks = _render_question(self, manner, values)
+            (question,), marks = _render_question(self, render_options, values)
         except TypeError:  # a variable is not hashable, so that nothing can be cached
-            (question,), marks = self._render_sections(manner, variables)
+            (question,), marks = self._render_sections(render_options, variables)
         variables_with_question = {**variables, _QUESTION_VARIABLE: question.content.strip()}
-        rendered_prompt = base.render(manner, **variables_with_question)
+        rendered_prompt = base.render(render_options, **variables_with_question)
         all_fence_marks = dict.fromkeys((*marks, *rendered_prompt.marks))
         return RenderedPrompt(rendered_prompt.messages, tuple(all_fence_marks))
 
@@ -168,13 +168,13 @@ def _fence_text(context: Any, text: str, name: str) -> str:
     fenced_text = fence.enclose(text, name)
     if not (isinstance(text, RenderedText) and text.has_turn_headers):
         return fenced_text
-    conversation = _render_part("conversation", messages=fenced_text)
+    conversation = _render_prompt_part("conversation", messages=fenced_text)
     if text.judged_message is None:
         return conversation
-    return f"{_render_part('turn', message=text.judged_message)}\n\n{conversation}"
+    return f"{_render_prompt_part('turn', message=text.judged_message)}\n\n{conversation}"
 
 
-def _render_part(prompt_id: str, **variables: Any) -> str:
+def _render_prompt_part(prompt_id: str, **variables: Any) -> str:
     """Return a prompt that is a part of others, with its variables filled in."""
     ((_, template),) = load_prompt(prompt_id).sections
     return str(_jinja_environment().from_string(template).render(**variables))
@@ -256,7 +256,7 @@ def read_prompt(file: Traversable | str) -> Prompt:
     Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
     variables.
     """
-    require_type("file", file, str | Traversable, "give the path of a prompt")
+    require_argument_type("file", file, str | Traversable, "give the path of a prompt")
     file = Path(file) if isinstance(file, str) else file
     try:
         text = file.read_text(encoding="utf-8")

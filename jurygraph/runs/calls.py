@@ -80,13 +80,17 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     for use in _call_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
         call = call_by_id.get(use.id)
         if call is not None and use.id not in calls:
-            request, reply = map(_parse_json_object, _find_texts(run.source, "call", call.id, last))
+            request, reply = map(
+                _parse_json_object, _find_call_texts(run.source, "call", call.id, last)
+            )
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
-            repeated_count = len(before) if before and messages[: len(before)] == before else 0
+            repeated_message_count = (
+                len(before) if before and messages[: len(before)] == before else 0
+            )
             lookups_of_call = tuple(item for item in lookups.values() if item.lookup.call == use.id)
             calls[use.id] = RecordedCall(
-                use.purpose, call, request, reply, repeated_count, lookups_of_call
+                use.purpose, call, request, reply, repeated_message_count, lookups_of_call
             )
             before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
@@ -105,15 +109,15 @@ def read_lookups(
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
     last = _last_record_number(run, trace)
-    users: list[RecordedVerdict | Material] = [*verdicts, *trace.material]
+    verdicts_and_material: list[RecordedVerdict | Material] = [*verdicts, *trace.material]
     numbers: dict[str, int] = {}
-    for user in users:
+    for user in verdicts_and_material:
         for number, name in enumerate(user.lookups, start=1):
             numbers.setdefault(name, number)
     lookup_by_id = {lookup.id: lookup for lookup in trace.lookups}
     return {
         name: RecordedLookup(
-            number, lookup_by_id[name], *_find_texts(run.source, "lookup", name, last)
+            number, lookup_by_id[name], *_find_call_texts(run.source, "lookup", name, last)
         )
         for name, number in numbers.items()
         if name in lookup_by_id
@@ -141,10 +145,10 @@ def _call_uses(
     for name in reversed(names):
         yield from calls_by_material.get(name, ())
     for verdict in verdicts:
-        yield from verdict.named_calls
+        yield from verdict.calls_with_purpose
 
 
-def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tuple[str, str]:
+def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) -> tuple[str, str]:
     """Return both texts of a call, of a model or of a tool, from the run or the one from which it was branched.
 
     Instead of a text that is not there, there is the reason. `last` is the record that needed it: of the replies that
@@ -152,7 +156,7 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
     """
     record = run.ledger.find_verified_record(kind, name, last)
     if record is not None:
-        texts = run.ledger.texts_of(record)
+        texts = run.ledger.texts_of_record(record)
         first, second = (
             texts[index].decode() if index in texts else ERASED_PLACEHOLDER for index in (0, 1)
         )
@@ -162,11 +166,11 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
         return reason, reason
     origin = run.open_origin()
     if origin is None:
-        location = f"in the run {run.folder_of(run.header.branch)}"
+        location = f"in the run {run.folder_of_origin(run.header.branch)}"
         reason = f"{location}, from which {run.folder} was branched, and which is not there"
         return reason, reason
     with origin:
-        return _find_texts(origin.source, kind, name)
+        return _find_call_texts(origin.source, kind, name)
 
 
 def _parse_json_object(text: str) -> dict[str, Any] | str:

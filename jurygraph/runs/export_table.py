@@ -69,19 +69,19 @@ class ExportTable:
 
     def arrow_batches(self) -> tuple[Any, Iterator[Any]]:
         """Return the Arrow schema and the rows in batches; a column of mixed values has JSON texts."""
-        arrow = import_library("pyarrow")
+        pyarrow = import_library("pyarrow")
         columns = self.columns
-        schema = arrow.schema(
-            [(name, arrow.type_for_alias(kind)) for name, kind in columns.items()]
+        schema = pyarrow.schema(
+            [(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()]
         )
         convert: Mapping[ColumnType, Callable[[Any], Any]] = {
-            "string": to_text,
+            "string": json_value_to_text,
             "double": float,
             "int64": int,
             "bool": bool,
         }
         return schema, (
-            arrow.RecordBatch.from_pylist(
+            pyarrow.RecordBatch.from_pylist(
                 [
                     {
                         name: convert[columns[name]](row[name])
@@ -140,6 +140,6 @@ def _widen_type(kind: ColumnType | None, value: JsonValue) -> ColumnType:
     return "double" if {kind, value_type} == {"int64", "double"} else "string"
 
 
-def to_text(value: JsonValue) -> str:
+def json_value_to_text(value: JsonValue) -> str:
     """Return a JSON value as text: a string as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

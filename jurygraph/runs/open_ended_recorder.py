@@ -50,7 +50,7 @@ class GroupName(NamedTuple):
         return cls(record.key, body.get("phase"), body["step"])
 
 
-def choose_folder(folder: str | Path) -> Path:
+def resolve_recording_folder(folder: str | Path) -> Path:
     """Return the folder to record in, with this process's rank for `{rank}`.
 
     Raises `InputError` for any other field, and for a file.
@@ -81,7 +81,7 @@ class OpenEndedRecorder:
 
     def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
         """Open the run, or make one. Raises `InputError` as `choose_folder` and `open_open_ended_run`."""
-        self.folder = choose_folder(folder)
+        self.folder = resolve_recording_folder(folder)
         self._rank = _read_rank() if str(self.folder) != str(folder) else None
         self.phase = phase
         self._defaults = jury.config.task_defaults
@@ -131,9 +131,9 @@ class OpenEndedRecorder:
                 step = self._last_steps[task.id, phase] + 1
             begun_group = group.at(step, phase, self._rank, task, plan)
             names = _group_and_response_names(begun_group)
-            names_in_work = sorted(names & self._in_work)
-            if names_in_work:
-                problem = f"{quote(names_in_work[0])} is being scored already"
+            names_being_scored = sorted(names & self._in_work)
+            if names_being_scored:
+                problem = f"{quote(names_being_scored[0])} is being scored already"
                 raise InputError(f"{problem}; await that, or leave the step out")
             self._in_work |= names
             name = GroupName.of(begun_group)
@@ -154,7 +154,7 @@ class OpenEndedRecorder:
         try:
             traces = await outcome_future
             if isinstance(traces, list):
-                await self._store(begun_group, traces)
+                await self._store_group(begun_group, traces)
             return traces
         except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
             return error
@@ -186,8 +186,8 @@ class OpenEndedRecorder:
         phase has "@" or ":" in its name.
         """
         for position, response in enumerate(group.responses):
-            is_known = hash(response.id) in self._id_hashes
-            if is_known and self._run.ledger.find("trace", response.id) is not None:
+            is_stored_id = hash(response.id) in self._id_hashes
+            if is_stored_id and self._run.ledger.find("trace", response.id) is not None:
                 problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
                 if position in group.unnamed:
@@ -196,7 +196,7 @@ class OpenEndedRecorder:
 
     def _reuse_stored_results(self, group: Group) -> Group | list[Trace]:
         """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
-        records = self._run.ledger.find_all("group", group.task.id)
+        records = self._run.ledger.find_all_records("group", group.task.id)
         name = GroupName.of(group)
         record = next(record for record in reversed(records) if GroupName.read(record) == name)
         scored = {item.trace.response_id: item for item in self._run.group(record)}
@@ -209,7 +209,7 @@ class OpenEndedRecorder:
             return replace(group, reused_results=reusable_results(traces))
         return [trace.model_copy(update={"plan": group.plan}) for trace in traces]
 
-    async def _store(self, group: Group, traces: Sequence[Trace]) -> None:
+    async def _store_group(self, group: Group, traces: Sequence[Trace]) -> None:
         """Append a group after the plan of its task; both are durable when this returns."""
         plan = traces[0].plan
         assert plan is not None, "a trace that was just made has its plan"
@@ -234,12 +234,12 @@ class OpenEndedRecorder:
             problem = f"task {quote(task.id)} is another one, or planned otherwise, than in a group scored meanwhile"
             raise InputError(f"{problem}; give it an id of its own, or score it again")
         name = GroupName.of(group)
-        name_fields: dict[str, Any] = {"step": name.step}
+        group_name_fields: dict[str, Any] = {"step": name.step}
         if name.phase is not None:
-            name_fields["phase"] = name.phase
+            group_name_fields["phase"] = name.phase
         if name in self._stored:
-            name_fields["again"] = True
-        yield from self._run.group_drafts(plan, traces, group.responses, name_fields)
+            group_name_fields["again"] = True
+        yield from self._run.group_drafts(plan, traces, group.responses, group_name_fields)
 
     def close_run(self) -> None:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
@@ -250,7 +250,7 @@ class OpenEndedRecorder:
         finally:
             self._recorder.close()
 
-    def release(self) -> None:
+    def release_run(self) -> None:
         """Release the run for other processes; it can be gone on with. May be called more than once."""
         if self._ended is None:
             self._ended = "was released; begin to record into it again"

@@ -127,8 +127,8 @@ def _reason_not_to_resume(run: Run, header: RunHeader) -> str | None:
 
 def reusable_results(
     traces: Sequence[Trace],
-    keeps_verdict: Callable[[RecordedVerdict], bool] = lambda verdict: True,
-    keeps_material: Callable[[Material], bool] = lambda item: True,
+    should_keep_verdict: Callable[[RecordedVerdict], bool] = lambda verdict: True,
+    should_keep_material: Callable[[Material], bool] = lambda item: True,
 ) -> ReusedResults:
     """Return the results of traces that are kept and not requested again, with the calls behind them."""
     verdicts: dict[VerdictKey, RecordedVerdict] = {}
@@ -139,9 +139,9 @@ def reusable_results(
         calls |= {call.id: call for call in trace.calls}
         lookups |= {lookup.id: lookup for lookup in trace.lookups}
         for verdict in trace.verdicts:
-            if is_verdict_reusable(verdict) and keeps_verdict(verdict):
+            if is_verdict_reusable(verdict) and should_keep_verdict(verdict):
                 verdicts[verdict.key] = verdict
         for item in trace.material:
-            if item.status == "ok" and keeps_material(item):
+            if item.status == "ok" and should_keep_material(item):
                 material[item.name, item.response] = item
     return ReusedResults(verdicts, material, calls, lookups)

@@ -32,17 +32,17 @@ from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     RecordBody,
-    is_stored_text_of_task,
+    is_stored_task_text,
     read_planning_results,
-    read_shared_lists,
+    read_shared_id_lists,
     read_views,
     unpack_material,
-    unpack_response,
     unpack_response_metadata,
     unpack_reward,
+    unpack_stored_response,
     unpack_verdict,
 )
-from jurygraph.runs.table_reader import TableOptions, read_table
+from jurygraph.runs.table_reader import TableOptions, open_export_table
 from jurygraph.schema import (
     Call,
     Config,
@@ -56,8 +56,8 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
-from jurygraph.schema.frozen_model import require_type
-from jurygraph.schema.plan import apply_planning_results
+from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.plan import task_as_planned
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.schema.trace import determine_purpose, group_verdicts_by_response
 from jurygraph.schema.verdict import has_transient_failure
@@ -96,17 +96,17 @@ def changes_by_response(
 
     Responses with the same `identity` are left out.
     """
-    new_responses = {response.id: response for response in responses}
+    response_by_id = {response.id: response for response in responses}
     changes: dict[str, str] = {}
     for trace, old in stored_responses:
-        new = new_responses.pop(trace.response_id, None)
+        new = response_by_id.pop(trace.response_id, None)
         if new is None:
             changes[trace.response_id] = "is gone"
         elif old is None:
             changes[trace.response_id] = ERASED_CHANGE_TEXT
         elif identity(old) != identity(new):
             changes[trace.response_id] = "is another one now"
-    return changes | dict.fromkeys(new_responses, "is new")
+    return changes | dict.fromkeys(response_by_id, "is new")
 
 
 class Run(ShortRepr):
@@ -142,7 +142,7 @@ class Run(ShortRepr):
 
         Raises `InputError` where there is none, or where two of them differ.
         """
-        require_type("folder", folder, str | Path, "give the folder of a run")
+        require_argument_type("folder", folder, str | Path, "give the folder of a run")
         folder = Path(folder)
         members = run_folder.list_run_folders(folder)
         if members:
@@ -156,11 +156,11 @@ class Run(ShortRepr):
     @classmethod
     def _open_runs_as_one(cls, folder: Path, members: Sequence[Path]) -> "Run":
         """Open the runs of ranks, or of shards, as one."""
-        with ExitStack() as opening:
-            runs = [opening.enter_context(Run.open(member)) for member in members]
+        with ExitStack() as exit_stack:
+            runs = [exit_stack.enter_context(Run.open(member)) for member in members]
             first = runs[0].header
             for run in runs:
-                if run.base_origin is not None:
+                if run.base_run_origin is not None:
                     raise InputError(f"{run.folder}: is a re-scored run; read it by itself")
                 found = next(
                     differences(first.header_of_all_shards(), run.header.header_of_all_shards()),
@@ -173,7 +173,7 @@ class Run(ShortRepr):
             for name, number in Counter(ledger.keys("trace")).most_common(1):
                 if number > 1:
                     raise InputError(f"{folder}: two of its runs have a response {quote(name)}")
-            opening.pop_all()  # closed with the ledger that joins them
+            exit_stack.pop_all()  # closed with the ledger that joins them
         header = first.header_of_all_shards().model_copy(
             update=relocated_header_fields(first, members[0], folder)
         )
@@ -238,7 +238,9 @@ class Run(ShortRepr):
     def judges(self) -> tuple[str, ...]:
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
         names = {model.model for model in self.source.header.model_identities}
-        for record in self.source.ledger.records("trace", up_to=self.last_base_record_number):
+        for record in self.source.ledger.records(
+            "trace", up_to_record=self.last_base_record_number
+        ):
             for call in record.content.get("calls", ()):
                 names |= {call["model"], call["served"]}
         return tuple(sorted(names - {None}))
@@ -250,7 +252,7 @@ class Run(ShortRepr):
         return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
 
     def modules(
-        self, revised: Config | None = None, *, only_combiners: bool = False
+        self, revised_config: Config | None = None, *, only_combiners: bool = False
     ) -> "FolderModules | None":
         """Return the modules that the config names, from the folder where they were when the run was scored, if any.
 
@@ -258,24 +260,30 @@ class Run(ShortRepr):
         `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner;
         and `ConfigError` like `FolderModules`.
         """
-        from jurygraph.sources.user_modules import FolderModules, modules_named_in
+        from jurygraph.sources.user_modules import FolderModules, iter_config_modules
 
-        configs = [self.source.config, self.config, *([] if revised is None else [revised])]
+        configs = [
+            self.source.config,
+            self.config,
+            *([] if revised_config is None else [revised_config]),
+        ]
         folder = (
-            self.source.code_folder or self.code_folder or (None if revised is None else Path())
+            self.source.code_folder
+            or self.code_folder
+            or (None if revised_config is None else Path())
         )
         if folder is None:
             return None
         if folder.is_dir():
             return FolderModules(folder, *configs)
-        for key, name in chain.from_iterable(map(modules_named_in, configs)):
+        for key, name in chain.from_iterable(map(iter_config_modules, configs)):
             if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
                 problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
                 hint = "move the run and the folder together, or install the module"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
         return None
 
-    def load_combiners(self, revised: Config | None = None) -> "Combiners":
+    def load_combiners(self, revised_config: Config | None = None) -> "Combiners":
         """Return the combiners of the config, or of a revised one; your own are imported as `modules` describes.
 
         Raises `InputError` where a version of the config's own differs from that of the run.
@@ -283,8 +291,8 @@ class Run(ShortRepr):
         from jurygraph.agents.registry import load_combiners  # lazily: it loads NumPy
         from jurygraph.sources.user_modules import importing_from
 
-        config = self.config if revised is None else revised
-        with importing_from(self.modules(revised, only_combiners=True)):
+        config = self.config if revised_config is None else revised_config
+        with importing_from(self.modules(revised_config, only_combiners=True)):
             combiners = load_combiners(config, self.header.evaluators.values())
         if config != self.config:
             return combiners
@@ -297,17 +305,17 @@ class Run(ShortRepr):
         return combiners
 
     @property
-    def base_origin(self) -> RunOrigin | None:
+    def base_run_origin(self) -> RunOrigin | None:
         """The reference to the run whose verdicts this one refers to; None without one."""
         return self.header.base
 
     @cached_property
     def base(self) -> "Run | None":
         """The run whose verdicts this one refers to, None without one. Raises `InputError` where it cannot be found."""
-        origin = self.base_origin
+        origin = self.base_run_origin
         if origin is None:
             return None
-        folder = self.folder_of(origin)
+        folder = self.folder_of_origin(origin)
         if not (folder / run_folder.LEDGER_FILE).is_file():
             problem = f"refers to the verdicts of {folder}, which is not there"
             raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
@@ -340,7 +348,7 @@ class Run(ShortRepr):
         if self.is_set_of_runs:
             raise InputError(f"{self.folder}: is a folder of runs; name one of them")
 
-    def folder_of(self, origin: RunOrigin) -> Path:
+    def folder_of_origin(self, origin: RunOrigin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))
 
     def open_origin(self) -> "Run | None":
@@ -349,9 +357,9 @@ class Run(ShortRepr):
         A branch stores only the calls that it made itself: those behind what it reused are in the runs before it.
         """
         origin = self.header.branch
-        if origin is None or not (self.folder_of(origin) / run_folder.LEDGER_FILE).is_file():
+        if origin is None or not (self.folder_of_origin(origin) / run_folder.LEDGER_FILE).is_file():
             return None
-        origin_run = Run.open(self.folder_of(origin))
+        origin_run = Run.open(self.folder_of_origin(origin))
         if origin_run.id == origin.run:
             return origin_run
         origin_run.close()
@@ -382,14 +390,14 @@ class Run(ShortRepr):
     @property
     def last_base_record_number(self) -> int | None:
         """Return the number of the last record of the base that belongs to this run; None without a base."""
-        return None if self.base_origin is None else self.base_origin.records
+        return None if self.base_run_origin is None else self.base_run_origin.records
 
     def task_content(self, task_id: str) -> RecordBody | None:
         """Return the stored text of a task as parsed JSON; None where it was erased.
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
-        text = self.source.ledger.texts_of(self.task_record(task_id)).get(0)
+        text = self.source.ledger.texts_of_record(self.task_record(task_id)).get(0)
         return None if text is None else json.loads(text)
 
     def task(self, task_id: str) -> Task | None:
@@ -411,7 +419,7 @@ class Run(ShortRepr):
         content = self.task_content(task_id)
         if content is None:
             return None
-        return apply_planning_results(
+        return task_as_planned(
             Task.model_validate(content["task"]), **read_planning_results(content)
         )
 
@@ -429,15 +437,13 @@ class Run(ShortRepr):
         content = json.loads(text)
         task = (
             known
-            if known is not None and is_stored_text_of_task(known, text)
+            if known is not None and is_stored_task_text(known, text)
             else Task.model_validate(content["task"])
         )
         task_digest = task.content_digest
-        survey = self.source.survey_without_texts(names["survey"]).fill_in_views(
-            read_views(content)
-        )
-        has_base = self.base is not None
-        decision = self.decision_of(task_id) if has_base else self.decision(names["decision"])
+        survey = self.source.survey_without_texts(names["survey"]).with_views(read_views(content))
+        has_base_run = self.base is not None
+        decision = self.decision_of(task_id) if has_base_run else self.decision(names["decision"])
         plan = Plan(
             task_id=task_id,
             task_digest=task_digest,
@@ -446,7 +452,7 @@ class Run(ShortRepr):
             files=content.get("files", {}),
             **read_planning_results(content),
         )
-        if task is known and not has_base:
+        if task is known and not has_base_run:
             vars(plan)["digest"] = content["plan"]
         return plan
 
@@ -464,7 +470,7 @@ class Run(ShortRepr):
     def decision_of(self, task_id: str) -> Decision:
         return self.decision(self._task_record(self.ledger, task_id).content["decision"])
 
-    def verdicts_about(
+    def verdicts_about_trace(
         self,
         trace: Trace,
         get_seat: Callable[[RecordedVerdict], object] = attrgetter("about"),
@@ -495,7 +501,7 @@ class Run(ShortRepr):
             [trace.response_id],
             lambda: trace.verdicts,
         )
-        scores = mean_score_by_question(trace.response_id, self.verdicts_about(trace))
+        scores = mean_score_by_question(trace.response_id, self.verdicts_about_trace(trace))
         scores |= {question: float(value) for question, (value,) in values.items()}
         return {question: score for question, score in scores.items() if not isnan(score)}
 
@@ -518,7 +524,7 @@ class Run(ShortRepr):
 
     def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> LedgerRecord:
         """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
-        require_type("task_id", task_id, str, "use the `task_id` of a trace")
+        require_argument_type("task_id", task_id, str, "use the `task_id` of a trace")
         record = ledger.find_verified_record(kind, task_id)
         if record is not None:
             return record
@@ -550,10 +556,14 @@ class Run(ShortRepr):
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
         return self._group_records_except(self.replaced_group_numbers())
 
-    def _group_records_except(self, replaced_records: Container[int]) -> Iterator[LedgerRecord]:
+    def _group_records_except(
+        self, replaced_record_numbers: Container[int]
+    ) -> Iterator[LedgerRecord]:
         ledger = self.source.ledger
-        groups = ledger.ordered_groups(self.last_base_record_number)
-        numbers = array("q", (number for number, _ in groups if number not in replaced_records))
+        groups = ledger.ordered_group_numbers(self.last_base_record_number)
+        numbers = array(
+            "q", (number for number, _ in groups if number not in replaced_record_numbers)
+        )
         return map(ledger.record_at, numbers)
 
     def replaced_group_numbers(self) -> set[int]:
@@ -561,7 +571,7 @@ class Run(ShortRepr):
         if not self.header.is_open_ended:
             return set()
         return _find_replaced_groups(
-            self.source.ledger.records("group", up_to=self.last_base_record_number)
+            self.source.ledger.records("group", up_to_record=self.last_base_record_number)
         )
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
@@ -569,11 +579,12 @@ class Run(ShortRepr):
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        replaced_records = self.replaced_group_numbers()
+        replaced_record_numbers = self.replaced_group_numbers()
         count = sum(
-            group.content["size"] for group in map(self.source.ledger.record_at, replaced_records)
+            group.content["size"]
+            for group in map(self.source.ledger.record_at, replaced_record_numbers)
         )
-        for group in self._group_records_except(replaced_records):
+        for group in self._group_records_except(replaced_record_numbers):
             members = self.group(group)
             count += len(members)
             yield from members
@@ -602,11 +613,11 @@ class Run(ShortRepr):
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False
     ) -> "pyarrow.Table":
         """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""
-        arrow = import_library("pyarrow")  # before a large run is read
+        pyarrow = import_library("pyarrow")  # before a large run is read
         options = TableOptions(texts=texts, questions=questions)
-        with closing(read_table(self, name, options)) as table:
+        with closing(open_export_table(self, name, options)) as table:
             schema, batches = table.arrow_batches()
-            return arrow.Table.from_batches(batches, schema)
+            return pyarrow.Table.from_batches(batches, schema)
 
     def to_pandas(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False
@@ -617,9 +628,14 @@ class Run(ShortRepr):
         the score of each question, as it counts, to the rewards. Raises `InputError` without pandas and pyarrow.
         """
         pandas = import_library("pandas")
-        arrow = import_library("pyarrow")
-        nullable_types = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
-        return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable_types.get)
+        pyarrow = import_library("pyarrow")
+        nullable_pandas_dtypes = {
+            pyarrow.int64(): pandas.Int64Dtype(),
+            pyarrow.bool_(): pandas.BooleanDtype(),
+        }
+        return self.to_arrow(name, texts, questions).to_pandas(
+            types_mapper=nullable_pandas_dtypes.get
+        )
 
     def group(self, group: LedgerRecord) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts.
@@ -633,17 +649,19 @@ class Run(ShortRepr):
         """Return the traces of a task's group, in an open-ended run those of its last one."""
         return self.group(self._task_record(self.source.ledger, task_id, "group"))
 
-    def groups_of(self, task_id: str) -> Iterator[list[ScoredResponse]]:
+    def groups_of_task(self, task_id: str) -> Iterator[list[ScoredResponse]]:
         """Yield the traces of each group of a task, of which only an open-ended run has several."""
-        records = self.source.ledger.find_all("group", task_id)
-        replaced_records = _find_replaced_groups(records) if self.header.is_open_ended else set()
+        records = self.source.ledger.find_all_records("group", task_id)
+        replaced_record_numbers = (
+            _find_replaced_groups(records) if self.header.is_open_ended else set()
+        )
         for record in records:
-            if record.seq not in replaced_records:
+            if record.seq not in replaced_record_numbers:
                 yield self.group(record)
 
-    def group_with(self, response_id: str) -> list[ScoredResponse]:
+    def group_of_response(self, response_id: str) -> list[ScoredResponse]:
         """Return the traces of the group of a response. Raises as `find_trace`."""
-        require_type("response_id", response_id, str, "use the `response_id` of a trace")
+        require_argument_type("response_id", response_id, str, "use the `response_id` of a trace")
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all_traces_if_closed(self.ledger.count_records("trace"))
@@ -662,7 +680,7 @@ class Run(ShortRepr):
 
     def find_scored_response(self, response_id: str) -> ScoredResponse:
         """Return one response with its trace, which is that of `find_trace`. Raises as it does."""
-        group = self.group_with(response_id)
+        group = self.group_of_response(response_id)
         scored = next(member for member in group if member.trace.response_id == response_id)
         trace = scored.trace
         content = self.task_content(trace.task_id) or {}
@@ -672,7 +690,7 @@ class Run(ShortRepr):
 
     def _require_all_traces_if_closed(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""
-        closing_records = self.ledger.find_all("close", "") if self.is_closed else []
+        closing_records = self.ledger.find_all_records("close", "") if self.is_closed else []
         expected = sum(record.content["traces"] for record in closing_records)
         if closing_records and expected != count:
             missing = f"{expected - count} of its {expected} traces are missing"
@@ -693,7 +711,7 @@ class Run(ShortRepr):
             trace,
             self.decision_of(trace.task_id),
             self.survey_without_texts_of(trace.task_id).questions,
-            group=lambda: [scored.trace for scored in self.group_with(trace.response_id)],
+            group=lambda: [scored.trace for scored in self.group_of_response(trace.response_id)],
             combiners=self.load_combiners,
         )
 
@@ -734,14 +752,14 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 def _find_replaced_groups(groups: Iterable[LedgerRecord]) -> set[int]:
     """Return the numbers of the groups of an open-ended run that are there again, under the same name."""
     last: dict[tuple[Any, ...], int] = {}
-    replaced_records: set[int] = set()
+    replaced_record_numbers: set[int] = set()
     for group in groups:
         body = group.content
         name = group.key, body.get("phase"), body["step"]
         if body.get("again"):
-            replaced_records.add(last[name])
+            replaced_record_numbers.add(last[name])
         last[name] = group.seq
-    return replaced_records
+    return replaced_record_numbers
 
 
 def has_erased_text(verdict: Verdict) -> bool:
@@ -767,11 +785,11 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     task_content = run.task_content(task_id)
     survey = run.survey_without_texts_of(task_id)
     decision = run.decision_of(task_id)
-    shared_lists = read_shared_lists(group_body)
+    shared_id_lists = read_shared_id_lists(group_body)
     verdicts: list[RecordedVerdict] = []
     for record, body in trace_records:
         verdicts += [
-            unpack_verdict(verdict, record.key, survey, texts[record.seq], shared_lists)
+            unpack_verdict(verdict, record.key, survey, texts[record.seq], shared_id_lists)
             for verdict in body["verdicts"]
         ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
@@ -780,7 +798,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     plan_digest = ERASED_PLACEHOLDER
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
-    shared_fields = {
+    shared_trace_fields = {
         "task_id": task_id,
         "group": texts[group.seq].get(0, ERASED_PLACEHOLDER.encode()).decode(),
         "plan_digest": plan_digest,
@@ -788,7 +806,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     }
     members: list[ScoredResponse] = []
     for record, body in trace_records:
-        fields = shared_fields | {"verdicts": verdicts_by_response[record.key]}
+        fields = shared_trace_fields | {"verdicts": verdicts_by_response[record.key]}
         members.append(_unpack_trace(run, record, body, texts[record.seq], decision, fields))
     return members
 
@@ -799,21 +817,23 @@ def _unpack_trace(
     body: RecordBody,
     texts: Mapping[int, bytes],
     decision: Decision,
-    shared_fields: Mapping[str, Any],
+    shared_trace_fields: Mapping[str, Any],
 ) -> ScoredResponse:
     about = unpack_response_metadata(body, texts)
     calls = body.get("calls", ())
-    own_record = record if run.base is None else run.ledger.require("trace", record.key)
-    reward = body["reward"] if own_record is record else own_record.content["reward"]
+    current_run_record = record if run.base is None else run.ledger.require("trace", record.key)
+    reward = (
+        body["reward"] if current_run_record is record else current_run_record.content["reward"]
+    )
     judges = [model.model for model in run.header.model_identities]
     served = [call["served"] for call in calls if call["served"] is not None]
     labels = about["labels"]
     unpacked_reward = unpack_reward(reward, decision)
     material = [unpack_material(item, record.key, texts) for item in body.get("material", ())]
-    previous = run.ledger.record_at(own_record.seq - 1)
+    previous = run.ledger.record_at(current_run_record.seq - 1)
     trace = Trace.model_validate(
         {
-            **shared_fields,
+            **shared_trace_fields,
             "response_id": record.key,
             "agent": body.get("agent"),
             "labels": labels,
@@ -825,4 +845,4 @@ def _unpack_trace(
             "previous": previous.link.hex(),
         }
     )
-    return ScoredResponse(trace, unpack_response(body, record.key, texts))
+    return ScoredResponse(trace, unpack_stored_response(body, record.key, texts))

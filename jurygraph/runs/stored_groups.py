@@ -16,7 +16,7 @@ from jurygraph.runs.store.ledger import LedgerRecord, reading, record_label
 from jurygraph.runs.store.packing import (
     RecordBody,
     inapplicable_question_indices,
-    read_shared_lists,
+    read_shared_id_lists,
     unpack_verdict,
 )
 from jurygraph.schema import Decision, RecordedVerdict, SurveyWithoutTexts
@@ -38,7 +38,7 @@ class TraceWithoutTexts(NamedTuple):
     coverage: float
     record: LedgerRecord
     body: RecordBody
-    own_record: LedgerRecord
+    current_run_record: LedgerRecord
     reward: RecordBody
     names: Sequence[str]
     decision: Decision
@@ -68,8 +68,8 @@ class TraceWithoutTexts(NamedTuple):
         gates = {verdict.get("gated_by") for verdict in self.body["verdicts"]}
         stopping_gates = sorted(gates.intersection(RESPONSE_GATES))
         adjustments = self.reward.get("adjustments", ())
-        changing_gates = [name for name, _, _ in adjustments if name.endswith(" gate")]
-        return [*stopping_gates, *changing_gates]
+        adjusting_gates = [name for name, _, _ in adjustments if name.endswith(" gate")]
+        return [*stopping_gates, *adjusting_gates]
 
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
@@ -93,11 +93,11 @@ class StoredGroup(NamedTuple):
     def verdicts(self, survey: SurveyWithoutTexts) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
         with reading(f"{record_label(self.record)} and those of its traces"):
-            shared_lists = read_shared_lists(self.body)
+            shared_id_lists = read_shared_id_lists(self.body)
             verdicts: list[RecordedVerdict] = []
             for trace in self.traces:
                 verdicts += [
-                    unpack_verdict(verdict, trace.response_id, survey, {}, shared_lists)
+                    unpack_verdict(verdict, trace.response_id, survey, {}, shared_id_lists)
                     for verdict in trace.body["verdicts"]
                 ]
             return verdicts
@@ -109,10 +109,10 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
     The links of all records are checked first. Raises `TraceMismatch` where a record does not follow the one before it,
     or cannot be read.
     """
-    own_records: Iterator[LedgerRecord] | None = None
+    trace_records: Iterator[LedgerRecord] | None = None
     decision_digest_by_task: dict[str, str] | None = None
     if run.base is not None:  # the run refers to the verdicts of another one
-        own_records = (
+        trace_records = (
             item
             for item in run.ledger.verified_records(1, run.ledger.count)
             if item.kind == "trace"
@@ -139,36 +139,38 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
             raise TraceMismatch(
                 f"{run.ledger.path}: has no task {record.key!r}; records of it are lost"
             )
-        yield _build_group(run, record, body, plans[record.key], own_records)
-    if own_records is not None and next(own_records, None) is not None:
+        yield _build_stored_group(run, record, body, plans[record.key], trace_records)
+    if trace_records is not None and next(trace_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
-def read_stored_groups_after(run: Run, after: int, up_to: int) -> Iterator[StoredGroup]:
+def read_stored_group_range(run: Run, after: int, up_to_record: int) -> Iterator[StoredGroup]:
     """Yield the groups whose records have numbers above `after` and up to `up_to`, as they were stored.
 
     For an index of a run with verdicts of its own: links are not checked, and a group that replaces another comes, too.
     Raises `TraceMismatch` where a record cannot be read.
     """
-    for record in run.ledger.records("group", after, up_to):
+    for record in run.ledger.records("group", after, up_to_record):
         task = run.task_record(record.key).content
         plan = task["survey"], task["decision"]
-        yield _build_group(run, record, _read_record_body(run, record), plan, None)
+        yield _build_stored_group(run, record, _read_record_body(run, record), plan, None)
 
 
-def _build_group(
+def _build_stored_group(
     run: Run,
     record: LedgerRecord,
     body: RecordBody,
     plan: tuple[str, str],
-    own_records: Iterator[LedgerRecord] | None,
+    trace_records: Iterator[LedgerRecord] | None,
 ) -> StoredGroup:
     """Return a group with its traces; `plan` has the digests of its survey and its decision."""
     survey, decision = plan
-    run_decision = run.decision(decision)
-    names = [spec.name for spec in run_decision.specs]
-    members = run.source.ledger.records(after=record.seq, up_to=record.seq + body["size"])
-    traces = [_build_trace(run, member, own_records, run_decision, names) for member in members]
+    stored_decision = run.decision(decision)
+    names = [spec.name for spec in stored_decision.specs]
+    members = run.source.ledger.records(after=record.seq, up_to_record=record.seq + body["size"])
+    traces = [
+        _build_trace(run, member, trace_records, stored_decision, names) for member in members
+    ]
     return StoredGroup(record, body, survey, decision, traces)
 
 
@@ -178,7 +180,7 @@ def build_group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> Gr
     return GroupVerdicts(decision, survey.questions, names, group.verdicts(survey))
 
 
-def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]]:
+def possible_reward_bounds(run: Run, combiners: Combiners) -> list[tuple[float, float]]:
     """Return the least and the greatest reward that each plan of a run allows, in the order of the tasks.
 
     Tasks with the same questions and weights have one plan, or one for each set of questions that did not apply.
@@ -191,7 +193,7 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
         plan = group.survey, group.decision, inapplicable_question_sets
         if plan not in limits:
             verdicts = build_group_verdicts(run, group, run.decision(group.decision))
-            low, high = decide.possible_rewards(verdicts, combiners)
+            low, high = decide.possible_reward_bounds(verdicts, combiners)
             limits[plan] = float(low.min()), float(high.max())
     return list(limits.values())
 
@@ -199,17 +201,17 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
 def _build_trace(
     run: Run,
     record: LedgerRecord,
-    own_records: Iterator[LedgerRecord] | None,
+    trace_records: Iterator[LedgerRecord] | None,
     decision: Decision,
     names: Sequence[str],
 ) -> TraceWithoutTexts:
-    own_record = record if own_records is None else next(own_records, None)
-    if own_record is None or own_record.key != record.key:
+    current_run_record = record if trace_records is None else next(trace_records, None)
+    if current_run_record is None or current_run_record.key != record.key:
         raise TraceMismatch(
             f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place"
         )
     body = _read_record_body(run, record)
-    trace_body = body if own_records is None else _read_record_body(run, own_record)
+    trace_body = body if trace_records is None else _read_record_body(run, current_run_record)
     reward = trace_body["reward"]
     return TraceWithoutTexts(
         response_id=record.key,
@@ -219,7 +221,7 @@ def _build_trace(
         coverage=reward.get("coverage", 1.0),
         record=record,
         body=body,
-        own_record=own_record,
+        current_run_record=current_run_record,
         reward=reward,
         names=names,
         decision=decision,

@@ -17,7 +17,7 @@ from jurygraph.runs.export_table import (
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.schema.verdict import VerdictKey
-from jurygraph.sources.files import close_on_error, require_temporary_space
+from jurygraph.sources.files import close_on_error, explain_full_temp_disk
 
 if TYPE_CHECKING:
     from jurygraph.explanation import Explanation
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
 
-_COUNT_FIELDS = ("judged", "gated", "abstained", "failed", "not_applicable")
+_VERDICT_COUNT_COLUMNS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT_COLUMNS = (
     *(
         "question",
@@ -58,7 +58,7 @@ _COLUMN_TYPES: dict[str, ColumnType | None] = {
         ("reward", "coverage", "low", "high", "advantage", "score", "confidence", "counts_as"),
         "double",
     ),
-    **dict.fromkeys((*_COUNT_FIELDS, "turn", "sample", "quotes"), "int64"),
+    **dict.fromkeys((*_VERDICT_COUNT_COLUMNS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
     "superseded": "bool",
     "native": None,  # as the judges give it: numbers, truth values or texts
@@ -66,7 +66,7 @@ _COLUMN_TYPES: dict[str, ColumnType | None] = {
 """Types of the fixed columns that are not text."""
 
 _ColumnTypes = dict[str, ColumnType | None]
-_Rows = Callable[[Trace], Iterable[ExportRow]]
+_TraceRowsFunction = Callable[[Trace], Iterable[ExportRow]]
 
 
 class RunForTables(Protocol):
@@ -98,7 +98,7 @@ class TableOptions:
     report: ProgressCallback = lambda count: None
 
 
-def read_table(
+def open_export_table(
     run: RunForTables, name: TableName = "rewards", options: TableOptions = TableOptions()
 ) -> ExportTable:
     """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
@@ -108,17 +108,17 @@ def read_table(
     if name not in get_args(TableName):
         expected = " or ".join(map(repr, get_args(TableName)))
         raise InputError(f"name: expected {expected}, got {describe_value(name)}")
-    columns, build_rows = (
+    columns, iter_table_rows = (
         _reward_columns_and_rows(run, options)
         if name == "rewards"
         else _verdict_columns_and_rows(run)
     )
     texts = ("prompt", "text") if options.texts else ()
     table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
-    with close_on_error(table.close), require_temporary_space():
+    with close_on_error(table.close), explain_full_temp_disk():
         for trace, response, task in run.responses_with_tasks():
             shared_cells = _describe(trace, response, task, options.texts)
-            for row in build_rows(trace):
+            for row in iter_table_rows(trace):
                 table.add(row | shared_cells)
             options.report(1)
     return table
@@ -126,15 +126,15 @@ def read_table(
 
 def _reward_columns_and_rows(
     run: RunForTables, options: TableOptions
-) -> tuple[_ColumnTypes, _Rows]:
+) -> tuple[_ColumnTypes, _TraceRowsFunction]:
     """Return the columns of the rewards, and what builds the row of a trace."""
     components = run.components()
-    predicted_questions = run.reviewer_questions()
+    reviewer_questions = run.reviewer_questions()
     questions = run.questions() if options.questions else []
     reasons = run.questions() if options.reasons else []
     advantages = options.advantages
     numbers = {
-        "predicted": predicted_questions,
+        "predicted": reviewer_questions,
         "component": components,
         "term": components,
         "question": questions,
@@ -143,13 +143,13 @@ def _reward_columns_and_rows(
     if advantages is not None:
         columns["advantage"] = "double"
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
-    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNT_FIELDS)
+    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_VERDICT_COUNT_COLUMNS)
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         row = _reward_row(trace, reasons)
         scores = run.question_scores(trace) if questions else {}
         row |= {f"question.{name}": scores[name] for name in questions if name in scores}
-        predictions = run.predicted_scores(trace) if predicted_questions else {}
+        predictions = run.predicted_scores(trace) if reviewer_questions else {}
         row |= {f"predicted.{name}": value for name, value in predictions.items()}
         if advantages is not None:
             row["advantage"] = advantages.get(trace.response_id)
@@ -158,7 +158,7 @@ def _reward_columns_and_rows(
     return columns, rows
 
 
-def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _Rows]:
+def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _TraceRowsFunction]:
     """Return the columns of the verdicts, without those that are unused in the run, and what builds a trace's rows."""
     unused_columns = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
@@ -169,8 +169,8 @@ def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _Rows]:
         verdicts = verdicts_about_response(trace, superseded=True)
         counts_as: dict[VerdictKey, float | None] = {}
         if any(verdict.is_worst_case for verdict in trace.verdicts):
-            explained_verdicts = run.explain_trace(trace).explained.verdicts
-            counts_as = {one.verdict.key: one.worst_case_score for one in explained_verdicts}
+            verdict_explanations = run.explain_trace(trace).explained.verdicts
+            counts_as = {one.verdict.key: one.worst_case_score for one in verdict_explanations}
         for verdict in verdicts:
             yield _verdict_row(verdict, columns, counts_as.get(verdict.key))
 
@@ -231,7 +231,7 @@ def _verdict_row(
     verdict: RecordedVerdict, fields: Iterable[str], counts_as: float | None
 ) -> ExportRow:
     others = [name for name in verdict.responses if name != verdict.about]
-    special_cells: ExportRow = {
+    derived_cells: ExportRow = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
         "failure": verdict.failure.kind if verdict.failure else None,
         "quote": verdict.evidence[0].quote if verdict.evidence else None,
@@ -239,6 +239,6 @@ def _verdict_row(
         "counts_as": counts_as,
     }
     return {
-        name: special_cells[name] if name in special_cells else getattr(verdict, name)
+        name: derived_cells[name] if name in derived_cells else getattr(verdict, name)
         for name in fields
     }

@@ -21,7 +21,7 @@ from jurygraph.runs.store.header import RunHeader, draft_header_record, read_run
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, Writer
 from jurygraph.runs.store.packing import (
     RecordBody,
-    number_shared_lists,
+    number_shared_id_lists,
     pack_reward,
     pack_task,
     pack_trace,
@@ -38,7 +38,9 @@ class CallStore:
     same result, as its files may have changed: one that is deterministic is called again where calls are stored.
     """
 
-    def __init__(self, *ledgers: Ledger, writer: "Writer | _Transaction | None" = None) -> None:
+    def __init__(
+        self, *ledgers: Ledger, writer: "Writer | _TransactionWriter | None" = None
+    ) -> None:
         self._ledgers = ledgers
         self._writer = writer
         self.hidden: frozenset[str] = frozenset()
@@ -53,17 +55,19 @@ class CallStore:
         for ledger, keys in zip(self._ledgers, self._call_hashes, strict=True):
             if hash(key) not in keys:
                 continue
-            content, texts = self._read(ledger, "call", key)
+            content, texts = self._read_record(ledger, "call", key)
             if 1 in texts:
                 reply = Reply.model_validate_json(texts[1])
                 return AnsweredCall(reply, Call.model_validate(content["call"]))
         return None
 
-    def _read(self, ledger: Ledger, kind: str, key: str) -> tuple[RecordBody, dict[int, bytes]]:
+    def _read_record(
+        self, ledger: Ledger, kind: str, key: str
+    ) -> tuple[RecordBody, dict[int, bytes]]:
         """Return the content and the texts of a record of a ledger, nothing if it has none."""
         last = self.last_record if ledger is self._ledgers[0] else None
         record = ledger.find(kind, key, last)
-        return ({}, {}) if record is None else (record.content, ledger.texts_of(record))
+        return ({}, {}) if record is None else (record.content, ledger.texts_of_record(record))
 
     async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
@@ -81,12 +85,12 @@ class CallStore:
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
         for ledger in self._ledgers:
-            content, texts = self._read(ledger, "lookup", key)
-            if len(texts) != _TEXTS_PER_LOOKUP:
+            content, texts = self._read_record(ledger, "lookup", key)
+            if len(texts) != _TEXTS_PER_TOOL_CALL:
                 continue
             lookup = Lookup.model_validate(content["lookup"])
-            is_other = self._writer is not None and ledger is not self._ledgers[0]
-            if not (is_other and lookup.is_repeatable):
+            is_from_other_ledger = self._writer is not None and ledger is not self._ledgers[0]
+            if not (is_from_other_ledger and lookup.can_be_repeated):
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 
@@ -105,7 +109,7 @@ class CallStore:
         return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
 
 
-_TEXTS_PER_LOOKUP = 2
+_TEXTS_PER_TOOL_CALL = 2
 """The texts of a call of a tool: its arguments, and its result."""
 
 
@@ -115,7 +119,7 @@ def _draft_call_record(request: Request, call: Call, *reply: Reply) -> RecordDra
     return RecordDraft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
-class _Transaction:
+class _TransactionWriter:
     """Appends at once to a ledger whose transaction is committed later, with the plans that the calls belong to."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -135,10 +139,10 @@ class PlanningCallStore(CallStore):
     left in it are copied to the run once they are requested. The file is kept until `discard`.
     """
 
-    def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
-        super().__init__(run.ledger, *others, writer=_Transaction(run.ledger))
+    def __init__(self, run: Run, *others: Ledger, uses_planning_file: bool) -> None:
+        super().__init__(run.ledger, *others, writer=_TransactionWriter(run.ledger))
         self._run = run
-        self._is_durable = is_durable
+        self._is_durable = uses_planning_file
         self._file_ledger: Ledger | None = None
         if (run.folder / run_folder.PLANNING_FILE).exists():
             self._create_planning_file()
@@ -155,7 +159,7 @@ class PlanningCallStore(CallStore):
             return call
         call = self._file_calls.find(key)
         if call is not None:
-            content, texts = self._file_calls._read(self._file_ledger, "call", key)
+            content, texts = self._file_calls._read_record(self._file_ledger, "call", key)
             body = {"call": content["call"]}
             self._run.ledger.append(RecordDraft("call", key, body, [*texts.values()]))
             self._call_hashes[0].add(hash(key))
@@ -216,7 +220,7 @@ class WritableRun(Run):
         return None
 
     @classmethod
-    def open_existing(cls, folder: Path) -> "WritableRun":
+    def open_existing_run(cls, folder: Path) -> "WritableRun":
         """Open and lock the run in a folder. Raises `InputError` where there is none, or another process writes it."""
         run_folder.require_run(folder)
         run = cls.open_for_writing(folder)
@@ -226,7 +230,7 @@ class WritableRun(Run):
 
     @classmethod
     def create(
-        cls, folder: Path, header: RunHeader, run_id: str, *, at_once: bool = False
+        cls, folder: Path, header: RunHeader, run_id: str, *, in_single_transaction: bool = False
     ) -> "WritableRun":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind.
 
@@ -251,7 +255,7 @@ class WritableRun(Run):
                     f"{folder}: another process made a run there first; start again to go on with it"
                 )
             write_atomically(folder / run_folder.CONFIG_FILE, text)
-            if at_once:
+            if in_single_transaction:
                 run.ledger.prepare_for_single_transaction()
             run.ledger.append(draft_header_record(header, run_id))
         return run
@@ -293,7 +297,7 @@ class WritableRun(Run):
         plan: Plan,
         traces: Sequence[Trace],
         responses: Sequence[Response],
-        name_fields: Mapping[str, Any] = MappingProxyType({}),
+        group_name_fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[RecordDraft]:
         """Return the records of a task's whole group, ready to be appended.
 
@@ -304,15 +308,15 @@ class WritableRun(Run):
 
         response_by_id = {response.id: response for response in responses}
         survey = plan.survey.without_texts
-        shared_lists = number_shared_lists(traces)
-        group = {"size": len(traces), "statistics": traces[0].statistics, **name_fields}
-        if shared_lists:
-            group["shown"] = list(shared_lists)
+        shared_id_lists = number_shared_id_lists(traces)
+        group = {"size": len(traces), "statistics": traces[0].statistics, **group_name_fields}
+        if shared_id_lists:
+            group["shown"] = list(shared_id_lists)
         drafts = [RecordDraft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(RewardRow.from_reward(trace.reward))
             body, texts = pack_trace(
-                trace, response_by_id[trace.response_id], survey, reward, number, shared_lists
+                trace, response_by_id[trace.response_id], survey, reward, number, shared_id_lists
             )
             drafts.append(RecordDraft("trace", trace.response_id, body, texts))
         return drafts
@@ -331,7 +335,7 @@ def refuse_existing_run(folder: Path) -> None:
         raise InputError(f"{folder}: contains a run already; name another folder with --out")
 
 
-class ClosedRunState(NamedTuple):
+class ClosedRunSummary(NamedTuple):
     """The state of a closed run: its numbers of traces and records, and its head."""
 
     traces: int
@@ -339,15 +343,15 @@ class ClosedRunState(NamedTuple):
     head: str
 
 
-def close_run(folder: Path) -> ClosedRunState:
+def close_run(folder: Path) -> ClosedRunSummary:
     """Close a run, so that nothing more can be scored into it; a run that is closed already is left unchanged.
 
     Raises `InputError` where there is no run, or where another process writes it.
     """
-    with WritableRun.open_existing(folder) as run:
+    with WritableRun.open_existing_run(folder) as run:
         if not run.is_closed:
             append_close_record(run)
-        return ClosedRunState(
+        return ClosedRunSummary(
             run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex()
         )
 

@@ -26,8 +26,8 @@ _WORD_JOINING_CHARACTERS = "-_'"
 _NUMBER_SIGNS = "-+\u2212\ufe63\uff0d"
 _DIGIT_GROUP_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
-_DIGITS_IN_GROUP = 3
-_MAX_ENDING_LENGTH = 2
+_THOUSANDS_GROUP_DIGITS = 3
+_MAX_CONTRACTION_ENDING_LENGTH = 2
 """Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
 _UNSPACED_SCRIPTS = (
@@ -72,21 +72,21 @@ def is_within_word(text: str, index: int, get_original_character: Callable[[int]
     if is_word_letter(before) and is_word_letter(after):
         return True
     if after.isdigit():
-        is_decimal_start = before == "." and (index == 1 or text[index - 2].isspace())
+        begins_decimal_fraction = before == "." and (index == 1 or text[index - 2].isspace())
         if (
             before.isdigit()
-            or is_decimal_start
+            or begins_decimal_fraction
             or get_original_character(index - 1) in _NUMBER_SIGNS
         ):
             return True
-    if _is_joining_mark_at(text, index, get_original_character):
+    if _is_joining_character(text, index, get_original_character):
         return True
-    return _is_joining_mark_at(
+    return _is_joining_character(
         text, index - 1, get_original_character
     ) and not _begins_after_elision(text, index)
 
 
-def _is_joining_mark_at(
+def _is_joining_character(
     text: str, index: int, get_original_character: Callable[[int], str]
 ) -> bool:
     if not 0 < index < len(text) - 1:
@@ -97,8 +97,8 @@ def _is_joining_mark_at(
     if left_character.isdigit() and right_character.isdigit():
         if mark in _NUMBER_JOINING_CHARACTERS:
             return True
-        group = text[index + 1 : index + 1 + _DIGITS_IN_GROUP]
-        is_digit_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
+        group = text[index + 1 : index + 1 + _THOUSANDS_GROUP_DIGITS]
+        is_digit_group = len(group) == _THOUSANDS_GROUP_DIGITS and group.isdigit()
         return is_digit_group and get_original_character(index) in _DIGIT_GROUP_SPACES
     if mark not in _WORD_JOINING_CHARACTERS or not (
         is_word_letter(left_character) and is_word_letter(right_character)
@@ -109,9 +109,9 @@ def _is_joining_mark_at(
 
 def _begins_after_elision(text: str, index: int) -> bool:
     """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
-    word_beginning = text[index : index + _MAX_ENDING_LENGTH + 1]
-    is_word = not word_beginning[:1].isdigit() and all(map(is_word_letter, word_beginning))
-    return text[index - 1] == "'" and len(word_beginning) > _MAX_ENDING_LENGTH and is_word
+    word_prefix = text[index : index + _MAX_CONTRACTION_ENDING_LENGTH + 1]
+    is_word = not word_prefix[:1].isdigit() and all(map(is_word_letter, word_prefix))
+    return text[index - 1] == "'" and len(word_prefix) > _MAX_CONTRACTION_ENDING_LENGTH and is_word
 
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ T = TypeVar("T")
 LONG_TEXT_LENGTH = 20_000
 """Length in characters from which a text is folded in a thread, so that the event loop is not blocked."""
 
-_MAX_REJECTED_PLACES = 256
+_MAX_REJECTED_MATCHES = 256
 """Maximum number of places at which a quotation may be cut within a word before the search ends: overlapping places of
 a long quotation would cost the product of both lengths."""
 _MAX_FILLER_LENGTH = 400
@@ -145,7 +145,7 @@ _ESCAPE_BY_CONTROL_CHARACTER = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\
 """The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
 _LATEX_COMMAND_PATTERN = re.compile(r"\\[bfnrt](?=[A-Za-z])")
 _SWALLOWED_COMMAND_PATTERN = re.compile(r"[\b\f\n\r\t](?=[A-Za-z])")
-_BLANK_COMMAND = "  "  # as long as the two characters that it replaces, so that offsets stay
+_ESCAPE_REPLACEMENT = "  "  # as long as the two characters that it replaces, so that offsets stay
 _UNFOLDED_DECOMPOSITION_TAGS = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms that are not folded, since that would change the meaning: x² would become x2."""
 
@@ -174,13 +174,13 @@ class SearchableText:
 
         A passage begins and ends at whole letters with their accents, and is never blank.
         """
-        return next(self.find_all(self._restore_backslashes(quotation) or quotation), None)
+        return next(self.find_all_passages(self._restore_backslashes(quotation) or quotation), None)
 
-    def find_all(self, quotation: str) -> Iterator[Passage]:
+    def find_all_passages(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation in folded form."""
         return self._find_passages(_fold_quotation(quotation))
 
-    def find_between_words(self, quotation: str) -> Iterator[Passage]:
+    def find_whole_word_matches(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
         return self._find_passages(_fold_quotation(quotation), in_words=True)
 
@@ -192,21 +192,21 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            self._support_cache[quotation] = self._search_support(quotation)
+            self._support_cache[quotation] = self._find_supporting_passage(quotation)
         return self._support_cache[quotation]
 
-    def _search_support(self, quotation: str) -> Passage | None:
+    def _find_supporting_passage(self, quotation: str) -> Passage | None:
         attempts = [quotation]
         inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
         if inner != quotation:
             attempts.append(inner)
-        restored_quotation = self._restore_backslashes(quotation)
-        if not restored_quotation:
-            restored_quotation = self._restore_backslashes(
+        quotation_with_backslashes = self._restore_backslashes(quotation)
+        if not quotation_with_backslashes:
+            quotation_with_backslashes = self._restore_backslashes(
                 quotation.strip(_BLANK_AND_DOT_CHARACTERS)
             )
-        if restored_quotation is not None:
-            attempts.append(restored_quotation)
+        if quotation_with_backslashes is not None:
+            attempts.append(quotation_with_backslashes)
         for attempt in attempts:
             passage = self._find_candidate_passage(attempt)
             if passage is not None:
@@ -222,7 +222,7 @@ class SearchableText:
         if not (self._has_latex_commands and _SWALLOWED_COMMAND_PATTERN.search(quotation)):
             return None
         first = _ESCAPE_BY_CONTROL_CHARACTER.get(quotation.lstrip(" ")[:1], "")
-        for passage in self._without_latex_commands.find_all(quotation.replace("\b", " ")):
+        for passage in self._without_latex_commands.find_all_passages(quotation.replace("\b", " ")):
             start = passage.start - len(first)
             if start >= 0 and self.text.startswith(first, start):
                 return self.text[start : passage.end]
@@ -234,7 +234,7 @@ class SearchableText:
 
     @cached_property
     def _without_latex_commands(self) -> "SearchableText":
-        return SearchableText(_LATEX_COMMAND_PATTERN.sub(_BLANK_COMMAND, self.text))
+        return SearchableText(_LATEX_COMMAND_PATTERN.sub(_ESCAPE_REPLACEMENT, self.text))
 
     def _find_candidate_passage(self, quotation: str) -> Passage | None:
         folded_quotation = _fold_quotation(quotation)
@@ -247,17 +247,17 @@ class SearchableText:
                 )
         if weight == 0:  # a line of signs alone
             return None
-        line = self._short_lines.get(folded_quotation)
+        line = self._short_line_by_text.get(folded_quotation)
         return None if line is None or self.is_filler(line) else line
 
     @cached_property
-    def _short_lines(self) -> dict[str, Passage]:
+    def _short_line_by_text(self) -> dict[str, Passage]:
         """Return lines too short to support a verdict by their letters, by folded text; the first of equal ones."""
         lines: dict[str, Passage] = {}
-        ranges = [(0, len(self.text))]
+        turn_ranges = [(0, len(self.text))]
         if isinstance(self.text, RenderedText):
-            ranges = [(turn.start, turn.end) for turn in self.text.turns]
-        for start, end in ranges:
+            turn_ranges = [(turn.start, turn.end) for turn in self.text.turns]
+        for start, end in turn_ranges:
             for line in self.text[start:end].splitlines(keepends=True):
                 if len(line) <= _MAX_SHORT_LINE_LENGTH:
                     words = line.strip()
@@ -273,7 +273,7 @@ class SearchableText:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
         if not folded_quotation:
             return
-        rejected_place_count = 0
+        rejected_match_count = 0
         for start in self._find_quotation_starts(folded_quotation, in_words):
             end = start + len(folded_quotation)
             passage = self._passage(start, end)
@@ -282,9 +282,9 @@ class SearchableText:
             if passage is not None and not (meaningful and self.is_filler(passage)):
                 yield passage
                 continue
-            rejected_place_count += 1
+            rejected_match_count += 1
             if (
-                rejected_place_count == _MAX_REJECTED_PLACES
+                rejected_match_count == _MAX_REJECTED_MATCHES
                 and len(folded_quotation) >= _MIN_QUOTATION_WEIGHT
             ):
                 return
@@ -322,7 +322,10 @@ class SearchableText:
             stop = self._starts[end]
             if stop == self._starts[end - 1]:
                 return None
-        if isinstance(self.text, RenderedText) and self.text.find_turn_at(first, stop) is None:
+        if (
+            isinstance(self.text, RenderedText)
+            and self.text.find_enclosing_turn(first, stop) is None
+        ):
             return None
         return Passage(first, stop, self.text[first:stop])
 
@@ -331,9 +334,9 @@ class SearchableText:
         if _is_filler(passage.text):
             return True
         text_before = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start]
-        text_behind = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH]
+        text_after = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH]
         _, _, line_start = text_before.rpartition("\n")
-        line_end, _, _ = text_behind.partition("\n")
+        line_end, _, _ = text_after.partition("\n")
         return _is_filler(f"{line_start}{passage.text}{line_end}")
 
 
@@ -343,17 +346,17 @@ def _is_filler(words: str) -> bool:
 
 
 # Verdicts on one response fold it once. Few long texts are kept, and one thread at a time folds one.
-_fold_short_text = lru_cache(maxsize=1024)(SearchableText)
-_fold_long_text = lru_cache(maxsize=16)(SearchableText)
+_cached_short_text = lru_cache(maxsize=1024)(SearchableText)
+_cached_long_text = lru_cache(maxsize=16)(SearchableText)
 _folding_lock = Lock()
 
 
 def to_searchable_text(text: str) -> SearchableText:
     """Return a text in which quotations can be searched; it is folded once and kept for other verdicts on it."""
     if len(text) < LONG_TEXT_LENGTH:
-        return _fold_short_text(text)
+        return _cached_short_text(text)
     with _folding_lock:
-        return _fold_long_text(text)
+        return _cached_long_text(text)
 
 
 async def to_searchable_text_async(text: str) -> SearchableText:
@@ -378,12 +381,12 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
         if line.isprintable() and "  " not in line:  # faster than patterns
             return line, range(len(line))
     text_builder = _FoldedTextBuilder()
-    folded_end_index = 0
+    next_unfolded_index = 0
     for run in _PLAIN_ASCII_PATTERN.finditer(text):
-        _fold_clusters(text, folded_end_index, run.start(), text_builder)
+        _fold_clusters(text, next_unfolded_index, run.start(), text_builder)
         _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION_TABLE), run.start(), text_builder)
-        folded_end_index = run.end()
-    _fold_clusters(text, folded_end_index, len(text), text_builder)
+        next_unfolded_index = run.end()
+    _fold_clusters(text, next_unfolded_index, len(text), text_builder)
     return text_builder.join(), text_builder.offsets
 
 
@@ -399,7 +402,7 @@ class _OriginalOffsets(Sequence[int]):
         self._origins = array("I")
         self._shift: int | None = None
 
-    def extend(self, count: int, origin: int) -> None:
+    def append_run(self, count: int, origin: int) -> None:
         """Add characters whose original places are consecutive, from `origin` on."""
         if origin - self.length != self._shift:
             self._shift = origin - self.length
@@ -426,20 +429,20 @@ class _FoldedTextBuilder:
         self._text = StringIO(newline="")
         self._ends_with_space = False
 
-    def add(self, piece: str, origin: int, *, is_consecutive: bool = True) -> None:
+    def add(self, piece: str, origin: int, *, has_consecutive_origins: bool = True) -> None:
         """Add characters; those of a cluster are all at one original place, so that none can be quoted alone."""
         if self._ends_with_space and piece[:1] == " ":
             piece = piece[1:]
-            origin += is_consecutive
+            origin += has_consecutive_origins
         if not piece:
             return
         self._text.write(piece)
         self._ends_with_space = piece[-1] == " "
-        if is_consecutive:
-            self.offsets.extend(len(piece), origin)
+        if has_consecutive_origins:
+            self.offsets.append_run(len(piece), origin)
         else:
             for _ in piece:
-                self.offsets.extend(1, origin)
+                self.offsets.append_run(1, origin)
 
     def join(self) -> str:
         return self._text.getvalue()
@@ -447,13 +450,13 @@ class _FoldedTextBuilder:
 
 def _fold_plain_run(text: str, origin: int, text_builder: _FoldedTextBuilder) -> None:
     """Add a run of printable ASCII, in which several spaces become one."""
-    folded_end_index = 0
+    next_unfolded_index = 0
     for blanks_match in _REPEATED_BLANKS_PATTERN.finditer(text):
         text_builder.add(
-            text[folded_end_index : blanks_match.start() + 1], origin + folded_end_index
+            text[next_unfolded_index : blanks_match.start() + 1], origin + next_unfolded_index
         )
-        folded_end_index = blanks_match.end()
-    text_builder.add(text[folded_end_index:], origin + folded_end_index)
+        next_unfolded_index = blanks_match.end()
+    text_builder.add(text[next_unfolded_index:], origin + next_unfolded_index)
 
 
 def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBuilder) -> None:
@@ -466,7 +469,9 @@ def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBui
             and _is_combining_letter(text[stop])
         ):
             stop += 1  # marks and jamo
-        text_builder.add(_to_compatible_form(text[start:stop]), start, is_consecutive=False)
+        text_builder.add(
+            _to_compatible_form(text[start:stop]), start, has_consecutive_origins=False
+        )
         start = stop
 
 
@@ -483,8 +488,10 @@ def _is_combining_letter(letter: str) -> bool:
 def _to_compatible_form(cluster: str) -> str:
     """Return the NFKC form except for `_UNFOLDED_DECOMPOSITION_TAGS`, with white space as one space, no invisible
     characters."""
-    plain_cluster = cluster.translate(_PLAIN_PUNCTUATION_TABLE)
-    normalized_text = unicodedata.normalize("NFC", "".join(map(_decompose_letter, plain_cluster)))
+    plain_punctuation_text = cluster.translate(_PLAIN_PUNCTUATION_TABLE)
+    normalized_text = unicodedata.normalize(
+        "NFC", "".join(map(_decompose_letter, plain_punctuation_text))
+    )
     return remove_invisible(_WHITE_SPACE_PATTERN.sub(" ", normalized_text))
 
 

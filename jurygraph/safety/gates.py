@@ -61,7 +61,7 @@ _UNUSUAL_CHARACTER_PATTERN = re2.compile(
     f"|{_STACKED_MARKS_PATTERN.pattern}"
 )
 _ACCENT_MARKS_PATTERN = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
-_TEXT_PIECE_PATTERN = re.compile(r"(?s:.){1,65536}[^ \n]*")
+_TEXT_CHUNK_PATTERN = re.compile(r"(?s:.){1,65536}[^ \n]*")
 
 
 def remove_invisible(text: str) -> str:
@@ -74,17 +74,17 @@ def fold_text(text: str) -> str:
     if text.isascii():
         return text.translate(_CONTROL_CHARACTER_TABLE).lower()
     # In pieces, because Python lower-cases a text in twelve bytes a character. No mark joins a letter across a space.
-    return "".join(_fold_piece(piece[0]) for piece in _TEXT_PIECE_PATTERN.finditer(text))
+    return "".join(_fold_piece(piece[0]) for piece in _TEXT_CHUNK_PATTERN.finditer(text))
 
 
 def _fold_piece(text: str) -> str:
     text = text.encode("utf-8", "ignore").decode()
     # few texts have invisible characters, stacked marks or other punctuation
     if _UNUSUAL_CHARACTER_PATTERN.search(text) is not None:
-        plain_text = _REPLACEABLE_CHARACTER_PATTERN.sub(
+        replaced_text = _REPLACEABLE_CHARACTER_PATTERN.sub(
             lambda match: _REPLACEMENT_BY_CHARACTER[match[0]], remove_invisible(text)
         )
-        text = str(_STACKED_MARKS_PATTERN.sub("", plain_text))
+        text = str(_STACKED_MARKS_PATTERN.sub("", replaced_text))
     decomposed_text = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _ACCENT_MARKS_PATTERN.sub("", decomposed_text)).casefold()
 
@@ -96,26 +96,26 @@ def keep_letters_and_digits(read: str) -> str:
     return "".join(filter(str.isalnum, read))
 
 
-_OPENING_TAGS_PATTERN = (
+_REASONING_TAG_PATTERN = (
     "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
 )
-_MIN_WORDS_OF_FILLER = 3
-_MAX_MEMORY_BYTES = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
+_MIN_FILLER_WORDS = 3
+_RE2_MEMORY_BYTES = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _LAYOUT_TAG_PATTERN = "</?[a-z][a-z0-9]*[ /]*>"
 _LETTER_SEPARATOR_PATTERN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG_PATTERN})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
 
-_COMPILED_LAYOUT_TAG = re2.compile(_LAYOUT_TAG_PATTERN)
+_COMPILED_LAYOUT_TAG_PATTERN = re2.compile(_LAYOUT_TAG_PATTERN)
 _WORD_PATTERN = re2.compile(r"[\pL\pN]+")
 
 
 def is_empty_talk(read: str) -> bool:
     """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
-    text_without_tags = str(_COMPILED_LAYOUT_TAG.sub("\n", read))
+    text_without_tags = str(_COMPILED_LAYOUT_TAG_PATTERN.sub("\n", read))
     words = _WORD_PATTERN.findall(text_without_tags)
     _, fillers_pattern, empty_words = _compile_opener_patterns()
     is_repeated_word = len(set(words)) == 1 and words[0].isalpha()
-    if len(words) >= _MIN_WORDS_OF_FILLER and (is_repeated_word or empty_words.issuperset(words)):
+    if len(words) >= _MIN_FILLER_WORDS and (is_repeated_word or empty_words.issuperset(words)):
         return True
     return not words or fillers_pattern.fullmatch(text_without_tags) is not None
 
@@ -123,31 +123,35 @@ def is_empty_talk(read: str) -> bool:
 @cache
 def _compile_opener_patterns() -> tuple[Any, Any, frozenset[str]]:
     options = re2.Options()
-    options.max_mem = _MAX_MEMORY_BYTES
+    options.max_mem = _RE2_MEMORY_BYTES
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = _load_toml("openings")
     before = rf"{_LETTER_SEPARATOR_PATTERN}*(?:{_join_patterns(lists['before'])}{_LETTER_SEPARATOR_PATTERN}+)*"
-    opener_pattern = f"(?:{_OPENING_TAGS_PATTERN}|{_join_patterns(chain.from_iterable(lists['openers'].values()))})"
+    opener_pattern = f"(?:{_REASONING_TAG_PATTERN}|{_join_patterns(chain.from_iterable(lists['openers'].values()))})"
     filler_pattern = _join_patterns(chain.from_iterable(lists["fillers"].values()))
-    openers_pattern = rf"{before}(?:{opener_pattern}{_LETTER_SEPARATOR_PATTERN}*)+"
+    repeated_opener_pattern = rf"{before}(?:{opener_pattern}{_LETTER_SEPARATOR_PATTERN}*)+"
     opener_or_filler_pattern = f"(?:{opener_pattern}|{filler_pattern})"
     fillers_pattern = (
         rf"{before}{opener_or_filler_pattern}"
         rf"(?:{_LETTER_SEPARATOR_PATTERN}+{opener_or_filler_pattern})*{_LETTER_SEPARATOR_PATTERN}*"
     )
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
-    return re2.compile(openers_pattern, options), re2.compile(fillers_pattern, options), empty_words
+    return (
+        re2.compile(repeated_opener_pattern, options),
+        re2.compile(fillers_pattern, options),
+        empty_words,
+    )
 
 
 def _join_patterns(patterns: Iterable[str]) -> str:
-    plain_pattern = (
+    joined_pattern = (
         fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
     )
-    return f"(?:{plain_pattern})"
+    return f"(?:{joined_pattern})"
 
 
-ManipulationWordSign = Literal[
+ManipulationWordSignName = Literal[
     "kept",
     "demand",
     "forget",
@@ -164,11 +168,11 @@ ManipulationWordSign = Literal[
 """Functions of words; `addressing.toml` lists and explains them. Words with several functions have the first of them:
 an order of a verdict, which counts alone, is no less one for taking something as met."""
 
-ManipulationSign = Literal["mark", "token"] | ManipulationWordSign
+ManipulationSign = Literal["mark", "token"] | ManipulationWordSignName
 MANIPULATION_SIGNS: tuple[ManipulationSign, ...] = (
     "mark",
     "token",
-    *get_args(ManipulationWordSign),
+    *get_args(ManipulationWordSignName),
 )
 
 _WORD_GAP_PATTERN = r"(?:[\s*_>|`~,:-]+)"
@@ -178,14 +182,14 @@ _BEGINS_WITH_WORD_PATTERN = re.compile(r"\(*[a-z0-9]")
 _ENDS_WITH_WORD_PATTERN = re.compile(r"[a-z0-9)?~@]\Z")
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.longest_match = True
-_RE2_OPTIONS.max_mem = _MAX_MEMORY_BYTES
+_RE2_OPTIONS.max_mem = _RE2_MEMORY_BYTES
 _RE2_OPTIONS.log_errors = False
-_SENTENCE_START = (
+_SENTENCE_START_PATTERN = (
     rf"(?:(?:^|[.!?;:\n]){_WORD_GAP_PATTERN}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_WORD_GAP_PATTERN}?)"
 )
 _SENTENCE_END_PATTERN = r"(?:[*_)\]\"']*(?:[.!;]|\s*$|[ \t\r]*\n[ \t\r]*(?:\n|[-*#>|+\d])))"
 _SPACED_PATTERN_BY_SHORTHAND = {
-    "^^": _SENTENCE_START,
+    "^^": _SENTENCE_START_PATTERN,
     "$$": _SENTENCE_END_PATTERN,
     " .. ": f"{_WORD_GAP_PATTERN}(?:{_WORD_LETTER_PATTERN}+{_WORD_GAP_PATTERN}){{0,2}}",
     " ": _WORD_GAP_PATTERN,
@@ -215,14 +219,14 @@ class ManipulationSignMatch(NamedTuple):
 
 
 def find_manipulation_signs(
-    read: bytes, *, has_spaces: bool = True
+    read: bytes, *, has_word_spaces: bool = True
 ) -> Iterator[ManipulationSignMatch]:
     """Yield the signs in a folded text from first to last, without overlap.
 
     `has_spaces` is False if the words of the text have no spaces between them.
     """
-    for match in _build_any_sign_pattern(has_spaces).finditer(read):
-        indices = _build_sign_pattern_set(has_spaces).Match(
+    for match in _build_any_sign_pattern(has_word_spaces).finditer(read):
+        indices = _build_sign_pattern_set(has_word_spaces).Match(
             match[0]
         )  # none if it is a sign only in its context
         if not indices:
@@ -233,34 +237,34 @@ def find_manipulation_signs(
 
 
 @cache
-def _build_any_sign_pattern(has_spaces: bool) -> Any:
+def _build_any_sign_pattern(has_word_spaces: bool) -> Any:
     """Return a pattern that finds all signs; of signs that begin at the same place the longest.
 
     Groups in so large a pattern would be slower, so that `_build_sign_pattern_set` tells which sign it is.
     """
-    return re2.compile("|".join(_build_sign_patterns(has_spaces)), _RE2_OPTIONS)
+    return re2.compile("|".join(_build_sign_patterns(has_word_spaces)), _RE2_OPTIONS)
 
 
 @cache
-def _build_sign_pattern_set(has_spaces: bool) -> Any:
+def _build_sign_pattern_set(has_word_spaces: bool) -> Any:
     """Return a set of one pattern for each sign; it is made when the first sign is found, which most texts lack."""
     pattern_set = re2.Set.FullMatchSet(_RE2_OPTIONS)
-    for pattern in _build_sign_patterns(has_spaces):
+    for pattern in _build_sign_patterns(has_word_spaces):
         pattern_set.Add(pattern)
     pattern_set.Compile()
     return pattern_set
 
 
 @cache
-def _build_sign_patterns(has_spaces: bool) -> list[str]:
+def _build_sign_patterns(has_word_spaces: bool) -> list[str]:
     languages = _load_toml("addressing").values()
     patterns = [
         "|".join(_MANIPULATION_SIGN_TABLES["marks"]),
         "|".join(_MANIPULATION_SIGN_TABLES["tokens"]),
     ]
-    for sign in get_args(ManipulationWordSign):
+    for sign in get_args(ManipulationWordSignName):
         words = chain.from_iterable(language[sign] for language in languages)
-        patterns.append("|".join(_expand_shorthand(word, has_spaces) for word in words))
+        patterns.append("|".join(_expand_shorthand(word, has_word_spaces) for word in words))
     return patterns
 
 
@@ -271,24 +275,26 @@ def _load_toml(name: str) -> dict[str, Any]:
 _MANIPULATION_SIGN_TABLES = _load_toml("signs")
 
 
-def _expand_shorthand(pattern: str, has_spaces: bool) -> str:
+def _expand_shorthand(pattern: str, has_word_spaces: bool) -> str:
     """Return a pattern of `addressing.toml` for RE2.
 
     With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
     """
-    plain_pattern = fold_text(pattern)
+    folded_pattern = fold_text(pattern)
     pattern_by_shorthand = (
-        _SPACED_PATTERN_BY_SHORTHAND if has_spaces else _UNSPACED_PATTERN_BY_SHORTHAND
+        _SPACED_PATTERN_BY_SHORTHAND if has_word_spaces else _UNSPACED_PATTERN_BY_SHORTHAND
     )
     expanded_pattern = _SHORTHAND_PATTERN.sub(
-        lambda match: pattern_by_shorthand.get(match[0], match[0]), plain_pattern
+        lambda match: pattern_by_shorthand.get(match[0], match[0]), folded_pattern
     )
     expanded_pattern = f"(?:{expanded_pattern})"
-    if not has_spaces or not plain_pattern.isascii():
+    if not has_word_spaces or not folded_pattern.isascii():
         return expanded_pattern
-    before = _WORD_EDGE_PATTERN if _BEGINS_WITH_WORD_PATTERN.match(plain_pattern) else ""
-    end_pattern = _WORD_EDGE_PATTERN if _ENDS_WITH_WORD_PATTERN.search(plain_pattern) else ""
-    return f"{before}{expanded_pattern}{end_pattern}"
+    before = _WORD_EDGE_PATTERN if _BEGINS_WITH_WORD_PATTERN.match(folded_pattern) else ""
+    right_edge_pattern = (
+        _WORD_EDGE_PATTERN if _ENDS_WITH_WORD_PATTERN.search(folded_pattern) else ""
+    )
+    return f"{before}{expanded_pattern}{right_edge_pattern}"
 
 
 class TextReading(NamedTuple):
@@ -300,15 +306,15 @@ class TextReading(NamedTuple):
     has_lost_spaces: bool = False
 
 
-_Combination = tuple[frozenset[ManipulationSign], int]
+_SignCombination = tuple[frozenset[ManipulationSign], int]
 """Signs that count when they occur together, and the number of characters that the passage may have (0: no limit)."""
 
 
-def _find_combinations(view: TextReading) -> Iterator[tuple[frozenset[ManipulationSign], str]]:
+def _find_sign_combinations(view: TextReading) -> Iterator[tuple[frozenset[ManipulationSign], str]]:
     """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hiding_place else _COMBINATIONS_BY_SIGN
     last: dict[ManipulationSign, ManipulationSignMatch] = {}
-    for signal in find_manipulation_signs(view.folded, has_spaces=not view.has_lost_spaces):
+    for signal in find_manipulation_signs(view.folded, has_word_spaces=not view.has_lost_spaces):
         last[signal.sign] = signal
         for signs, max_passage_length in combinations[signal.sign]:
             if not signs <= last.keys():
@@ -324,8 +330,8 @@ def _find_combinations(view: TextReading) -> Iterator[tuple[frozenset[Manipulati
                 yield signs, words
 
 
-def _load_combinations(*names: str) -> Mapping[ManipulationSign, list[_Combination]]:
-    combinations: dict[ManipulationSign, list[_Combination]] = {
+def _load_sign_combinations(*names: str) -> Mapping[ManipulationSign, list[_SignCombination]]:
+    combinations: dict[ManipulationSign, list[_SignCombination]] = {
         sign: [] for sign in MANIPULATION_SIGNS
     }
     for entry in chain.from_iterable(_MANIPULATION_SIGN_TABLES[name] for name in names):
@@ -337,8 +343,8 @@ def _load_combinations(*names: str) -> Mapping[ManipulationSign, list[_Combinati
     return combinations
 
 
-_COMBINATIONS_BY_SIGN = _load_combinations("combinations")
-_HIDDEN_COMBINATIONS_BY_SIGN = _load_combinations("combinations", "hidden_combinations")
+_COMBINATIONS_BY_SIGN = _load_sign_combinations("combinations")
+_HIDDEN_COMBINATIONS_BY_SIGN = _load_sign_combinations("combinations", "hidden_combinations")
 
 
 @lru_cache(maxsize=16)
@@ -347,7 +353,7 @@ def _find_allowed_signs(query: str, reference: str) -> frozenset[ManipulationSig
     folded_query = fold_text(query)
     allowed_signs: set[ManipulationSign] = set()
     for text in (folded_query, fold_text(reference)):
-        for signs, _ in _find_combinations(TextReading(text.encode())):
+        for signs, _ in _find_sign_combinations(TextReading(text.encode())):
             allowed_signs |= signs
     for topic, sign_names in _MANIPULATION_SIGN_TABLES["allowed_signs"].items():
         if is_task_about(topic, folded_query):
@@ -363,9 +369,9 @@ def is_task_about(topic: str, folded_query: str) -> bool:
 
 
 _BOXED_LETTER_PAIRS: list[str] = []
-for _first in (0x1F150, 0x1F170, 0x1F1E6):
+for _first_code_point in (0x1F150, 0x1F170, 0x1F1E6):
     _BOXED_LETTER_PAIRS += [
-        f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)
+        f"{chr(_first_code_point + index)}{letter}" for index, letter in enumerate(ascii_lowercase)
     ]
 _FOREIGN_LOOKALIKE_PAIRS = _MANIPULATION_SIGN_TABLES["look_alikes"]["foreign"].split()
 _ODD_LOOKALIKE_PAIRS = [
@@ -389,9 +395,9 @@ _VARIATION_SELECTORS_PATTERN = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]
 _HIDDEN_COMMENT_PATTERN = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
 _BASE64_PATTERN = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
 _LETTER_PATTERN = r"[^\s[:punct:]\d]"
-_SEPARATOR_PATTERN = r"[\s[:punct:]]{1,3}"
+_LETTER_SPACING_PATTERN = r"[\s[:punct:]]{1,3}"
 _SPACED_LETTERS_PATTERN = re2.compile(
-    f"{_LETTER_PATTERN}(?:{_SEPARATOR_PATTERN}{_LETTER_PATTERN}){{9,}}"
+    f"{_LETTER_PATTERN}(?:{_LETTER_SPACING_PATTERN}{_LETTER_PATTERN}){{9,}}"
 )
 _SEPARATOR_BYTES_PATTERN = re.compile(rb"[\s!-/:-@\[-`{-~]+")
 _BACKWARD_WORDS_PATTERN = re2.compile(
@@ -417,7 +423,7 @@ _ASCII_HIDING_PATTERN = re2.compile(
 """Matches in every folded ASCII text that hides another one: most texts are searched for this only."""
 
 
-def find_text_readings(text: str, read: str) -> Iterator[TextReading]:
+def iter_text_readings(text: str, read: str) -> Iterator[TextReading]:
     """Yield a text and all texts that are hidden in it; `read` is the folded text.
 
     Takes time proportional to the length of the text.
@@ -443,22 +449,22 @@ def find_text_readings(text: str, read: str) -> Iterator[TextReading]:
     is_backward_text = (
         len(backward_words) > 1 or _DIRECTION_CONTROLS_PATTERN.search(non_ascii_bytes) is not None
     )
-    hidden_texts = {
+    hidden_text_by_place = {
         "in characters that nobody sees": _decode_invisible_characters(non_ascii_bytes),
         "in a comment": hidden_comments.decode(),
         "in base64": "\n".join(filter(None, codes)),
         "backwards": read[::-1] if is_backward_text else "",
     }
-    for hiding_place, hidden_text in hidden_texts.items():
+    for hiding_place, hidden_text in hidden_text_by_place.items():
         if hidden_text:
             yield TextReading(fold_text(hidden_text).encode(), hiding_place)
     spaced_words = (
         _SEPARATOR_BYTES_PATTERN.sub(b"", match[0])
         for match in _SPACED_LETTERS_PATTERN.finditer(content)
     )
-    joined_words = b"\n".join(spaced_words)
-    if joined_words:
-        yield TextReading(joined_words, "in spaced letters", has_lost_spaces=True)
+    unspaced_words = b"\n".join(spaced_words)
+    if unspaced_words:
+        yield TextReading(unspaced_words, "in spaced letters", has_lost_spaces=True)
 
 
 def _decode_invisible_characters(text_bytes: bytes) -> str:
@@ -480,13 +486,13 @@ def _variation_selector_to_byte(selector_character: str) -> int:
 
 def _decode_base64(code: bytes) -> str:
     """Return the text that a base64 code, in either alphabet, encodes; "" if it encodes no text."""
-    plain_code = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
+    normalized_base64 = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
     # the last letter of the beginning may be incomplete
-    start = b64decode(plain_code[:24]).decode("utf-8", "replace")[:-1]
+    start = b64decode(normalized_base64[:24]).decode("utf-8", "replace")[:-1]
     if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
-    complete_length = len(plain_code) // 4 * 4
-    return b64decode(plain_code[:complete_length]).decode("utf-8", "ignore")
+    decodable_length = len(normalized_base64) // 4 * 4
+    return b64decode(normalized_base64[:decodable_length]).decode("utf-8", "ignore")
 
 
 class TextGateResult(NamedTuple):
@@ -540,19 +546,21 @@ def _gate_conversation(
         if found is not None:
             return found._replace(reason=f"message {turn.message}: {found.reason}")
     # an address may be split over several messages
-    spoken_text = _join_spoken_texts(text, assistant_turns)
-    found = find_stopping_gate(spoken_text, grader_address_gates, query=query, reference=reference)
+    assistant_text = _join_turn_texts(text, assistant_turns)
+    found = find_stopping_gate(
+        assistant_text, grader_address_gates, query=query, reference=reference
+    )
     if found is not None:
         return found
     last = [turn for turn in assistant_turns if turn.message == assistant_turns[-1].message]
     if any(turn.kind == "call" for turn in last):
         return None
-    reply = _join_spoken_texts(text, last)
+    reply = _join_turn_texts(text, last)
     others = [gate for gate in gates if gate != "addresses-grader"]
     return find_stopping_gate(reply, others, query=query, reference=reference)
 
 
-def _join_spoken_texts(text: RenderedText, turns: Iterable[Turn]) -> str:
+def _join_turn_texts(text: RenderedText, turns: Iterable[Turn]) -> str:
     return "\n\n".join(text[turn.start : turn.end] for turn in turns if turn.kind == "text")
 
 
@@ -594,14 +602,14 @@ def _is_content_character(char: str) -> bool:
 
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
-    openers_pattern, _, _ = _compile_opener_patterns()
+    repeated_opener_pattern, _, _ = _compile_opener_patterns()
     # only openers, in any layout, number and mixture of 28 languages
-    if openers_pattern.fullmatch(read) is None:
+    if repeated_opener_pattern.fullmatch(read) is None:
         return None
     # it may be a word that the query asks for, or that a short reference contains
     if len(text) <= _MAX_SHORT_ANSWER_LENGTH:
-        is_short = len(reference) <= _MAX_SHORT_ANSWER_LENGTH
-        if is_short and keep_letters_and_digits(read) in keep_letters_and_digits(
+        is_short_reference = len(reference) <= _MAX_SHORT_ANSWER_LENGTH
+        if is_short_reference and keep_letters_and_digits(read) in keep_letters_and_digits(
             fold_text(reference)
         ):
             return None
@@ -617,8 +625,8 @@ def _check_reference_copy(read: str, query: str, reference: str) -> str | None:
 
 def _check_speaks_to_grader(text: str, read: str, query: str, reference: str) -> str | None:
     """Quote the first passage that speaks to a grader; signs that query or reference show or ask for do not count."""
-    for view in find_text_readings(text, read):
-        for signs, passage in _find_combinations(view):
+    for view in iter_text_readings(text, read):
+        for signs, passage in _find_sign_combinations(view):
             if signs.isdisjoint(_find_allowed_signs(query, reference)):
                 hiding_place_text = f", {view.hiding_place}" if view.hiding_place else ""
                 return f"it speaks to its grader{hiding_place_text}: {quote(passage)}"
@@ -689,8 +697,10 @@ def _describe_reference_likeness(response: str, reference: str, weight: int) -> 
     if similarity_cutoff is None or shorter_length < similarity_cutoff * longer_length:
         return None
     compared_texts = response[:_MAX_CHARACTERS_COMPARED], reference[:_MAX_CHARACTERS_COMPARED]
-    is_near = Indel.normalized_similarity(*compared_texts, score_cutoff=similarity_cutoff) > 0
-    return "it is nearly the reference" if is_near else None
+    is_near_reference = (
+        Indel.normalized_similarity(*compared_texts, score_cutoff=similarity_cutoff) > 0
+    )
+    return "it is nearly the reference" if is_near_reference else None
 
 
 FENCE_MARK_LENGTH = 16
@@ -718,7 +728,7 @@ class TextFence:
     """
 
     key: bytes = b""
-    is_enabled: bool = True
+    is_fencing_enabled: bool = True
     mark_length: int = FENCE_MARK_LENGTH
     marks: list[str] = field(default_factory=list)
 
@@ -727,14 +737,16 @@ class TextFence:
 
         In a conversation, each message is enclosed too, so that no words of one can pass for the header of another.
         """
-        if not self.is_enabled:
+        if not self.is_fencing_enabled:
             return text
         if isinstance(text, RenderedText) and text.has_turn_headers:
             blocks = text.blocks()
-            text = "".join(header + self._enclose(words, "message") for header, words in blocks)
-        return self._enclose(text, name)
+            text = "".join(
+                header + self._wrap_in_marks(words, "message") for header, words in blocks
+            )
+        return self._wrap_in_marks(text, name)
 
-    def _enclose(self, text: str, name: str) -> str:
+    def _wrap_in_marks(self, text: str, name: str) -> str:
         for turn in count():
             content = hmac.new(self.key or _DEFAULT_FENCE_KEY, f"{turn} {name} ".encode(), "sha256")
             for piece in split_into_pieces(text):

@@ -43,8 +43,8 @@ class Redactor:
             if len(secret) >= MIN_SECRET_LENGTH
             for form in _encodings_of_secret(secret)
         }
-        forms_longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        self.pattern = re.compile("|".join(map(re.escape, forms_longest_first))) if forms else None
+        secret_forms = sorted(forms, key=lambda form: (-len(form), form))
+        self.pattern = re.compile("|".join(map(re.escape, secret_forms))) if forms else None
 
     @property
     def has_secrets(self) -> bool:
@@ -85,7 +85,7 @@ def _encodings_of_secret(secret: str) -> Iterator[str]:
         yield base64_code[first:last].replace("+", "-").replace("/", "_")
 
 
-def is_possible_source(redacted_text: str, text: str) -> bool:
+def matches_redacted_text(redacted_text: str, text: str) -> bool:
     """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
     if REDACTED_MARK not in redacted_text:
         return False
@@ -104,7 +104,7 @@ _SECRET_NAME_PATTERN = re.compile(
 Not those that name a file: they end in _FILE, _PATH or _DIR.
 """
 
-_ADDRESS_NAME_PATTERN = re.compile(r"_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)\Z")
+_URL_VARIABLE_PATTERN = re.compile(r"_(?:PROXY|URL|URI|DSN|BASE|ENDPOINT|HOST|WEBHOOK)\Z")
 _MIN_SECRET_WORD_LENGTH = 16
 _MIN_SECRET_NUMBER_LENGTH = 12
 
@@ -134,7 +134,7 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
     for name, value in environment.items():
         if _SECRET_NAME_PATTERN.fullmatch(name.upper()):
             candidates.append(value.strip())
-        elif _ADDRESS_NAME_PATTERN.search(name.upper()):
+        elif _URL_VARIABLE_PATTERN.search(name.upper()):
             with suppress(ValueError):  # no address
                 password = urlsplit(value.strip()).password or ""
                 candidates += (password, unquote(password))
@@ -165,8 +165,8 @@ def make_process_redactor(secrets: Iterable[str] = ()) -> Redactor:
 
 @lru_cache(maxsize=16)
 def _make_redactor(variables: frozenset[tuple[str, str]], secrets: frozenset[str]) -> Redactor:
-    usable_secrets = (secret for secret in secrets if not is_placeholder(secret))
-    return Redactor([*find_secrets(dict(variables)), *usable_secrets])
+    redactable_secrets = (secret for secret in secrets if not is_placeholder(secret))
+    return Redactor([*find_secrets(dict(variables)), *redactable_secrets])
 
 
 @contextmanager
@@ -191,23 +191,23 @@ def redact_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
 def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     # Imported lazily: they load pydantic, which a command's start does not need.
-    from jurygraph.messages import format_path
-    from jurygraph.schema.frozen_model import iter_json_parts
+    from jurygraph.messages import format_field_path
+    from jurygraph.schema.frozen_model import iter_json_values
 
     redactor = make_process_redactor()
     for path, text in (
-        iter_json_parts(config.model_dump(mode="json")) if redactor.has_secrets else ()
+        iter_json_values(config.model_dump(mode="json")) if redactor.has_secrets else ()
     ):
         if isinstance(text, str) and redactor.has_secret_in(text):
-            redactor_by_variable = {
+            redactor_by_variable_name = {
                 name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()
             }
-            variable = next(
+            variable_name = next(
                 name
-                for name, redactor in redactor_by_variable.items()
+                for name, redactor in redactor_by_variable_name.items()
                 if redactor.has_secret_in(text)
             )
             advice = "which a run would keep; read that variable in your own code instead"
             raise ConfigError(
-                f"{format_path(path) or 'a name'}: holds the secret of {variable}, {advice}"
+                f"{format_field_path(path) or 'a name'}: holds the secret of {variable_name}, {advice}"
             )

@@ -34,12 +34,12 @@ from jurygraph.schema.plan import Derivation as Derivation
 from jurygraph.schema.plan import Escalation as Escalation
 from jurygraph.schema.plan import EvaluatorScope as EvaluatorScope
 from jurygraph.schema.plan import FormatGate as FormatGate
-from jurygraph.schema.plan import GraphBranch as GraphBranch
+from jurygraph.schema.plan import GraphBranchName as GraphBranchName
 from jurygraph.schema.plan import Plan as Plan
 from jurygraph.schema.plan import PrecisionShaping as PrecisionShaping
 from jurygraph.schema.plan import Question as Question
 from jurygraph.schema.plan import RepetitionControl as RepetitionControl
-from jurygraph.schema.plan import SkippedRule as SkippedRule
+from jurygraph.schema.plan import SkippedQuestionTreatment as SkippedQuestionTreatment
 from jurygraph.schema.plan import Survey as Survey
 from jurygraph.schema.plan import SurveyWithoutTexts as SurveyWithoutTexts
 from jurygraph.schema.plan import Wave as Wave

@@ -24,30 +24,30 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
-from jurygraph.schema.conversation import VisiblePart, is_empty, is_none
+from jurygraph.schema.conversation import VisiblePart, is_empty_value, is_none
 from jurygraph.schema.frozen_model import (
-    Flag,
     FrozenModel,
     Id,
     LongId,
     Number,
     PositiveInt,
     PositiveNumber,
+    StrictBool,
     UnitInterval,
-    iter_json_parts,
+    iter_json_values,
 )
 from jurygraph.schema.lookup import ToolName
 from jurygraph.schema.plan import (
     Condition,
     Escalation,
     FailureRule,
-    GroupRule,
+    GroupFailureRule,
     ReductionMethod,
     RewardGate,
-    SkippedRule,
+    SkippedQuestionTreatment,
     TurnReduction,
     VoteRule,
-    WelfareCombiner,
+    WelfareCombinerName,
 )
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Audience, NonNegativeNumber, TaskDefaults
 from jurygraph.schema.verdict import (
@@ -58,7 +58,7 @@ from jurygraph.schema.verdict import (
     ScoreCalibration,
 )
 
-PurposeKind = Literal["reward", "evaluation"]
+JudgePurpose = Literal["reward", "evaluation"]
 
 
 class PurposeConfig(FrozenModel):
@@ -68,7 +68,7 @@ class PurposeConfig(FrozenModel):
     them is refused, unless `same_judge` is `allow`; the traces then record it.
     """
 
-    kind: PurposeKind = "reward"
+    kind: JudgePurpose = "reward"
     reward_judges: tuple[Id, ...] | None = None
     same_judge: Literal["refuse", "allow"] = "refuse"
 
@@ -78,7 +78,7 @@ class PurposeConfig(FrozenModel):
         return None if judges is None else tuple(sorted(set(judges)))
 
     @model_validator(mode="after")
-    def _require_judges_exactly_for_evaluation(self) -> Self:
+    def _check_reward_judges(self) -> Self:
         if self.kind == "evaluation" and self.reward_judges is None:
             remedy = (
                 "name the models that gave the rewards in training, or write [] where no model did"
@@ -118,12 +118,12 @@ class ModelWithCode(FrozenModel):
     """
 
     code_field: ClassVar[str]
-    _code: tuple[str, Any] = PrivateAttr(default=("", None))
+    _cached_code: tuple[str, Any] = PrivateAttr(default=("", None))
 
     @property
     def target(self) -> Any:
         """Return the object that was given in the place of its name; None if the name was given."""
-        name, target = self._code
+        name, target = self._cached_code
         return target if name == getattr(self, self.code_field) else None
 
     @model_validator(mode="wrap")
@@ -132,9 +132,9 @@ class ModelWithCode(FrozenModel):
         settings = value if isinstance(value, Mapping) else {cls.code_field: value}
         code = settings.get(cls.code_field)
         if isinstance(code, int | float):
-            field_text = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
+            field_prefix = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
             hint = "write a name in quotes, or in Python give a function, class or instance"
-            raise ValueError(f"{field_text}is {describe_value(code)}; {hint}")
+            raise ValueError(f"{field_prefix}is {describe_value(code)}; {hint}")
         if cls.code_field == "model" and code is None and "model" in settings:
             raise ValueError("`model` is null; write 'none', or leave it out")
         if isinstance(code, _PLAIN_DATA_TYPES):
@@ -142,7 +142,7 @@ class ModelWithCode(FrozenModel):
         names = (getattr(code, "name", None), getattr(code, "__name__", None), type(code).__name__)
         name = next(name for name in names if isinstance(name, str) and name)
         model = build({**settings, cls.code_field: name})
-        model._code = name, code
+        model._cached_code = name, code
         return model
 
 
@@ -154,7 +154,7 @@ class ModelWithShorthand(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_bare_name(cls, value: Any) -> Any:
+    def _expand_shorthand_value(cls, value: Any) -> Any:
         if not isinstance(value, str | Mapping | cls):
             raise ValueError(f"is {describe_value(value)}; write a name, in quotes, or an object")
         first = next(iter(cls.model_fields))
@@ -184,7 +184,7 @@ class ToolUse(ModelWithCode, ModelWithShorthand):
     use: Id
     name: ToolName | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    deterministic: Flag | None = None
+    deterministic: StrictBool | None = None
     timeout: PositiveNumber | None = None
 
 
@@ -201,14 +201,14 @@ class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
     timeout: PositiveNumber | None = None
-    tools: tuple[ToolUse, ...] = Field(default=(), exclude_if=is_empty)
+    tools: tuple[ToolUse, ...] = Field(default=(), exclude_if=is_empty_value)
     max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = Field(
         default=None, exclude_if=is_none
     )
     max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
-    def _require_tools(self) -> Self:
+    def _require_tools_for_limits(self) -> Self:
         for name in ("max_steps", "max_tokens"):
             if getattr(self, name) is not None and not self.tools:
                 problem = f"`{name}` is for `tools`, and there are none"
@@ -252,7 +252,7 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
         return self.judges if self.escalate is None else self.escalate.judges
 
     @model_validator(mode="after")
-    def _refuse_judges_that_never_answer(self) -> Self:
+    def _require_same_judges(self) -> Self:
         if (
             self.escalate is not None
             and self.judges
@@ -264,7 +264,7 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
         return self
 
     @model_validator(mode="after")
-    def _require_turns(self) -> Self:
+    def _check_turn_scope(self) -> Self:
         if self.turns is not None and self.scope is None:
             raise ValueError("`turns` needs `scope: turn`; add it, or leave `turns` out")
         if self.scope is not None and self.material is not None:
@@ -301,7 +301,7 @@ class InputConfig(ModelWithShorthand):
     reduce: ReductionMethod | None = "mean"
     min_confidence: UnitInterval | None = None
     input_weight: PositiveNumber = 1.0
-    if_skipped: SkippedRule | None = None
+    if_skipped: SkippedQuestionTreatment | None = None
 
 
 class ComponentConfig(ModelWithCode):
@@ -342,12 +342,12 @@ class WeightsConfig(FrozenModel):
     fixed: dict[Id, PositiveNumber] = Field(default_factory=dict)
     layers: dict[Layer, PositiveNumber] = Field(default_factory=dict)
     cap: UtilityCap = "none"
-    welfare: WelfareCombiner = "stakeholders"
+    welfare: WelfareCombinerName = "stakeholders"
     floor: UnitInterval = 0.5
-    if_skipped: SkippedRule | None = None
+    if_skipped: SkippedQuestionTreatment | None = None
 
     @model_validator(mode="after")
-    def _require_weights_exactly_when_fixed(self) -> Self:
+    def _check_fixed_weights(self) -> Self:
         if (self.method == "fixed") != bool(self.fixed):
             raise ValueError(
                 "`fixed` lists weights exactly when `method` is fixed; give both, or neither"
@@ -367,7 +367,7 @@ class RubricConfig(FrozenModel):
     kappa: NonNegativeNumber = 1.0
     exact: ExactInferenceMode = "auto"
     met_from: UnitInterval = MET_THRESHOLD
-    if_skipped: SkippedRule | None = None
+    if_skipped: SkippedQuestionTreatment | None = None
 
 
 class CriterionConfig(FrozenModel):
@@ -395,7 +395,7 @@ class PanelConfig(FrozenModel):
     min_confidence: UnitInterval = 0.8
     reduce: ReductionMethod = "majority"
     vote: VoteRule = "discard-first"
-    if_skipped: SkippedRule | None = None
+    if_skipped: SkippedQuestionTreatment | None = None
 
 
 class AnnotationConfig(FrozenModel):
@@ -416,10 +416,10 @@ class FailureConfig(FrozenModel):
     rule: FailureRule = "conservative"
     min_coverage: UnitInterval = 0.8
     max_error_rate: UnitInterval = 0.1
-    group_rule: GroupRule | None = None
+    group_rule: GroupFailureRule | None = None
 
 
-EvidenceRule = Literal["required", "preferred", "off"]
+EvidencePolicy = Literal["required", "preferred", "off"]
 
 
 def _refuse_boolean(value: object) -> object:
@@ -440,10 +440,10 @@ class SafetyConfig(FrozenModel):
     `preferred`. `gates` stop responses that need no model.
     """
 
-    fence: Flag = True
-    reminder: Flag = True
-    whole_reply: Flag = True
-    evidence: Annotated[EvidenceRule, BeforeValidator(_refuse_boolean)] = "required"
+    fence: StrictBool = True
+    reminder: StrictBool = True
+    whole_reply: StrictBool = True
+    evidence: Annotated[EvidencePolicy, BeforeValidator(_refuse_boolean)] = "required"
     gates: Annotated[
         tuple[ResponseGate, ...],
         AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates)),
@@ -486,7 +486,7 @@ class Price(FrozenModel):
     output: NonNegativeNumber
 
 
-ReplyRule = Literal["strict", "one-object"]
+ReplyJsonMode = Literal["strict", "one-object"]
 """What of a reply may count: the whole of it, or also the only JSON object among words."""
 
 
@@ -519,7 +519,7 @@ class CallsConfig(FrozenModel):
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
     tools: Literal["native", "instructed"] | None = Field(default=None, exclude_if=is_none)
-    reply: ReplyRule = "strict"
+    reply: ReplyJsonMode = "strict"
     system: Literal["separate", "joined"] = "separate"
     timeout: PositiveNumber = 60.0
     deadline: PositiveNumber | None = None
@@ -530,14 +530,14 @@ class CallsConfig(FrozenModel):
     tokens_per_minute: PositiveNumber | None = None
     context: PositiveInt = 4096
     key: Annotated[str, AfterValidator(_check_environment_name)] = "JURYGRAPH_API_KEY"
-    cache: Flag = True
+    cache: StrictBool = True
     record: Id | None = None
     prices: dict[Id, Price] = Field(default_factory=dict)
 
     @field_validator("parameters")
     @classmethod
-    def _check_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        for path, _ in iter_json_parts(parameters):
+    def _validate_call_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        for path, _ in iter_json_values(parameters):
             name = str(path[-1]) if path else ""  # without a path, it is all of them
             if _SECRET_NAME_PATTERN.fullmatch(name):
                 remedy = "set the environment variable that the provider's client reads"
@@ -556,8 +556,8 @@ class CallsConfig(FrozenModel):
             limit = parameters.get(name)
             if limit is not None and (type(limit) is not int or limit < 1):
                 raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
-        is_reply_unlimited = parameters.get("max_tokens", 1) is None
-        if is_reply_unlimited and parameters.get("max_completion_tokens") is None:
+        is_max_tokens_null = parameters.get("max_tokens", 1) is None
+        if is_max_tokens_null and parameters.get("max_completion_tokens") is None:
             raise ValueError(
                 "`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too"
             )
@@ -575,7 +575,9 @@ class ModelUse(ModelWithCode, ModelWithShorthand):
     calls: CallsConfig = CallsConfig()
 
     @field_serializer("calls", mode="wrap")
-    def _write_own_settings(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
+    def _serialize_set_fields(
+        self, calls: CallsConfig, write: SerializerFunctionWrapHandler
+    ) -> Any:
         """Leave out what the config's `calls` decide, so that a stored config is read as the same one."""
         return {
             name: value for name, value in write(calls).items() if name in calls.model_fields_set
@@ -611,7 +613,7 @@ class Config(ModelWithCode):
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
-    criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty)
+    criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty_value)
     task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
@@ -619,7 +621,7 @@ class Config(ModelWithCode):
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()
-    langsmith: Flag = False
+    langsmith: StrictBool = False
     workspaces: Id | None = Field(default=None, exclude_if=is_none)
 
     @property
@@ -638,7 +640,7 @@ class Config(ModelWithCode):
         """Return the names of the evaluators that have criteria of their own, in place of the task's rubric."""
         return frozenset(use.known_as for use in self.evaluators if use.params.get("criteria"))
 
-    def calls_of(self, judge: str | None) -> CallsConfig:
+    def call_settings_of(self, judge: str | None) -> CallsConfig:
         """Return the settings of the calls to one of the `models`; None means `model`."""
         if judge is None:
             return self.calls
@@ -649,15 +651,15 @@ class Config(ModelWithCode):
     @property
     def escalated_only_models(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
-        first_models: set[str] = set()
-        then_models: set[str] = set()
+        first_choice_models: set[str] = set()
+        fallback_models: set[str] = set()
         for use in self.evaluators:
             if use.escalate is None:
-                first_models.update(use.judges)
+                first_choice_models.update(use.judges)
             else:
-                first_models.update(use.escalate.first)
-                then_models.add(use.escalate.then)
-        return frozenset(then_models - first_models)
+                first_choice_models.update(use.escalate.first)
+                fallback_models.add(use.escalate.then)
+        return frozenset(fallback_models - first_choice_models)
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

@@ -37,7 +37,7 @@ def is_none(value: object) -> bool:
     return value is None
 
 
-def is_empty(value: object) -> bool:
+def is_empty_value(value: object) -> bool:
     return not value
 
 
@@ -51,7 +51,7 @@ class FunctionCall(FrozenModel):
 class ToolCall(FrozenModel):
     """A call of a tool by the assistant."""
 
-    id: str = Field(default="", exclude_if=is_empty)
+    id: str = Field(default="", exclude_if=is_empty_value)
     type: Literal["function"] = "function"
     function: FunctionCall
 
@@ -62,10 +62,10 @@ class ToolCall(FrozenModel):
     @property
     def arguments(self) -> dict[str, Any] | None:
         """Return the arguments; None where they are not the JSON of an object, which is the model's mistake."""
-        return parse_arguments(self.function.arguments)
+        return parse_tool_arguments(self.function.arguments)
 
 
-_PLAIN_NAME_PATTERN = re.compile(r"[\w.:/-]{1,64}")
+_HEADER_SAFE_NAME_PATTERN = re.compile(r"[\w.:/-]{1,64}")
 """A name of a tool that can stand in a header: it has no line break, and no space."""
 
 MessageContent = str | tuple[dict[str, JsonValue], ...] | None
@@ -79,13 +79,13 @@ class ChatMessage(FrozenModel):
 
     role: MessageRole
     content: MessageContent = None
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
     tool_call_id: str | None = Field(default=None, exclude_if=is_none)
     name: str | None = Field(default=None, exclude_if=is_none)
     reasoning: str | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
-    def _require_content(self) -> "ChatMessage":
+    def _validate_message_content(self) -> "ChatMessage":
         if self.content is None and not self.tool_calls and not self.reasoning:
             raise ValueError(
                 '`content` is null, and the message calls no tool; write its text, "" if it is empty'
@@ -113,16 +113,16 @@ class ChatMessage(FrozenModel):
                 if part.get("type") == "text" and isinstance(text, str):
                     yield "text", text
                 else:
-                    yield "part", describe_content_part(part)
+                    yield "part", content_part_placeholder(part)
 
 
-def describe_content_part(part: Mapping[str, Any]) -> str:
+def content_part_placeholder(part: Mapping[str, Any]) -> str:
     """Return the line that stands for a part that is no text: its type and its digest."""
     digest = hashlib.sha256(canonical_json(dict(part))).hexdigest()
     return f"[{part.get('type', 'part')}, sha256 {digest}]"
 
 
-def parse_arguments(arguments: str) -> dict[str, Any] | None:
+def parse_tool_arguments(arguments: str) -> dict[str, Any] | None:
     """Return the arguments of a call; None if they are not the JSON of an object."""
     try:
         parsed_arguments = json.loads(arguments, parse_constant=_refuse_json_constant)
@@ -135,9 +135,9 @@ def _refuse_json_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def format_arguments(arguments: str) -> str:
+def canonical_tool_arguments(arguments: str) -> str:
     """Return the arguments of a call as canonical JSON (sorted keys, no spaces); unchanged if they are no JSON."""
-    parsed_arguments = parse_arguments(arguments)
+    parsed_arguments = parse_tool_arguments(arguments)
     if parsed_arguments is None:
         return arguments
     try:
@@ -168,39 +168,48 @@ class RenderedText(str):
     """The text of messages, which remembers whose its characters are."""
 
     turns: tuple[Turn, ...]
-    is_whole: bool
+    is_whole_conversation: bool
     """Whether it is the rendering of all that the messages have."""
     judged_message: int | None
     """The index of the one message that is judged, of which a prompt tells; None for the whole text."""
 
     def __new__(
-        cls, text: str, turns: Sequence[Turn], is_whole: bool, judged_message: int | None = None
+        cls,
+        text: str,
+        turns: Sequence[Turn],
+        is_whole_conversation: bool,
+        judged_message: int | None = None,
     ) -> "RenderedText":
         rendered = super().__new__(cls, text)
         rendered.turns = tuple(turns)
-        rendered.is_whole = is_whole
+        rendered.is_whole_conversation = is_whole_conversation
         rendered.judged_message = judged_message
         return rendered
 
     def __eq__(self, other: object) -> bool:
         # Two conversations can have one text: a message may write the header of another.
-        is_same = not isinstance(other, RenderedText) or (
+        has_same_turns = not isinstance(other, RenderedText) or (
             other.turns == self.turns and other.judged_message == self.judged_message
         )
-        return is_same and str.__eq__(self, other) is True
+        return has_same_turns and str.__eq__(self, other) is True
 
     def __hash__(self) -> int:
         return str.__hash__(self)
 
     def __reduce__(self) -> Any:
-        return RenderedText, (str(self), self.turns, self.is_whole, self.judged_message)
+        return RenderedText, (
+            str(self),
+            self.turns,
+            self.is_whole_conversation,
+            self.judged_message,
+        )
 
     @property
     def has_turn_headers(self) -> bool:
         """Return whether it has more than the words of one turn."""
         return len(self.turns) > 1 or any(turn.start > 0 for turn in self.turns)
 
-    def find_turn_at(self, start: int, end: int) -> Turn | None:
+    def find_enclosing_turn(self, start: int, end: int) -> Turn | None:
         """Return the turn that has all of these characters; None if they are of several, or of a header."""
         index = bisect_right(self.turns, start, key=_get_turn_start) - 1
         while index >= 0:
@@ -235,8 +244,8 @@ class _MessageBlock(NamedTuple):
 
 def render(messages: Sequence[ChatMessage]) -> RenderedText:
     """Return the text of a conversation. That of one message of an assistant, without calls, is its content alone."""
-    blocks = _list_blocks(messages)
-    return _join(blocks, has_turn_headers=not is_single_reply(messages))
+    blocks = _build_message_blocks(messages)
+    return _join_message_blocks(blocks, has_turn_headers=not is_single_reply(messages))
 
 
 def render_visible_part(
@@ -250,30 +259,30 @@ def render_visible_part(
     With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later;
     with `names_turn`, a prompt says that this message is judged.
     """
-    all_blocks = _list_blocks(messages)
-    rendering = _join(all_blocks, has_turn_headers=not is_single_reply(messages))
+    all_blocks = _build_message_blocks(messages)
+    rendering = _join_message_blocks(all_blocks, has_turn_headers=not is_single_reply(messages))
     earlier_messages = messages if turn is None else messages[: turn + 1]
     last_reply = find_last_reply_index(earlier_messages)
     blocks = []
     origins = []
     for block, part in zip(all_blocks, rendering.turns, strict=True):
         if sees == "last_reply":
-            is_visible = block.message == last_reply and block.kind == "text"
+            is_block_visible = block.message == last_reply and block.kind == "text"
         else:
-            is_visible = sees == "full_trace" or block.kind != "reasoning"
-        if is_visible and block.message < len(earlier_messages):
+            is_block_visible = sees == "full_trace" or block.kind != "reasoning"
+        if is_block_visible and block.message < len(earlier_messages):
             blocks.append(block)
             origins.append(part.start)
     if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
     has_turn_headers = sees != "last_reply" and not is_single_reply(earlier_messages)
     judged_message = turn if names_turn else None
-    return _join(
+    return _join_message_blocks(
         blocks, has_turn_headers=has_turn_headers, origins=origins, judged_message=judged_message
     )
 
 
-def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
+def assistant_turn_indices(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
     """Return the indices of the messages of an assistant that say something, or that do nothing at all.
 
     A message that only calls tools is a step on the way to the next turn, which shows it.
@@ -285,9 +294,9 @@ def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
     )
 
 
-def render_with_headers(messages: Sequence[ChatMessage]) -> RenderedText:
+def render_with_turn_headers(messages: Sequence[ChatMessage]) -> RenderedText:
     """Return the rendering with a header for each part, also where there is only one reply."""
-    return _join(_list_blocks(messages), has_turn_headers=True)
+    return _join_message_blocks(_build_message_blocks(messages), has_turn_headers=True)
 
 
 def find_last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
@@ -320,8 +329,10 @@ def split_conversation(
             )
         start = roles.index("assistant")
     elif start is None:
-        users = [index for index, message in enumerate(messages) if message.role == "user"]
-        start = users[-1] + 1 if users else 0
+        user_message_indices = [
+            index for index, message in enumerate(messages) if message.role == "user"
+        ]
+        start = user_message_indices[-1] + 1 if user_message_indices else 0
         if start == number:
             problem = "has no reply to judge: its last message is the user's"
             hint = "leave the chat out, or say where the response starts with --response-from"
@@ -343,24 +354,22 @@ def require_calls_before_results(
     messages: tuple[ChatMessage, ...], start: int = 0
 ) -> tuple[ChatMessage, ...]:
     """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
-    caller_by_call_id: dict[str, int] = {}
+    index_by_call_id: dict[str, int] = {}
     for index, message in enumerate(messages):
-        caller_by_call_id.update((call.id, index) for call in message.tool_calls)
+        index_by_call_id.update((call.id, index) for call in message.tool_calls)
         name = message.tool_call_id
         if index < start or message.role != "tool" or name is None:
             continue
-        caller_index = caller_by_call_id.get(name)
+        calling_message_index = index_by_call_id.get(name)
         # A response from later on is a part of a conversation, whose messages a sentence counts.
         field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
-        if caller_index is None:
+        if calling_message_index is None:
             remedy = "put the call in, or leave the result out"
             raise ValueError(f"{field} {quote(name)}, which no message before it calls; {remedy}")
-        if caller_index < start:
-            problem = (
-                f"{field} {quote(name)}, a call of message {caller_index}, before the response"
-            )
+        if calling_message_index < start:
+            problem = f"{field} {quote(name)}, a call of message {calling_message_index}, before the response"
             raise ValueError(
-                f"{problem}; begin the response there with --response-from {caller_index}"
+                f"{problem}; begin the response there with --response-from {calling_message_index}"
             )
     return messages
 
@@ -368,13 +377,13 @@ def require_calls_before_results(
 def is_single_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
     only_message = messages[0]
-    has_other_content = len(messages) > 1 or only_message.tool_calls or only_message.reasoning
-    if has_other_content or only_message.role != "assistant":
+    has_more_than_text = len(messages) > 1 or only_message.tool_calls or only_message.reasoning
+    if has_more_than_text or only_message.role != "assistant":
         return False
     return [kind for kind, _ in only_message.parts()] == ["text"]
 
 
-def _list_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock]:
+def _build_message_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock]:
     """Return the parts of the messages in their order: reasoning comes before content, and content before calls."""
     tool_names: dict[str, str] = {}
     blocks = []
@@ -386,22 +395,22 @@ def _list_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock]:
             blocks.append(_MessageBlock(title, message.reasoning, index, role, "reasoning"))
         if role == "tool":
             name = tool_names.get(message.tool_call_id or "", message.name or "")
-            header = f"{header} {name}" if _PLAIN_NAME_PATTERN.fullmatch(name) else header
-        has_other_blocks = bool(message.tool_calls or message.reasoning)
+            header = f"{header} {name}" if _HEADER_SAFE_NAME_PATTERN.fullmatch(name) else header
+        has_calls_or_reasoning = bool(message.tool_calls or message.reasoning)
         for kind, words in message.parts():
-            if not words and has_other_blocks:
+            if not words and has_calls_or_reasoning:
                 continue
             if role == "tool" and kind == "text":
                 kind = "result"
             blocks.append(_MessageBlock(f"{header}:\n", words, index, role, kind))
         for call in message.tool_calls:
             tool_names[call.id] = call.name
-            words = f"{call.name}({format_arguments(call.function.arguments)})"
+            words = f"{call.name}({canonical_tool_arguments(call.function.arguments)})"
             blocks.append(_MessageBlock(f"{header} → ", words, index, role, "call"))
     return blocks
 
 
-def _join(
+def _join_message_blocks(
     blocks: Sequence[_MessageBlock],
     *,
     has_turn_headers: bool,

@@ -40,21 +40,21 @@ def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
     except _AmbiguousJsonError:
         value = _make_decoder(allow_negative_zero, Problem).decode(text)
     path, problem = next(
-        (path, part) for path, part in iter_json_parts(value) if isinstance(part, Problem)
+        (path, part) for path, part in iter_json_values(value) if isinstance(part, Problem)
     )
     return Problem((*path, *problem.path), problem.problem, problem.remedy)
 
 
-def iter_json_parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+def iter_json_values(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Yield every part of a value with its path; a key has the path of its object."""
     yield path, value
     if isinstance(value, dict):
         for key, inner in value.items():
             yield path, key
-            yield from iter_json_parts(inner, (*path, key))
+            yield from iter_json_values(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from iter_json_parts(inner, (*path, index))
+            yield from iter_json_values(inner, (*path, index))
 
 
 class _AmbiguousJsonError(Exception):
@@ -126,7 +126,7 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]
 """An id composed of other ids, without a limit on its length."""
 
-Flag = Annotated[bool, Field(strict=True)]
+StrictBool = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
@@ -149,8 +149,8 @@ class ConstantJsonObject(dict[str, Any]):
 _MIN_LONG_TEXT_LENGTH = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
-_TEXT_KEY_TYPES = {str}
-_PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantJsonObject))
+_STRING_KEY_TYPES = {str}
+_PLAIN_TYPE_BY_NAME = frozenset((str, int, bool, type(None), ConstantJsonObject))
 
 
 def canonical_json(value: Any) -> bytes:
@@ -189,11 +189,11 @@ def iter_strings(value: Any) -> Iterator[str]:
 
 
 def _write_plain_json(
-    value: Any, write_other: Callable[[Any], Any] | None = None, options: int = 0
+    value: Any, default_encoder: Callable[[Any], Any] | None = None, options: int = 0
 ) -> bytes | None:
     """Return the JSON by orjson, in a tenth of the time, where the standard library writes the same but for escapes."""
     try:
-        text = orjson.dumps(value, write_other, options | orjson.OPT_PASSTHROUGH_SUBCLASS)
+        text = orjson.dumps(value, default_encoder, options | orjson.OPT_PASSTHROUGH_SUBCLASS)
     # integers of more than 64 bits, unpaired surrogates, keys that are no text, deep nesting
     except TypeError:
         return None
@@ -221,7 +221,7 @@ def _has_plain_values(value: Any) -> bool:
     values = [value]
     for part in values:  # grows with the parts of its parts
         kind = type(part)
-        if kind in _PLAIN_TYPES:
+        if kind in _PLAIN_TYPE_BY_NAME:
             continue
         if kind is dict:
             values += part.values()
@@ -235,15 +235,15 @@ def _has_plain_values(value: Any) -> bool:
 def digest_of(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
     digest = hashlib.sha256()
-    for piece in _iter_json_pieces(value):
+    for piece in _iter_json_chunks(value):
         digest.update(piece)
     return digest.hexdigest()
 
 
-def _iter_json_pieces(value: Any) -> Iterator[bytes]:
+def _iter_json_chunks(value: Any) -> Iterator[bytes]:
     """Yield the canonical JSON: orjson takes eight bytes for each character of a long text, which a digest need not."""
     kind = type(value)
-    if not _has_long_text(value):
+    if not _contains_long_text(value):
         yield canonical_json(value)
     elif kind is str:
         yield b'"'
@@ -254,14 +254,14 @@ def _iter_json_pieces(value: Any) -> Iterator[bytes]:
         mark = b"{"
         for key in sorted(value):
             yield mark + canonical_json(key) + b":"
-            yield from _iter_json_pieces(value[key])
+            yield from _iter_json_chunks(value[key])
             mark = b","
         yield b"}"
     else:
         mark = b"["
         for part in value:
             yield mark
-            yield from _iter_json_pieces(part)
+            yield from _iter_json_chunks(part)
             mark = b","
         yield b"]"
 
@@ -272,7 +272,7 @@ def split_into_pieces(text: str) -> Iterator[str]:
         yield text[start : start + _MIN_LONG_TEXT_LENGTH]
 
 
-def _has_long_text(value: Any) -> bool:
+def _contains_long_text(value: Any) -> bool:
     """Return whether a plain JSON value has a text to be written in pieces; False for keys that are no text."""
     values = [value]
     has_long_text = False
@@ -286,7 +286,7 @@ def _has_long_text(value: Any) -> bool:
             values += part
     # few values have one: the keys of all others need not be looked at
     return has_long_text and all(
-        {*map(type, part)} <= _TEXT_KEY_TYPES for part in values if type(part) is dict
+        {*map(type, part)} <= _STRING_KEY_TYPES for part in values if type(part) is dict
     )
 
 
@@ -310,8 +310,8 @@ class FrozenModel(ShortRepr, BaseModel):
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
             error_location = f"{name}.{problem.field}".removesuffix(".")
-            type_errors = [item for item in error.errors() if item["type"] == "model_type"]
-            class_names = {item["ctx"]["class_name"] for item in type_errors}
+            model_type_errors = [item for item in error.errors() if item["type"] == "model_type"]
+            class_names = {item["ctx"]["class_name"] for item in model_type_errors}
             if len(class_names) == 1 and problem.remedy == "write an object":
                 problem = replace(problem, remedy=f"write {class_names.pop()}(…)")
             raise InputError(f"{error_location}: {problem}") from None
@@ -371,7 +371,7 @@ class FrozenModel(ShortRepr, BaseModel):
         return copied_model
 
 
-def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
+def require_argument_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
     """Raise InputError with the name of an argument that is not of one of these kinds."""
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise InputError(f"{argument}: is {describe_type(value)}; {hint}")
@@ -400,7 +400,7 @@ def suggest_name(name: str, known_names: Iterable[str]) -> str:
 
 M = TypeVar("M", bound="ParamsModel")
 
-PlainParams = Mapping[str, Any]
+RawParams = Mapping[str, Any]
 """Params as a config has them, or as a plan stores them."""
 
 
@@ -410,7 +410,7 @@ class ParamsModel(FrozenModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-def read_params(owner: str, model: type[M], params: PlainParams, error: type[JurygraphError]) -> M:
+def read_params(owner: str, model: type[M], params: RawParams, error: type[JurygraphError]) -> M:
     """Return params as their model. Raises `error`, which names the owner, the first wrong one and what is right."""
     settings = validate(model, params)
     if isinstance(settings, Problem):

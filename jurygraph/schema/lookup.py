@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, Number
+from jurygraph.schema.frozen_model import Count, FrozenModel, Id, Number, StrictBool
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
 """A name that every provider accepts for a function."""
@@ -39,7 +39,7 @@ class ToolSpec(FrozenModel):
     version: str
     description: str
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    deterministic: Flag = True
+    deterministic: StrictBool = True
 
 
 class Lookup(FrozenModel):
@@ -55,18 +55,18 @@ class Lookup(FrozenModel):
     call: Id
     tool: str
     version: str = ""
-    deterministic: Flag = True
+    deterministic: StrictBool = True
     outcome: LookupOutcome = "ok"
     result: str
     length: Count
     duration: Number | None = None
 
     @property
-    def is_repeatable(self) -> bool:
+    def can_be_repeated(self) -> bool:
         """True if a verification makes the call again: it was made, and the tool promises the same result."""
         return self.deterministic and self.outcome in ("ok", "cut", "withheld", "refused")
 
     @property
-    def has_result(self) -> bool:
+    def has_quotable_result(self) -> bool:
         """True if the tool gave a result that may be quoted."""
         return self.outcome in ("ok", "cut")

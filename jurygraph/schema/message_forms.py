@@ -58,9 +58,9 @@ def _read_message(item: Any, index: int) -> list[Any]:
     if isinstance(item, ChatMessage):
         return [item]
     if isinstance(item, BaseModel):
-        item = _message_from_model(item)
+        item = _message_model_to_fields(item)
     if isinstance(item, Mapping) and "role" not in item:
-        item = _add_role(item)
+        item = _with_message_role(item)
     if not isinstance(item, Mapping):
         raise ValueError(
             f"`[{index}]` is {describe_value(item)}; write an object with `role` and `content`"
@@ -75,7 +75,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
     results: list[MessageFields] = []
     content = fields.get("content")
     if isinstance(content, list | tuple):
-        content = _read_parts(content, reasoning, calls, results)
+        content = _read_content_parts(content, reasoning, calls, results)
     elif content is None and isinstance(fields.get("refusal"), str):
         content = fields["refusal"]
     message["content"] = content
@@ -84,11 +84,11 @@ def _read_message(item: Any, index: int) -> list[Any]:
         message["tool_calls"] = tuple(calls)
     if reasoning:
         message["reasoning"] = "\n".join(dict.fromkeys(reasoning))
-    has_only_results = bool(results) and not content
-    return results if has_only_results else [*results, message]
+    has_only_tool_results = bool(results) and not content
+    return results if has_only_tool_results else [*results, message]
 
 
-def _message_from_model(item: BaseModel) -> Any:
+def _message_model_to_fields(item: BaseModel) -> Any:
     """Return a message of LangChain's, or another model's fields, as fields."""
     module = sys.modules.get("langchain_core.messages")
     if module is None or not isinstance(item, module.BaseMessage):
@@ -100,7 +100,7 @@ def _message_from_model(item: BaseModel) -> Any:
     return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
-def _add_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_message_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message of ShareGPT's, or a stored one of LangChain's, with its role; others unchanged.
 
     LangChain's is flat, with `data`, or a constructor.
@@ -156,8 +156,11 @@ def _read_tool_calls(fields: MessageFields, index: int) -> Iterator[Any]:
             path = f"[{index}].tool_calls[{number}].function.arguments"
             problem = f"`{path}` is {describe_value(arguments)}"
             raise ValueError(f"{problem}; write an object, or its JSON as text")
-        name_field = {"name": function["name"]} if "name" in function else {}
-        yield {"id": call.get("id") or "", "function": {**name_field, "arguments": arguments}}
+        function_name_field = {"name": function["name"]} if "name" in function else {}
+        yield {
+            "id": call.get("id") or "",
+            "function": {**function_name_field, "arguments": arguments},
+        }
 
 
 def _fill_missing_call_fields(call: Any) -> Any:
@@ -166,13 +169,13 @@ def _fill_missing_call_fields(call: Any) -> Any:
     return {name: call.get(name) or "" for name in ("id", "name", "args")}
 
 
-def _read_parts(
+def _read_content_parts(
     parts: Sequence[Any], reasoning: list[str], calls: list[Any], results: list[MessageFields]
 ) -> tuple[Any, ...] | None:
     """Return the parts that stay in the content; add reasoning, calls and results of tools to their lists."""
     content = []
     # LangChain stores a call of Anthropic's among `tool_calls`, too.
-    listed_call_ids = [call.get("id") for call in calls if isinstance(call, dict)]
+    known_call_ids = [call.get("id") for call in calls if isinstance(call, dict)]
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if isinstance(part, str):
@@ -184,7 +187,7 @@ def _read_parts(
             if isinstance(words, str):
                 reasoning.append(words)
         elif kind == "tool_use":
-            if part.get("id") in listed_call_ids:
+            if part.get("id") in known_call_ids:
                 continue
             arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
             function = {"name": part.get("name"), "arguments": arguments}

@@ -15,15 +15,15 @@ from pydantic import (
     model_validator,
 )
 
-from jurygraph.schema.conversation import VisiblePart, is_empty, is_none
+from jurygraph.schema.conversation import VisiblePart, is_empty_value, is_none
 from jurygraph.schema.frozen_model import (
-    Flag,
     FrozenModel,
     Id,
     LongId,
     Number,
     PositiveInt,
     PositiveNumber,
+    StrictBool,
     UnitInterval,
     digest_of,
 )
@@ -45,15 +45,15 @@ TurnReduction = Literal["mean", "min", "last", "first_failure"]
 """The value of a response from those of its turns: their mean, the worst of them, that of the last turn, or the share
 of turns before the first one that is not met."""
 PairOrder = Literal["ordered", "unordered"]
-GraphBranch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
+GraphBranchName = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 ReductionMethod = Literal["mean", "median", "min", "max", "majority"]
-SkippedRule = Literal["left-out", "zero"]
-WelfareCombiner = Literal["stakeholders", "egalitarian", "nash"]
-WELFARE_COMBINERS: tuple[str, ...] = get_args(WelfareCombiner)
+SkippedQuestionTreatment = Literal["left-out", "zero"]
+WelfareCombinerName = Literal["stakeholders", "egalitarian", "nash"]
+WELFARE_COMBINER_NAMES: tuple[str, ...] = get_args(WelfareCombinerName)
 """Names of the combiners that make one number of stakeholders' utilities."""
 VoteRule = Literal["discard-first", "all-seats"]
 """The seats of a majority vote: without those that discarded or abstaining votes leave, or all that were requested."""
-SUBMITTED_RESPONSE_MATERIAL = "submitted"
+SUBMITTED_MATERIAL_NAME = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 
 
@@ -67,7 +67,7 @@ class Condition(FrozenModel):
     on: Literal["score", "native"] = "score"
 
 
-def _wrap_single_name(names: object) -> object:
+def _wrap_name_in_list(names: object) -> object:
     return [names] if isinstance(names, str) else names
 
 
@@ -79,13 +79,13 @@ class Escalation(FrozenModel):
     its score is at most `band` from 0.5.
     """
 
-    first: Annotated[tuple[Id, ...], BeforeValidator(_wrap_single_name)] = Field(min_length=1)
+    first: Annotated[tuple[Id, ...], BeforeValidator(_wrap_name_in_list)] = Field(min_length=1)
     then: Id
     when: Literal["disagree", "unsure"]
     band: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.2
 
     @model_validator(mode="after")
-    def _require_other_judge(self) -> Self:
+    def _require_distinct_judges(self) -> Self:
         if self.then in self.first or len(set(self.first)) < len(self.first):
             raise ValueError("names a judge twice; `then` is another one than those of `first`")
         return self
@@ -115,22 +115,22 @@ class Question(FrozenModel):
     version: str
     subject: Id
     view: str
-    branch: GraphBranch = "checks"
+    branch: GraphBranchName = "checks"
     layer: Layer = "check"
     scope: QuestionScope = "response"
-    material: Id = SUBMITTED_RESPONSE_MATERIAL
+    material: Id = SUBMITTED_MATERIAL_NAME
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
     pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    standby: Flag = False
+    standby: StrictBool = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
     sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
-    names_turn: Flag = Field(default=False, exclude_if=is_empty)
+    names_turn: StrictBool = Field(default=False, exclude_if=is_empty_value)
     missing: str | None = Field(default=None, exclude_if=is_none)
-    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
+    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty_value)
     max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
     max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
@@ -168,7 +168,7 @@ class Derivation(FrozenModel):
     view: str
     needs: tuple[Id, ...] = ()
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty)
+    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty_value)
     max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
     max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
 
@@ -193,7 +193,7 @@ class Survey(FrozenModel):
     gates: tuple[ResponseGate, ...] = ()
 
     @cached_property
-    def escalated_questions(self) -> tuple[Question, ...]:
+    def escalating_questions(self) -> tuple[Question, ...]:
         """The questions that another judge may get as well."""
         return tuple(question for question in self.questions if question.escalate is not None)
 
@@ -232,7 +232,7 @@ class SurveyWithoutTexts(FrozenModel):
         )
 
     @cached_property
-    def verdict_identities(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
+    def identity_fields_by_question(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
         """Return the place of each question, by id, and the fields that all its verdicts share."""
         identities = {}
         for index, question in enumerate(self.questions):
@@ -243,18 +243,18 @@ class SurveyWithoutTexts(FrozenModel):
             )
         return identities
 
-    def fill_in_views(self, views: Sequence[TaskView]) -> Survey:
-        digests = [view.digest for view in views]
+    def with_views(self, views: Sequence[TaskView]) -> Survey:
+        view_digests = [view.digest for view in views]
         derivations = [
-            derivation.model_copy(update={"view": digests[int(derivation.view)]})
+            derivation.model_copy(update={"view": view_digests[int(derivation.view)]})
             for derivation in self.derivations
         ]
         questions = [
-            question.model_copy(update={"view": digests[int(question.view)]})
+            question.model_copy(update={"view": view_digests[int(question.view)]})
             for question in self.questions
         ]
         survey = Survey(
-            views=dict(zip(digests, views, strict=True)),
+            views=dict(zip(view_digests, views, strict=True)),
             derivations=tuple(derivations),
             questions=tuple(questions),
             waves=self.waves,
@@ -285,14 +285,14 @@ class ComponentInput(FrozenModel):
     weights: tuple[Number, ...]
     reduce: ReductionMethod | None = "mean"
     vote: VoteRule = "discard-first"
-    has_judges: Flag = False
+    has_judges: StrictBool = False
     min_confidence: UnitInterval = 0.0
     input_weight: PositiveNumber = 1.0
-    if_skipped: SkippedRule = "left-out"
+    if_skipped: SkippedQuestionTreatment = "left-out"
     reviewer: Id | None = None
     judge: Id | None = None
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
-    turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty)
+    turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty_value)
 
     @property
     def signed_weight(self) -> float:
@@ -380,7 +380,7 @@ RewardGate = Annotated[
     FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")
 ]
 FailureRule = Literal["conservative", "gear", "strict"]
-GroupRule = Literal["drop-criterion"]
+GroupFailureRule = Literal["drop-criterion"]
 
 
 class Decision(FrozenModel):
@@ -392,11 +392,11 @@ class Decision(FrozenModel):
     clip: tuple[Number, Number] | None = None
     rule: FailureRule = "conservative"
     min_coverage: UnitInterval = 0.8
-    group_rule: GroupRule | None = None
-    weights_fixed: Flag = True
+    group_rule: GroupFailureRule | None = None
+    weights_fixed: StrictBool = True
 
     @property
-    def counting_specs(self) -> tuple[ComponentSpec, ...]:
+    def effective_specs(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
         gates = {gate.component for gate in self.gates}
         return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)
@@ -418,7 +418,7 @@ class Plan(FrozenModel):
     decision: Decision
     profiles: Profiles | None = None
     rubric: Rubric | None = None
-    files: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
+    files: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty_value)
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
     @cached_property
@@ -431,7 +431,7 @@ class Plan(FrozenModel):
         return digest_of(content)
 
     @property
-    def checked_share(self) -> float:
+    def checked_weight_share(self) -> float:
         """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
         questions = self.survey.questions
         layers = {question.id: (question.layer, question.seats) for question in questions}
@@ -440,23 +440,23 @@ class Plan(FrozenModel):
             weights = []
             checked_weights = []
             for use in spec.inputs.values():
-                weight_on_checks, size = _sum_checked_weight(use, layers)
+                checked_weight, size = _sum_checked_weight(use, layers)
                 if size:
                     weights.append(use.input_weight)
-                    checked_weights.append(use.input_weight * weight_on_checks / size)
+                    checked_weights.append(use.input_weight * checked_weight / size)
             if sum(weights):
                 checked_weight_total += abs(spec.weight) * (sum(checked_weights) / sum(weights))
             total += abs(spec.weight)
         return checked_weight_total / total if total else 0.0
 
     @property
-    def lacks_tables(self) -> bool:
+    def lacks_lookup_tables(self) -> bool:
         """Return whether the tool `look_up` is given to a judge, and the task has no table for it."""
         tools = [*chain.from_iterable(question.tools for question in self.survey.questions)]
         tools += chain.from_iterable(derivation.tools for derivation in self.survey.derivations)
-        has_lookup_tool = any(tool.name == "look_up" for tool in tools)
+        uses_lookup_tool = any(tool.name == "look_up" for tool in tools)
         views = self.survey.views.values()
-        return has_lookup_tool and not any((view.facts or {}).get("tables") for view in views)
+        return uses_lookup_tool and not any((view.facts or {}).get("tables") for view in views)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -465,14 +465,15 @@ class Plan(FrozenModel):
         DecompR (5.2) layers the signals of a utility by decreasing determinism, "thus most reward mass comes from
         deterministic or low-variance components".
         """
-        has_utilities = any(
-            spec.combiner in WELFARE_COMBINERS and spec.weight for spec in self.decision.specs
+        has_welfare_component = any(
+            spec.combiner in WELFARE_COMBINER_NAMES and spec.weight for spec in self.decision.specs
         )
         # sums of floats: exactly half is enough
-        if not has_utilities or self.checked_share >= 0.5 - 1e-9:
+        if not has_welfare_component or self.checked_weight_share >= 0.5 - 1e-9:
             return ()
         return (
-            f"{100 * self.checked_share:.3g} % of the reward's absolute weight depends on facts and checks, the rest "
+            f"{100 * self.checked_weight_share:.3g} % of the reward's absolute weight depends on "
+            "facts and checks, the rest "
             "on models or people; DecompR keeps most of it on facts and checks: give constraints a `check`, or raise "
             "`fact` and `check` in weights.layers",
         )
@@ -491,18 +492,18 @@ def _sum_checked_weight(
     spec_input: ComponentInput, layers: Mapping[str, tuple[Layer, int]]
 ) -> tuple[float, float]:
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
-    checked_total = total = 0.0
+    checked_weight_total = total = 0.0
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-        layer, seat_count = layers[question]
-        columns = seat_count if spec_input.reduce is None else 1  # a folded question counts once
+        layer, verdict_count = layers[question]
+        columns = verdict_count if spec_input.reduce is None else 1  # a folded question counts once
         size = abs(weight) * columns
         if layer in ("fact", "check"):
-            checked_total += size
+            checked_weight_total += size
         total += size
-    return checked_total, total
+    return checked_weight_total, total
 
 
-def apply_planning_results(
+def task_as_planned(
     task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None
 ) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""

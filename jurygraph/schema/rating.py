@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, UnitInterval
+from jurygraph.schema.frozen_model import FrozenModel, Id, LongId, Number, StrictBool, UnitInterval
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
@@ -17,7 +17,7 @@ def format_label(label: Label) -> str:
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def find_class(word: str, classes: Sequence[Label]) -> Label:
+def find_label_class(word: str, classes: Sequence[Label]) -> Label:
     """Return the class that a word names, in any case if only one is spelt like it; else the word itself."""
     similar_classes = [name for name in classes if str(name).casefold() == word.casefold()]
     return similar_classes[0] if word not in classes and len(similar_classes) == 1 else word
@@ -80,7 +80,7 @@ class JudgedLabel(FrozenModel):
 
     id: Id
     other: Id | None = None
-    target: Flag | Number
+    target: StrictBool | Number
     question: LongId | None = None
     reviewer: Id | None = None
     split: str | None = None

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from jurygraph.messages import format_path, quote
+from jurygraph.messages import format_field_path, quote
 from jurygraph.schema.conversation import (
     RENDERING_VERSION,
     ChatMessage,
@@ -24,13 +24,13 @@ from jurygraph.schema.conversation import (
     ToolCall,
     Turn,
     VisiblePart,
-    assistant_turns,
-    is_empty,
+    assistant_turn_indices,
+    is_empty_value,
     is_none,
     is_single_reply,
     render,
     render_visible_part,
-    render_with_headers,
+    render_with_turn_headers,
     require_calls_before_results,
 )
 from jurygraph.schema.frozen_model import (
@@ -212,12 +212,12 @@ class Message(FrozenModel):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
     tool_call_id: str | None = Field(default=None, exclude_if=is_none)
 
 
 Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
-Transcript = Annotated[Messages, AfterValidator(require_calls_before_results)]
+TranscriptMessages = Annotated[Messages, AfterValidator(require_calls_before_results)]
 """The messages of a conversation that took place: each result of a tool belongs to a call before it."""
 Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
 
@@ -298,7 +298,7 @@ def sort_by_id(items: Iterable[ItemWithId]) -> tuple[ItemWithId, ...]:
 TaskOrDefaults = TypeVar("TaskOrDefaults", "Task", "TaskDefaults")
 
 
-def _check_people(model: TaskOrDefaults) -> TaskOrDefaults:
+def _check_stakeholders(model: TaskOrDefaults) -> TaskOrDefaults:
     """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
     ids = [stakeholder.id for stakeholder in model.stakeholders]
     require_unique_ids("stakeholder", "stakeholders[{}].id", ids)
@@ -362,26 +362,26 @@ class Task(FrozenModel):
     tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
     context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
-    _check_names = model_validator(mode="after")(_check_people)
+    _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
 
     @cached_property
     def content_digest(self) -> str:
         """Digest of the task that does not depend on the order of its unordered parts in a file."""
         content = self.model_dump(mode="json")
         for person in content["stakeholders"]:
-            person["constraints"].sort(key=_get_id)
+            person["constraints"].sort(key=_GET_ID_ITEM)
         for tension in content["tensions"]:
             tension["between"].sort()
         if content["rubric"] is not None:
-            content["rubric"]["criteria"].sort(key=_get_id)
+            content["rubric"]["criteria"].sort(key=_GET_ID_ITEM)
             content["rubric"]["edges"].sort(key=itemgetter("parent", "child"))
-        content["stakeholders"].sort(key=_get_id)
+        content["stakeholders"].sort(key=_GET_ID_ITEM)
         content["tensions"].sort(key=itemgetter("between", "strength"))
         content["reviewers"].sort()
         return digest_of(content)
 
 
-_get_id = itemgetter("id")
+_GET_ID_ITEM = itemgetter("id")
 
 
 class TaskDefaults(FrozenModel):
@@ -397,22 +397,22 @@ class TaskDefaults(FrozenModel):
     facts: dict[str, JsonValue] | None = None
     tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
 
-    _check_names = model_validator(mode="after")(_check_people)
+    _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
         names = ["rubric", "reviewers", "facts", "tools"]
-        missing_part_names = [name for name in names if getattr(task, name) in (None, ())]
+        missing_field_names = [name for name in names if getattr(task, name) in (None, ())]
         if not task.stakeholders:
-            missing_part_names += ["stakeholders", "tensions"]
+            missing_field_names += ["stakeholders", "tensions"]
         parts = {}
-        for name in missing_part_names:
+        for name in missing_field_names:
             part = getattr(self, name)
             if part not in (None, ()):
                 parts[name] = part
         return task.model_copy(update=parts) if parts else task
 
-    def key_of(self, part: Sequence[str]) -> str:
+    def key_of_part(self, part: Sequence[str]) -> str:
         """Return the key of a part whose members are named by their ids: `reviewers[0]` for ("reviewers", "ann")."""
         path: list[str | int] = []
         value: Any = self
@@ -425,7 +425,7 @@ class TaskDefaults(FrozenModel):
             else:
                 path.append(step)
                 value = getattr(value, step)
-        return format_path(tuple(path))
+        return format_field_path(tuple(path))
 
 
 NO_TASK_DEFAULTS = TaskDefaults()
@@ -459,7 +459,7 @@ class TaskView(FrozenModel):
     context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
-    def _check_member(self) -> Self:
+    def _require_audience_type(self) -> Self:
         if not isinstance(self.about, _MEMBER_TYPE_BY_AUDIENCE.get(self.audience, type(None))):
             raise ValueError(
                 f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}"
@@ -484,8 +484,8 @@ def _drop_reasoning(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     )
 
 
-def _is_made_from_messages(text: str) -> bool:
-    return isinstance(text, RenderedText) and text.is_whole
+def _is_rendered_conversation(text: str) -> bool:
+    return isinstance(text, RenderedText) and text.is_whole_conversation
 
 
 def _require_text_or_messages(schema: dict[str, Any]) -> None:
@@ -507,12 +507,12 @@ class Response(FrozenModel):
 
     id: Id = ""
     # None is no text of a response, since messages or a text are required: an empty text is written to files.
-    text: str = Field(default=cast(str, None), exclude_if=_is_made_from_messages)
+    text: str = Field(default=cast(str, None), exclude_if=_is_rendered_conversation)
     agent: str | None = None
     data: JsonValue = None
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    messages: Transcript | None = Field(default=None, min_length=1, exclude_if=is_none)
+    messages: TranscriptMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
     rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
     workspace: Id | None = Field(default=None, exclude_if=is_none)
 
@@ -532,7 +532,10 @@ class Response(FrozenModel):
         assert messages is not None
         texts = [render(messages)]
         if "text" in value:
-            texts += [render_visible_part(messages, "last_reply"), render_with_headers(messages)]
+            texts += [
+                render_visible_part(messages, "last_reply"),
+                render_with_turn_headers(messages),
+            ]
             texts = [text for text in texts if str(text) == response.text]
         if not texts:
             problem = "`text` is not that of the `messages`"
@@ -545,7 +548,7 @@ class Response(FrozenModel):
         """Return whose the characters of the text are, in order; none for a response without messages."""
         return self.text.turns if isinstance(self.text, RenderedText) else ()
 
-    def strip_metadata(self) -> "Response":
+    def without_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, its text and a copy of its data, without the rest."""
         # `data` is copied because an evaluator may change what it is given, which the next one would see
         return Response.model_construct(
@@ -561,9 +564,9 @@ class Response(FrozenModel):
         )
 
     @property
-    def assistant_turns(self) -> tuple[int, ...]:
+    def assistant_turn_indices(self) -> tuple[int, ...]:
         """Return the indices of the messages that are a turn of an assistant; a text is one, with index 0."""
-        return (0,) if self.messages is None else assistant_turns(self.messages)
+        return (0,) if self.messages is None else assistant_turn_indices(self.messages)
 
     def view(
         self, sees: VisiblePart, turn: int | None = None, names_turn: bool = False
@@ -631,7 +634,7 @@ class ResponseLine(Response):
         return self.task, Response.model_construct(**values)
 
 
-READ_FROM_PROFILES_FILE = "file"
+PROFILES_FILE_SOURCE = "file"
 """The value of `Profiles.by` for a profile that was read from a PROFILES file instead of by a model."""
 
 
@@ -693,14 +696,14 @@ class ProfilesLine(FrozenModel):
             people.append(person.model_copy(update={"profile": "", "constraints": constraints}))
         tensions = []
         for tension in self.tensions or ():
-            sorted_people = tuple(sorted(tension.between))
-            tensions.append(tension.model_copy(update={"between": sorted_people}))
+            sorted_member_ids = tuple(sorted(tension.between))
+            tensions.append(tension.model_copy(update={"between": sorted_member_ids}))
         tensions.sort(key=attrgetter("between", "strength", "reason"))
         return Profiles(
             stakeholders=tuple(people),
-            by={person.id: READ_FROM_PROFILES_FILE for person in people},
+            by={person.id: PROFILES_FILE_SOURCE for person in people},
             tensions=tuple(tensions),
-            tensions_by=None if self.tensions is None else READ_FROM_PROFILES_FILE,
+            tensions_by=None if self.tensions is None else PROFILES_FILE_SOURCE,
         )
 
 
@@ -714,7 +717,8 @@ def apply_profiles(task: Task, profiles: Profiles | None) -> Task:
         return task
     # without their quotations, so that they are judged like constraints of the task
     constraints = {
-        person.id: tuple(map(_drop_quote, person.constraints)) for person in profiles.stakeholders
+        person.id: tuple(map(_without_quotation, person.constraints))
+        for person in profiles.stakeholders
     }
     people = []
     for person in task.stakeholders:
@@ -724,5 +728,5 @@ def apply_profiles(task: Task, profiles: Profiles | None) -> Task:
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": tensions})
 
 
-def _drop_quote(constraint: ReadConstraint) -> Constraint:
+def _without_quotation(constraint: ReadConstraint) -> Constraint:
     return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

@@ -9,9 +9,16 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.errors import ConfigError, TraceMismatch
-from jurygraph.schema.config import PurposeConfig, PurposeKind
-from jurygraph.schema.conversation import is_empty
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, UnitInterval, digest_of
+from jurygraph.schema.config import JudgePurpose, PurposeConfig
+from jurygraph.schema.conversation import is_empty_value
+from jurygraph.schema.frozen_model import (
+    Count,
+    FrozenModel,
+    Number,
+    StrictBool,
+    UnitInterval,
+    digest_of,
+)
 from jurygraph.schema.lookup import Lookup
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
@@ -62,7 +69,7 @@ class GateResult(FrozenModel):
     threshold: UnitInterval
     before: Number
     after: Number
-    is_worst_case: Flag = False
+    is_worst_case: StrictBool = False
 
 
 class Reward(FrozenModel):
@@ -86,7 +93,7 @@ class Reward(FrozenModel):
     diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict)
     adjustments: tuple[Adjustment, ...] = ()
     gates: tuple[GateResult, ...] = ()
-    weights_fixed: Flag = True
+    weights_fixed: StrictBool = True
     notes: tuple[str, ...] = ()
 
 
@@ -97,10 +104,10 @@ class Purpose(FrozenModel):
     if it is one of them.
     """
 
-    kind: PurposeKind
+    kind: JudgePurpose
     judge: str | None
     reward_judges: tuple[str, ...]
-    same_judge: Flag
+    same_judge: StrictBool
 
     @property
     def description(self) -> str:
@@ -169,7 +176,7 @@ class Trace(FrozenModel):
     reward: Reward
     verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
-    lookups: tuple[Lookup, ...] = Field(default=(), exclude_if=is_empty)
+    lookups: tuple[Lookup, ...] = Field(default=(), exclude_if=is_empty_value)
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)
     purpose: Purpose | None = None
@@ -237,18 +244,18 @@ def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in their order; one on an unordered pair belongs to both responses."""
-    mirrored_question_ids = {
+    unordered_pair_question_ids = {
         q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"
     }
-    by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
+    verdicts_by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in verdicts:
-        by_response[verdict.about].append(verdict)
-        if verdict.question in mirrored_question_ids and verdict.responses:
-            by_response[verdict.responses[1]].append(verdict)
-    return by_response
+        verdicts_by_response[verdict.about].append(verdict)
+        if verdict.question in unordered_pair_question_ids and verdict.responses:
+            verdicts_by_response[verdict.responses[1]].append(verdict)
+    return verdicts_by_response
 
 
-def group_statistics(
+def question_score_statistics(
     questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]
 ) -> dict[str, Any]:
     """Return, for every question, the number of judged verdicts and the mean, lowest and highest score in the group.

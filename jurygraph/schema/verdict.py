@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.conversation import is_empty, is_none
+from jurygraph.schema.conversation import is_empty_value, is_none
 from jurygraph.schema.frozen_model import (
     Count,
-    Flag,
     FrozenModel,
     Id,
     LongId,
     Number,
     PositiveInt,
+    StrictBool,
     UnitInterval,
     digest_of,
 )
@@ -39,7 +39,7 @@ class ScoreCalibration(FrozenModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _check_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+    def _require_matching_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(value, Mapping) or "digest" not in value:
             return build(value)
         fields = {name: content for name, content in value.items() if name != "digest"}
@@ -107,11 +107,11 @@ class Failure(FrozenModel):
         """True if it may not happen again: it is not of the response, or a time limit, which depends on the machine."""
         return self.cause != "response" or self.kind == TIME_LIMIT_FAILURE_KIND
 
-    def describe_cause(self, has_calls: bool) -> str:
+    def describe_cause(self, has_model_calls: bool) -> str:
         """Return what failed in words; where a model was asked, it is its reply that could not be used."""
         # past a time limit is the code that read it
-        is_reply_failure = has_calls and not self.is_transient
-        return "unusable reply" if is_reply_failure else f"{self.cause} failure"
+        is_unusable_reply = has_model_calls and not self.is_transient
+        return "unusable reply" if is_unusable_reply else f"{self.cause} failure"
 
 
 class Evidence(FrozenModel):
@@ -125,7 +125,7 @@ class Evidence(FrozenModel):
     start: Count | None = None
     end: Count | None = None
     source: str = "response"
-    verified: Flag = False
+    verified: StrictBool = False
     of: str | None = None
     message: Count | None = Field(default=None, exclude_if=is_none)
 
@@ -182,8 +182,8 @@ class Verdict(FrozenModel):
     """
 
     score: UnitInterval | None = None
-    met: Flag | None = None
-    native: Flag | Number | str | None = None
+    met: StrictBool | None = None
+    native: StrictBool | Number | str | None = None
     scale: tuple[Number, Number] | None = None
     confidence: UnitInterval | None = None
     status: VerdictStatus = "ok"
@@ -196,7 +196,7 @@ class Verdict(FrozenModel):
     unsupported: UnsupportedTreatment | None = None
 
     @model_validator(mode="after")
-    def _check_status(self) -> Self:
+    def _check_score_and_failure(self) -> Self:
         if (self.status == "ok") != (self.score is not None):
             if self.score is None:
                 raise ValueError(
@@ -222,9 +222,9 @@ class Verdict(FrozenModel):
         return self.unsupported == "worst-case"
 
     @property
-    def is_binary(self) -> bool:
+    def is_binary_verdict(self) -> bool:
         """True if it only says whether something is met, with what probability: no grade, and no tie."""
-        return is_binary(self.met, self.score, self.scale, self.native)
+        return is_binary_verdict(self.met, self.score, self.scale, self.native)
 
     @classmethod
     def abstain(cls, reason: str) -> Self:
@@ -246,7 +246,7 @@ class Verdict(FrozenModel):
         )
 
 
-def is_binary(met: bool | None, score: float | None, scale: object, native: object) -> bool:
+def is_binary_verdict(met: bool | None, score: float | None, scale: object, native: object) -> bool:
     """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
     is_numeric_grade = isinstance(native, int | float) and not isinstance(native, bool)
     return (
@@ -323,13 +323,13 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """
 
     gated_by: str | None = None
-    superseded: Flag = False
+    superseded: StrictBool = False
     calls: tuple[CallUse, ...] = ()
     steps: tuple[Step, ...] = ()
-    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty)
+    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
 
     @property
-    def named_calls(self) -> list[CallUse]:
+    def calls_with_purpose(self) -> list[CallUse]:
         """The calls, with a purpose of its own for that in the swapped order."""
         purposes = {} if self.swap is None else {self.swap.call: "swapped order"}
         return [
@@ -345,8 +345,8 @@ class RecordedVerdict(Verdict, VerdictIdentity):
         """
         if self.unsupported is not None:
             return True
-        is_comparison = self.responses != (self.about,)
-        if self.met is False and self.native is None and not is_comparison:
+        compares_responses = self.responses != (self.about,)
+        if self.met is False and self.native is None and not compares_responses:
             return False
         return self.layer in GATED_LAYERS and any(item.verified for item in self.evidence)
 
@@ -379,10 +379,10 @@ class Material(FrozenModel):
     note: str = ""
     call: str | None = None
     calls: tuple[CallUse, ...] = ()
-    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty)
+    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
 
     @model_validator(mode="after")
-    def _require_failure_exactly_when_failed(self) -> Self:
+    def _check_failure_status(self) -> Self:
         if (self.status == "failed") != (self.failure is not None):
             raise ValueError("material has a `failure` exactly when its status is failed")
         return self
@@ -413,6 +413,6 @@ class Call(FrozenModel):
     tokens_out: Count | None = None
     cost: Number | None = None
     latency: Number | None = None
-    cache_hit: Flag = False
+    cache_hit: StrictBool = False
     attempts: Count = 1
     fault: Id | None = None

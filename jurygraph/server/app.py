@@ -18,8 +18,8 @@ from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema.frozen_model import decode_json_strictly
 from jurygraph.server.metrics import RequestMetrics
-from jurygraph.server.openapi import describe_server
-from jurygraph.server.protocols import PROTOCOL_CLASSES, Protocol
+from jurygraph.server.openapi import openapi_document
+from jurygraph.server.protocols import PROTOCOL_CLASSES, EndpointProtocol
 from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import (
@@ -44,7 +44,7 @@ class RewardServer:
         self,
         service: RewardService,
         *,
-        hosts: Collection[str],
+        allowed_hosts: Collection[str],
         token: str | None,
     ) -> None:
         """Make the application.
@@ -55,7 +55,7 @@ class RewardServer:
             token: what a request has to have in `Authorization: Bearer`; None where only loopback can reach it.
         """
         self._service = service
-        self._hosts = hosts
+        self._hosts = allowed_hosts
         self._token = token
         self._requests = RequestsInWork()
         self._metrics = RequestMetrics()
@@ -63,13 +63,15 @@ class RewardServer:
         self._is_draining = False
         settings = service.settings
         self.app = web.Application(
-            middlewares=[self._serve_safely], client_max_size=settings.largest_body
+            middlewares=[self._serve_safely], client_max_size=settings.max_body_bytes
         )
         self._paths: set[str] = set()
         for protocol in PROTOCOL_CLASSES:
             self._paths.add(protocol.path)
-            handle_request = partial(self._handle_reward_request, protocol(settings, service.plans))
-            self.app.router.add_post(protocol.path, handle_request)
+            request_handler = partial(
+                self._handle_reward_request, protocol(settings, service.plans)
+            )
+            self.app.router.add_post(protocol.path, request_handler)
         for path, show in (
             (_LIVENESS_PATH, self._show_health),
             ("/readyz", self._show_readiness),
@@ -79,7 +81,7 @@ class RewardServer:
             self._paths.add(path)
             self.app.router.add_get(path, show)
 
-    async def drain(self) -> None:
+    async def drain_requests(self) -> None:
         """Take no more requests, and wait until those in work have ended, at most as long as the deadline."""
         self._is_draining = True
         self._service.cohorts.end_waiting_cohorts()
@@ -101,9 +103,9 @@ class RewardServer:
             response = await handler(request)
         except web.HTTPException as refused:
             problem = self._explain_routing_error(request, refused)
-            response = _build_response(HttpAnswer(refused.status, _error_body(problem)))
+            response = _to_http_response(HttpAnswer(refused.status, _error_body(problem)))
         except RequestRefusedError as refused:
-            response = _build_response(_refuse(refused))
+            response = _to_http_response(_refusal_reply(refused))
         path = request.path if request.path in self._paths else "other"
         self._metrics.observe(path, response.status, perf_counter() - started)
         response.headers["X-Content-Type-Options"] = "nosniff"
@@ -133,13 +135,13 @@ class RewardServer:
             raise RequestRefusedError(403, "this is not the server's token")
 
     async def _handle_reward_request(
-        self, protocol: Protocol, request: web.Request
+        self, protocol: EndpointProtocol, request: web.Request
     ) -> web.StreamResponse:
         """Answer a request with rewards, or refuse it."""
         if self._is_draining:
             raise build_unavailable_error("the server ends; send this to the next one")
         open_request_count = max(self._open_requests, len(self._requests.unfinished))
-        if open_request_count >= self._service.settings.most_requests:
+        if open_request_count >= self._service.settings.max_open_requests:
             raise RequestRefusedError(
                 429, f"{open_request_count} requests are in work already", RETRY_AFTER_SECONDS
             )
@@ -152,41 +154,43 @@ class RewardServer:
                 )
             body = await request.read()
             settings = self._service.settings
-            content = _parse(body, settings.deepest)
+            content = _parse_json_body(body, settings.max_nesting_depth)
             has_cohort = isinstance(content, dict) and content.get("cohort") is not None
-            is_cohort_member = has_cohort or settings.group_size is not None
+            waits_for_cohort = has_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
-            work = self._requests.open(protocol.path, key, body, start, is_cohort_member)
-            return _build_response(await self._wait_for(work))
+            work = self._requests.open(protocol.path, key, body, start, waits_for_cohort)
+            return _to_http_response(await self._wait_for_reply(work))
         finally:
             self._open_requests -= 1
 
-    async def _wait_for(self, request: RequestInWork) -> HttpAnswer:
+    async def _wait_for_reply(self, request: RequestInWork) -> HttpAnswer:
         """Return the reply of a request that is in work, or the refusal at its deadline."""
         deadline = self._service.settings.deadline
-        request.waiting += 1
+        request.waiting_client_count += 1
         try:
             await asyncio.wait([request.work], timeout=deadline)
         finally:
-            request.waiting -= 1
+            request.waiting_client_count -= 1
         if not request.work.done():
             problem = f"not scored within {deadline:g} s; the judge goes on"
-            return _refuse(
+            return _refusal_reply(
                 build_unavailable_error(f"{problem}, and the same request gets its answer")
             )
         if request.work.cancelled():
-            return _refuse(build_unavailable_error("the server ended before this was scored"))
+            return _refusal_reply(
+                build_unavailable_error("the server ended before this was scored")
+            )
         reply = request.work.result()
         if reply.status == 200:
-            self._requests.note_delivered(request)
+            self._requests.forget_delivered_reply(request)
         return reply
 
-    async def _work(self, protocol: Protocol, content: Any) -> HttpAnswer:
+    async def _work(self, protocol: EndpointProtocol, content: Any) -> HttpAnswer:
         """Score what a body submits. Whatever goes wrong is a reply with its status."""
         try:
             submissions = protocol.read(content)
             scoring = [
-                self._service.score(submission, protocol.choose_rule(submission))
+                self._service.score(submission, protocol.choose_failed_reward_rule(submission))
                 for submission in submissions
             ]
             # all of them end: an error of one leaves nothing of the others behind
@@ -196,11 +200,11 @@ class RewardServer:
                     raise result
             return HttpAnswer(200, protocol.write(content, scored))  # type: ignore[arg-type]
         except RequestRefusedError as refused:
-            return _refuse(refused)
+            return _refusal_reply(refused)
         except (InputError, PlanError, ConfigError) as error:
             return HttpAnswer(422, _error_body(str(error)))
         except JurygraphError as error:  # the judge gave no reward
-            return _refuse(build_unavailable_error(str(error)))
+            return _refusal_reply(build_unavailable_error(str(error)))
         except Exception:
             log.exception("a request failed: this is a bug in jurygraph, please report it")
             return HttpAnswer(500, _error_body("an error of the server; its log has more"))
@@ -220,10 +224,10 @@ class RewardServer:
         return web.Response(text=self._metrics.render(self._service, open_request_count))
 
     async def _show_description(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response(describe_server())
+        return web.json_response(openapi_document())
 
 
-def _parse(body: bytes, max_depth: int) -> Any:
+def _parse_json_body(body: bytes, max_depth: int) -> Any:
     """Return the JSON of a body. Raises `RequestRefusedError` with status 400 for one that is none, or is nested too
     deeply."""
     try:
@@ -256,7 +260,7 @@ def _refuse_unpaired_surrogates(content: Any) -> None:
         raise RequestRefusedError(422, f"{problem}; write the whole character") from None
 
 
-def _refuse(refusal: RequestRefusedError) -> HttpAnswer:
+def _refusal_reply(refusal: RequestRefusedError) -> HttpAnswer:
     return HttpAnswer(refusal.status, _error_body(str(refusal)), refusal.retry_after)
 
 
@@ -264,7 +268,7 @@ def _error_body(message: str) -> bytes:
     return json.dumps({"error": message}).encode()
 
 
-def _build_response(reply: HttpAnswer) -> web.Response:
+def _to_http_response(reply: HttpAnswer) -> web.Response:
     response = web.Response(status=reply.status, body=reply.body, content_type="application/json")
     if reply.retry_after is not None:
         response.headers["Retry-After"] = str(reply.retry_after)

@@ -46,10 +46,10 @@ class Cohort:
     traces_future: "asyncio.Future[list[Trace]]"
     members: list[Response] = field(default_factory=list)
     is_closed: bool = False
-    is_over: bool = False
+    has_wait_ended: bool = False
     """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
     late_digests: set[str] = field(default_factory=set)
-    closing_timer: Any = None
+    deadline_timer: Any = None
 
     @property
     def missing(self) -> int:
@@ -72,7 +72,7 @@ class CohortTable:
         self._kept = 0
 
     @property
-    def waiting(self) -> int:
+    def waiting_member_count(self) -> int:
         """The number of members that wait for others."""
         cohorts = self._cohorts.values()
         return sum(len(cohort.members) for cohort in cohorts if not cohort.is_closed)
@@ -89,14 +89,14 @@ class CohortTable:
         Raises `RequestRefusedError` with status 409 for late members and for those that do not fit, and whatever
         scoring raises.
         """
-        cohort = self._open(key, size, responses)
+        cohort = self._find_or_open_cohort(key, size, responses)
         self._refuse_unfitting_responses(cohort, key, size, responses)
         cohort.members += responses
         if not cohort.missing:
             self._close_cohort(key, cohort, score)
-        elif cohort.closing_timer is None:
+        elif cohort.deadline_timer is None:
             loop = asyncio.get_running_loop()
-            cohort.closing_timer = loop.call_later(
+            cohort.deadline_timer = loop.call_later(
                 self._wait, self._close_cohort, key, cohort, score
             )
         traces = await asyncio.shield(cohort.traces_future)
@@ -104,10 +104,12 @@ class CohortTable:
         positions = {id(member): position for position, member in enumerate(cohort.members)}
         return CohortTraces(traces, [positions[id(response)] for response in responses])
 
-    def _open(self, key: CohortKey, size: int, responses: Sequence[Response]) -> Cohort:
+    def _find_or_open_cohort(
+        self, key: CohortKey, size: int, responses: Sequence[Response]
+    ) -> Cohort:
         """Return the cohort of a key; a new one where there is none, or these responses begin the next epoch."""
         cohort = self._cohorts.get(key)
-        if cohort is not None and self._is_next_epoch(cohort, key, responses):
+        if cohort is not None and self._begins_next_epoch(cohort, key, responses):
             self._forget_cohort(key)
             cohort = None
         if cohort is None:
@@ -115,13 +117,15 @@ class CohortTable:
             self._cohorts[key] = cohort
         return cohort
 
-    def _is_next_epoch(self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]) -> bool:
+    def _begins_next_epoch(
+        self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]
+    ) -> bool:
         """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
         if key.step is not None or not cohort.is_closed:
             return False
         if {response_content_digest(response) for response in responses} <= cohort.late_digests:
             return False
-        return cohort.is_over or len(cohort.late_digests) >= cohort.missing
+        return cohort.has_wait_ended or len(cohort.late_digests) >= cohort.missing
 
     def _forget_cohort(self, key: CohortKey) -> None:
         cohort = self._cohorts.pop(key)
@@ -161,18 +165,18 @@ class CohortTable:
     def _close_cohort(self, key: CohortKey, cohort: Cohort, score: ScoreMembersFunction) -> None:
         """Let no more members in, and score those that are there."""
         cohort.is_closed = True
-        if cohort.closing_timer is not None:
-            cohort.closing_timer.cancel()
+        if cohort.deadline_timer is not None:
+            cohort.deadline_timer.cancel()
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
         cohort.members.sort(key=lambda member: (member.id, response_content_digest(member)))
         loop = asyncio.get_running_loop()
         if cohort.missing and key.step is None:
-            loop.call_later(self._wait, self._end, cohort)
+            loop.call_later(self._wait, self._end_cohort_wait, cohort)
         task = loop.create_task(self._score(key, cohort, score))
-        cohort.closing_timer = task  # the loop holds tasks weakly
+        cohort.deadline_timer = task  # the loop holds tasks weakly
 
-    def _end(self, cohort: Cohort) -> None:
-        cohort.is_over = True
+    def _end_cohort_wait(self, cohort: Cohort) -> None:
+        cohort.has_wait_ended = True
 
     async def _score(self, key: CohortKey, cohort: Cohort, score: ScoreMembersFunction) -> None:
         try:
@@ -211,7 +215,7 @@ class CohortTable:
         """End the cohorts that wait for members: those that are there are not scored."""
         for key, cohort in list(self._cohorts.items()):
             if not cohort.is_closed:
-                cohort.closing_timer.cancel()
+                cohort.deadline_timer.cancel()
                 self._fail_cohort(
                     key, cohort, build_unavailable_error("the server ends; send the group again")
                 )

@@ -39,17 +39,17 @@ class GroupScorer:
         traces_future: asyncio.Future[list[Trace]] = loop.create_future()
         self._collected.append(_WaitingGroup(group, traces_future))
         self.groups_in_work += 1
-        traces_future.add_done_callback(self._count_finished)
+        traces_future.add_done_callback(self._count_finished_group)
         if len(self._collected) == 1:
-            loop.call_later(self._window, self._start_batch)
+            loop.call_later(self._window, self._start_scoring_batch)
         return await asyncio.shield(traces_future)
 
-    def _count_finished(self, traces_future: "asyncio.Future[list[Trace]]") -> None:
+    def _count_finished_group(self, traces_future: "asyncio.Future[list[Trace]]") -> None:
         self.groups_in_work -= 1
         if not traces_future.cancelled():
             traces_future.exception()  # nobody may wait for it any more
 
-    def _start_batch(self) -> None:
+    def _start_scoring_batch(self) -> None:
         batch = self._collected
         self._collected = []
         task = asyncio.get_running_loop().create_task(self._score_batch(batch))

@@ -27,18 +27,20 @@ class RequestMetrics:
         if status == 200:
             self._answered += 1
             self._seconds += seconds
-            self._buckets.update(bound for bound in LATENCY_BUCKET_SECONDS if seconds <= bound)
+            self._buckets.update(
+                bucket_bound for bucket_bound in LATENCY_BUCKET_SECONDS if seconds <= bucket_bound
+            )
 
     def render(self, service: RewardService, open_request_count: int) -> str:
         """Return all figures as text."""
         counts = service.counts
         calls = count_requests(service.jury)
-        samples_by_status: list[_MetricSample] = [
+        status_samples: list[_MetricSample] = [
             ({"path": path, "status": str(status)}, count)
             for (path, status), count in sorted(self.requests.items())
         ]
         lines: list[str] = []
-        lines += _render_metric("requests_total", "counter", "Requests.", samples_by_status)
+        lines += _render_metric("requests_total", "counter", "Requests.", status_samples)
         for name, kind, text, value in (
             ("groups_total", "counter", "Groups scored.", counts.groups),
             ("rewards_total", "counter", "Rewards, failed ones too.", counts.rewards),
@@ -60,7 +62,12 @@ class RequestMetrics:
             ),
             ("requests_in_work", "gauge", "Requests in work.", open_request_count),
             ("groups_in_work", "gauge", "Groups at judges.", service.scorer.groups_in_work),
-            ("members_waiting", "gauge", "Members of open cohorts.", service.cohorts.waiting),
+            (
+                "members_waiting",
+                "gauge",
+                "Members of open cohorts.",
+                service.cohorts.waiting_member_count,
+            ),
             ("judge_outage", "gauge", "1 without a judge.", service.outage is not None),
         ):
             lines += _render_metric(name, kind, text, [({}, value)])
@@ -71,8 +78,8 @@ class RequestMetrics:
         name = "jurygraph_request_seconds"
         yield f"# HELP {name} Seconds of requests with rewards in reply."
         yield f"# TYPE {name} histogram"
-        for bound in LATENCY_BUCKET_SECONDS:
-            yield f'{name}_bucket{{le="{bound:g}"}} {self._buckets[bound]}'
+        for bucket_bound in LATENCY_BUCKET_SECONDS:
+            yield f'{name}_bucket{{le="{bucket_bound:g}"}} {self._buckets[bucket_bound]}'
         yield f'{name}_bucket{{le="+Inf"}} {self._answered}'
         yield f"{name}_sum {self._seconds:g}"
         yield f"{name}_count {self._answered}"

@@ -11,7 +11,7 @@ from jurygraph.server.protocols import PROTOCOL_CLASSES, ScoreProtocol
 _SCHEMA_REFERENCE_TEMPLATE = "#/components/schemas/{model}"
 
 
-def describe_server() -> dict[str, Any]:
+def openapi_document() -> dict[str, Any]:
     """Return the OpenAPI document."""
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
@@ -25,13 +25,13 @@ def describe_server() -> dict[str, Any]:
                 "parameters": [_IDEMPOTENCY_KEY_HEADER],
                 "requestBody": {
                     "required": True,
-                    "content": _json_content(_schema_reference_to(protocol.body)),
+                    "content": _json_media_content(_schema_reference_to(protocol.body)),
                 },
                 "responses": {
-                    "200": {"description": "rewards", "content": _json_content(reply)},
+                    "200": {"description": "rewards", "content": _json_media_content(reply)},
                     "default": {
                         "description": "no rewards, and why",
-                        "content": _json_content(_ERROR_REPLY_SCHEMA),
+                        "content": _json_media_content(_ERROR_REPLY_SCHEMA),
                     },
                 },
             }
@@ -88,5 +88,5 @@ def _schema_reference_to(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": _SCHEMA_REFERENCE_TEMPLATE.format(model=model.__name__)}
 
 
-def _json_content(schema: dict[str, Any]) -> dict[str, Any]:
+def _json_media_content(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}

@@ -18,12 +18,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from jurygraph.integrations.failed_rewards import FailedRewardRule, first_failure
 from jurygraph.integrations.samples import (
-    DEFAULT_COLUMN_BY_PART,
-    add_task_id,
-    read_label,
+    DEFAULT_COLUMN_BY_FIELD,
+    fill_in_task_id,
+    read_label_fields,
     read_response,
     read_task,
-    read_task_parts,
+    read_task_fields,
 )
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
@@ -56,7 +56,7 @@ class ScoreBody(FrozenModel):
     and the phase of the recorded run, and labels of the responses that have none of these names.
     """
 
-    task: Annotated[Task, BeforeValidator(add_task_id)] | None = None
+    task: Annotated[Task, BeforeValidator(fill_in_task_id)] | None = None
     task_id: Id | None = None
     responses: tuple[_TextOrResponse, ...] = Field(min_length=1)
     step: Count | None = None
@@ -99,14 +99,14 @@ class VerifyBody(_TrainerBody):
     stakeholders: list[JsonValue] | None = None
 
 
-class Protocol(ABC):
+class EndpointProtocol(ABC):
     """One endpoint: reads bodies, and writes replies. `masks` are the rules that it can express."""
 
     path: ClassVar[str]
     body: ClassVar[type[FrozenModel]]
     automatic_rule: ClassVar[FailedRewardRule] = "raise"
     automatic_cohort_rule: ClassVar[FailedRewardRule] = "neutral"
-    masks: ClassVar[tuple[FailedRewardRule, ...]] = ()
+    masking_rules: ClassVar[tuple[FailedRewardRule, ...]] = ()
 
     def __init__(self, settings: ServerSettings, plans: TaskPlans) -> None:
         self._settings = settings
@@ -120,13 +120,13 @@ class Protocol(ABC):
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the reply to a body whose submissions are scored."""
 
-    def choose_rule(self, submission: Submission) -> FailedRewardRule:
+    def choose_failed_reward_rule(self, submission: Submission) -> FailedRewardRule:
         """Return what a failed reward of a submission becomes; a mask that the protocol does not have refuses it."""
         rule = self._settings.failed
         if rule is None:
-            is_cohort_member = submission.cohort_size is not None
-            return self.automatic_cohort_rule if is_cohort_member else self.automatic_rule
-        if rule in ("none", "mask") and rule not in self.masks:
+            belongs_to_cohort = submission.cohort_size is not None
+            return self.automatic_cohort_rule if belongs_to_cohort else self.automatic_rule
+        if rule in ("none", "mask") and rule not in self.masking_rules:
             return "raise"
         return rule
 
@@ -140,22 +140,22 @@ class Protocol(ABC):
             planned_task = self._plans.find(_label_to_text(label), field)
             _require_query_in_prompt(planned_task.task, prompt)
             return Submission(task_id=planned_task.task.id, responses=[response], cohort_size=size)
-        parts = read_label(label)
+        parts = read_label_fields(label)
         task = read_task(parts.pop("query", prompt), parts)
         return Submission(task=task, responses=[response], cohort_size=size)
 
 
-class ScoreProtocol(Protocol):
+class ScoreProtocol(EndpointProtocol):
     """Our own protocol."""
 
     path = "/v1/score"
     body = ScoreBody
     automatic_rule = automatic_cohort_rule = "none"
-    masks = ("none", "mask")
+    masking_rules = ("none", "mask")
 
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a body."""
-        body = _validate(ScoreBody, content)
+        body = _validate_body(ScoreBody, content)
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"
             raise RequestRefusedError(422, f"task: {problem}; give one of `task` and `task_id`")
@@ -183,7 +183,7 @@ class ScoreProtocol(Protocol):
         return b'{"traces":[' + traces + b"]," + _to_json_bytes(rest)[1:]
 
 
-class OpenRlhfProtocol(Protocol):
+class OpenRlhfProtocol(EndpointProtocol):
     """OpenRLHF's remote reward model."""
 
     path = "/get_reward"
@@ -191,7 +191,7 @@ class OpenRlhfProtocol(Protocol):
 
     def read(self, content: Any) -> list[Submission]:
         """Return a submission for each sample."""
-        body = _validate(GetRewardBody, content)
+        body = _validate_body(GetRewardBody, content)
         labels = [None] * len(body.query) if body.labels is None else body.labels
         if not len(body.query) == len(body.prompts) == len(labels):
             counts = f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries"
@@ -212,7 +212,7 @@ class OpenRlhfProtocol(Protocol):
         """Return rewards, and as logs the coverage, whether a reward was filled in, and components that all have."""
         traces = [trace for sample in scored for trace in sample.traces]
         rewards = [reward for sample in scored for reward in sample.rewards]
-        logs: dict[str, list[float]] = {
+        logged_values: dict[str, list[float]] = {
             "coverage": [trace.reward.coverage for trace in traces],
             "filled": [float(trace.reward.value is None) for trace in traces],
         }
@@ -220,11 +220,11 @@ class OpenRlhfProtocol(Protocol):
             values = [trace.reward.components.get(name) for trace in traces]
             present = [value for value in values if value is not None]
             if len(present) == len(values):
-                logs[name] = present
-        return _to_json_bytes({"rewards": rewards, "scores": rewards, "extra_logs": logs})
+                logged_values[name] = present
+        return _to_json_bytes({"rewards": rewards, "scores": rewards, "extra_logs": logged_values})
 
 
-class SlimeProtocol(Protocol):
+class SlimeProtocol(EndpointProtocol):
     """slime's remote reward model."""
 
     path = "/rm"
@@ -232,7 +232,7 @@ class SlimeProtocol(Protocol):
 
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a sample."""
-        body = _validate(RmBody, content)
+        body = _validate_body(RmBody, content)
         return [self._to_submission(body.prompt, body.label, Response(text=body.response), "label")]
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
@@ -240,16 +240,16 @@ class SlimeProtocol(Protocol):
         return _to_json_bytes(scored[0].rewards[0])
 
 
-class GymProtocol(Protocol):
+class NemoGymProtocol(EndpointProtocol):
     """NeMo Gym's resources server."""
 
     path = "/verify"
     body = VerifyBody
-    masks = ("mask",)
+    masking_rules = ("mask",)
 
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a row."""
-        body = _validate(VerifyBody, content)
+        body = _validate_body(VerifyBody, content)
         response = _read_openai_output(body.response)
         size = self._settings.group_size
         if body.task_id is not None and self._plans.has(body.task_id):
@@ -262,7 +262,7 @@ class GymProtocol(Protocol):
         if isinstance(instructions, str) and instructions:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
             prompt = [{"role": "system", "content": instructions}, *(messages or [])]
-        task = read_task(prompt, read_task_parts(dict(body), DEFAULT_COLUMN_BY_PART))
+        task = read_task(prompt, read_task_fields(dict(body), DEFAULT_COLUMN_BY_FIELD))
         return [Submission(task=task, responses=[response], cohort_size=size)]
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
@@ -288,11 +288,11 @@ class GymProtocol(Protocol):
         return _to_json_bytes(reply)
 
 
-PROTOCOL_CLASSES: tuple[type[Protocol], ...] = (
+PROTOCOL_CLASSES: tuple[type[EndpointProtocol], ...] = (
     ScoreProtocol,
     OpenRlhfProtocol,
     SlimeProtocol,
-    GymProtocol,
+    NemoGymProtocol,
 )
 
 
@@ -304,7 +304,7 @@ def _label_to_text(label: Any) -> str:
     return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
 
 
-def _validate(model: Any, content: Any) -> Any:
+def _validate_body(model: Any, content: Any) -> Any:
     """Return a body as its model. Raises `RequestRefusedError` that names the field."""
     body = validate(model, content)
     if isinstance(body, Problem):

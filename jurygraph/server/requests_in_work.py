@@ -37,7 +37,7 @@ class RequestInWork:
     digest: str
     has_idempotency_key: bool
     work: "asyncio.Task[HttpAnswer]" = field(repr=False)
-    waiting: int = 0
+    waiting_client_count: int = 0
 
 
 class RequestsInWork:
@@ -55,7 +55,7 @@ class RequestsInWork:
         key: str | None,
         body: bytes,
         start: Callable[[], Coroutine[Any, Any, HttpAnswer]],
-        is_cohort_member: bool,
+        waits_for_cohort: bool,
     ) -> RequestInWork:
         """Return the request that this one repeats, else a new one that `start` works on.
 
@@ -68,7 +68,7 @@ class RequestsInWork:
             if request.digest != digest:
                 problem = f"Idempotency-Key {quote(str(key))} came with another body before"
                 raise RequestRefusedError(409, f"{problem}; give each request a key of its own")
-            if key is not None or not is_cohort_member or not request.waiting:
+            if key is not None or not waits_for_cohort or not request.waiting_client_count:
                 return request
         work = asyncio.get_running_loop().create_task(start())
         request = RequestInWork(
@@ -77,25 +77,25 @@ class RequestsInWork:
         self._requests.setdefault(name, []).append(request)
         self.unfinished.add(work)
         work.add_done_callback(self.unfinished.discard)
-        work.add_done_callback(lambda work: self._keep(request))
+        work.add_done_callback(lambda work: self._keep_or_forget_reply(request))
         return request
 
-    def _keep(self, request: RequestInWork) -> None:
+    def _keep_or_forget_reply(self, request: RequestInWork) -> None:
         """Keep the reply of a request with a key, or one that nobody waits for; forget one that was refused."""
         work = request.work
-        is_successful = (
+        is_request_answered = (
             not work.cancelled() and work.exception() is None and work.result().status == 200
         )
-        is_reply_wanted = request.has_idempotency_key or not request.waiting
-        if not is_successful or not is_reply_wanted:
-            self._forget(request)
+        is_reply_wanted = request.has_idempotency_key or not request.waiting_client_count
+        if not is_request_answered or not is_reply_wanted:
+            self._forget_request(request)
             return
         self._kept[request] = len(work.result().body)
         self._kept_bytes += self._kept[request]
         while len(self._kept) > MAX_KEPT_REPLIES or self._kept_bytes > MAX_KEPT_REPLY_BYTES:
-            self._forget(next(iter(self._kept)))
+            self._forget_request(next(iter(self._kept)))
 
-    def _forget(self, request: RequestInWork) -> None:
+    def _forget_request(self, request: RequestInWork) -> None:
         requests = self._requests.get(request.name, [])
         if request in requests:
             requests.remove(request)
@@ -103,7 +103,7 @@ class RequestsInWork:
             self._requests.pop(request.name, None)
         self._kept_bytes -= self._kept.pop(request, 0)
 
-    def note_delivered(self, request: RequestInWork) -> None:
+    def forget_delivered_reply(self, request: RequestInWork) -> None:
         """Forget a reply without a key that a client has got: the same body is another request from here on."""
         if not request.has_idempotency_key:
-            self._forget(request)
+            self._forget_request(request)

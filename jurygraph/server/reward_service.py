@@ -22,14 +22,14 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
-from jurygraph.runs.reports.summary import count_findings_of
+from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Failure, Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, CohortTable, CohortTraces
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
-    CODE_WINDOW_SECONDS,
-    MODEL_WINDOW_SECONDS,
+    CODE_BATCH_WINDOW_SECONDS,
+    MODEL_BATCH_WINDOW_SECONDS,
     RequestRefusedError,
     ServerSettings,
 )
@@ -67,7 +67,7 @@ class ScoredSubmission(NamedTuple):
 
 
 @dataclass
-class RewardCounts:
+class RewardServiceCounts:
     """Counts of groups, rewards, and findings that need a quotation, since the server began."""
 
     groups: int = 0
@@ -78,7 +78,7 @@ class RewardCounts:
     unsupported: int = 0
 
 
-class FailureLog:
+class FailureLogger:
     """Logs the judgements that failed, by evaluator and kind: the first, the tenth, the hundredth and so on.
 
     A line has no message of a fault, which may quote a response.
@@ -91,9 +91,9 @@ class FailureLog:
         for trace in traces:
             for verdict in trace.verdicts:
                 if verdict.failure is not None and not verdict.superseded:
-                    self._add_failure(verdict.evaluator, verdict.failure)
+                    self._count_and_log_failure(verdict.evaluator, verdict.failure)
 
-    def _add_failure(self, evaluator: str, failure: Failure) -> None:
+    def _count_and_log_failure(self, evaluator: str, failure: Failure) -> None:
         key = evaluator, failure.cause, failure.kind
         self._counts[key] += 1
         count = self._counts[key]
@@ -116,12 +116,12 @@ class RewardService:
         self.plans = TaskPlans(jury, tasks)
         window = settings.window
         if window is None:
-            window = MODEL_WINDOW_SECONDS if jury.gateways else CODE_WINDOW_SECONDS
+            window = MODEL_BATCH_WINDOW_SECONDS if jury.gateways else CODE_BATCH_WINDOW_SECONDS
         self.scorer = GroupScorer(jury, window)
         self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
-        self.counts = RewardCounts()
-        self._failures = FailureLog()
+        self.counts = RewardServiceCounts()
+        self._failures = FailureLogger()
         self.outage: str | None = None
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
@@ -133,7 +133,7 @@ class RewardService:
 
         Raises `RequestRefusedError`, `NoRewardError` by the rule, and whatever `Jury.ascore` raises.
         """
-        self._refuse_wrong_size(submission)
+        self._check_group_size(submission)
         if submission.task is not None:
             planned_task = await self.plans.plan(submission.task)
         else:
@@ -153,7 +153,9 @@ class RewardService:
         try:
             rewards = [trace.reward.value for trace in cohort_traces.traces]
             why = describe_first_failure(cohort_traces.traces)
-            filled_rewards = fill_failed(rewards, rule, why=why, setting=self._explain_raise_rule())
+            filled_rewards = fill_failed(
+                rewards, rule, why=why, setting=self._explain_raise_setting()
+            )
         except NoRewardError:
             self.cohorts.forget(key, cohort_traces.traces)
             raise
@@ -165,7 +167,7 @@ class RewardService:
             filled_rewards.factor,
         )
 
-    def _explain_raise_rule(self) -> str:
+    def _explain_raise_setting(self) -> str:
         """Return why the rule is `raise` where it is."""
         chosen = self.settings.failed
         if chosen is None:
@@ -174,9 +176,9 @@ class RewardService:
             return "`failed` is `raise`"
         return f"this protocol has no `{chosen}`, which is `raise` here"
 
-    def _refuse_wrong_size(self, submission: Submission) -> None:
+    def _check_group_size(self, submission: Submission) -> None:
         """Refuse more responses than are allowed, and one alone where the config compares responses."""
-        max_responses = self.settings.most_responses
+        max_responses = self.settings.max_responses
         size = submission.cohort_size
         if len(submission.responses) > max_responses or (size is not None and size > max_responses):
             raise RequestRefusedError(
@@ -211,12 +213,12 @@ class RewardService:
         self.counts.groups += 1
         self.counts.rewards += len(rewards)
         self.counts.failed += rewards.count(None)
-        findings = count_findings_of(traces)
+        findings = count_trace_findings(traces)
         self.counts.findings += findings.quotable
         self.counts.unsupported += findings.unsupported
-        outage_guard = self._single_guard if len(rewards) == 1 else self._group_guard
+        reward_failure_guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
-            outage_guard.observe(rewards, describe_first_failure(traces))
+            reward_failure_guard.observe(rewards, describe_first_failure(traces))
         except NoRewardError as error:
             self._begin_outage(error)
             raise

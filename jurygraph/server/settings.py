@@ -22,17 +22,17 @@ class ServerSettings:
     """For how long a cohort waits for its members: the rest of the deadline is for the judge."""
     window: float | None = None
     """For how long requests are collected that are scored together; None for what suits the jury."""
-    most_requests: int = 1024
+    max_open_requests: int = 1024
     """Requests in work; one more is refused at once."""
-    largest_body: int = 16 << 20
-    deepest: int = 64
+    max_body_bytes: int = 16 << 20
+    max_nesting_depth: int = 64
     """Levels of lists and objects in a body."""
-    most_responses: int = 256
+    max_responses: int = 256
     """Responses of a request, and members of a cohort."""
 
 
-CODE_WINDOW_SECONDS = 0.01
-MODEL_WINDOW_SECONDS = 0.001
+CODE_BATCH_WINDOW_SECONDS = 0.01
+MODEL_BATCH_WINDOW_SECONDS = 0.001
 """Seconds. To start the machine costs as much as a rule-based reward, so that these gain from company. Replies of a
 model come one by one, and each of its requests would wait for the whole window."""
 

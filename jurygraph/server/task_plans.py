@@ -45,7 +45,7 @@ class TaskPlans:
     async def plan(self, task: Task) -> PlannedTask:
         """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `RequestRefusedError` if it names a
         file."""
-        refuse_files(task)
+        refuse_file_tables(task)
         task = self._jury.config.task_defaults.complete(task)
         key = f"{task.id}\n{task.content_digest}"
         planning = self._plans.get(key)
@@ -53,7 +53,7 @@ class TaskPlans:
             planning = asyncio.ensure_future(self._jury.aprepare(task))
             self._plans[key] = planning
             planning.add_done_callback(
-                lambda finished_task: self._forget_failed(key, finished_task)
+                lambda finished_asyncio_task: self._remove_failed_plan(key, finished_asyncio_task)
             )
             while len(self._plans) > MAX_PLANS_IN_MEMORY:
                 self._plans.popitem(last=False)
@@ -62,12 +62,12 @@ class TaskPlans:
         plan = await asyncio.shield(planning)
         return PlannedTask.model_construct(task=task, plan=plan)
 
-    def _forget_failed(self, key: str, planning: "asyncio.Task[Plan]") -> None:
+    def _remove_failed_plan(self, key: str, planning: "asyncio.Task[Plan]") -> None:
         if planning.cancelled() or planning.exception() is not None:
             self._plans.pop(key, None)
 
 
-def refuse_files(task: Task) -> None:
+def refuse_file_tables(task: Task) -> None:
     """Refuse a task of a request that names a file: a client would read what only the server may."""
     tables = (task.facts or {}).get("tables")
     if not isinstance(tables, Mapping):

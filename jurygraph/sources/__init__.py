@@ -7,5 +7,5 @@ from jurygraph.sources.files import FileDigest as FileDigest
 from jurygraph.sources.shards import Shard as Shard
 from jurygraph.sources.task_tables import TableColumns as TableColumns
 from jurygraph.sources.tasks import TaskSource as TaskSource
-from jurygraph.sources.tasks import open_tasks as open_tasks
+from jurygraph.sources.tasks import open_task_source as open_task_source
 from jurygraph.sources.tasks import read_tasks as read_tasks

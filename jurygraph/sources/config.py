@@ -32,13 +32,13 @@ from jurygraph.messages import (
     Problem,
     describe_value,
     did_you_mean,
-    format_path,
+    format_field_path,
     shorten,
     validate,
 )
 from jurygraph.schema import Config
 from jurygraph.schema.config import ModelWithShorthand
-from jurygraph.schema.frozen_model import Flag, Id
+from jurygraph.schema.frozen_model import Id, StrictBool
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
 from jurygraph.sources.task_tables import locate_table_files
@@ -50,7 +50,7 @@ _YAML_SYNTAX_HINT = (
 )
 
 
-class YamlFault(Exception):
+class YamlError(Exception):
     """An error in a document, with its line."""
 
     def __init__(self, line: int | None, message: str, path: FieldPath = ()) -> None:
@@ -80,55 +80,55 @@ class Document:
         try:
             root: Node | None = yaml.compose(text)
             if root is not None:
-                self._note_lines(root, ())
+                self._record_line_numbers(root, ())
                 self.value = yaml.constructor.construct_document(root)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = None if mark is None else mark.line + 1
-            raise YamlFault(line, f"is not valid YAML: {_explain_yaml_error(error)}") from None
+            raise YamlError(line, f"is not valid YAML: {_explain_yaml_error(error)}") from None
         except ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             problem = f"holds the control character #x{error.character:02x}, which YAML does not"
-            raise YamlFault(line, f"{problem}; take it out, or save the file as UTF-8") from None
+            raise YamlError(line, f"{problem}; take it out, or save the file as UTF-8") from None
         # A LookupError: a text that is not of the type that its tag names, such as `!!bool perhaps`.
         except (YAMLError, ValueError, LookupError) as error:
             problem = shorten(str(error).splitlines()[0], 200)
-            raise YamlFault(None, f"is not valid YAML: {problem}; {_YAML_SYNTAX_HINT}") from None
+            raise YamlError(None, f"is not valid YAML: {problem}; {_YAML_SYNTAX_HINT}") from None
         except RecursionError:
-            raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
+            raise YamlError(None, "is nested too deeply; a config has a few levels") from None
 
-    def line_of(self, path: FieldPath) -> int:
+    def line_number_of(self, path: FieldPath) -> int:
         """Return the line of the deepest part of the path that exists."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
 
-    def line_of_key(self, key: str) -> int | None:
+    def line_number_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
-        lines = {format_path(path): line for path, line in self._lines.items() if path}
+        lines = {format_field_path(path): line for path, line in self._lines.items() if path}
         enclosing_keys = []
         for name in lines:
             if key == name or key.startswith((f"{name}.", f"{name}[")):
                 enclosing_keys.append(name)
         return lines[max(enclosing_keys, key=len)] if enclosing_keys else None
 
-    def _note_lines(self, node: Node, path: FieldPath) -> None:
+    def _record_line_numbers(self, node: Node, path: FieldPath) -> None:
         """Note the line of every part of a node, and refuse keys that a JSON object could not have."""
         # Where it has a key, that says where it is: a value may begin a line below.
         self._lines.setdefault(path, _line_number(node))
         # An alias counts wherever it stands: a few lines of them can stand for more values than memory holds.
         if len(self._lines) > _MAX_YAML_VALUES:
-            raise YamlFault(
+            raise YamlError(
                 _line_number(node), "its aliases expand without end; write the values out"
             )
         if isinstance(node, SequenceNode):
             for index, item in enumerate(node.value):
-                self._note_lines(item, (*path, index))
+                self._record_line_numbers(item, (*path, index))
         elif isinstance(node, MappingNode):
             for key, item in node.value:
                 inner = (*path, self._read_mapping_key(key, path))
                 self._lines[inner] = _line_number(key)
-                self._note_lines(item, inner)
+                self._record_line_numbers(item, inner)
 
     def _read_mapping_key(self, key: Node, path: FieldPath) -> str:
         line = _line_number(key)
@@ -137,12 +137,12 @@ class Document:
             text = shorten(str(key.value)) if is_scalar else "a list or mapping"
             hint = " (a decimal number has a point)" if text.isdecimal() else ""
             problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
-            raise YamlFault(line, problem, path)
+            raise YamlError(line, problem, path)
         name = str(key.value)
         inner = (*path, name)
         if inner in self._lines:
             problem = f"is already in line {self._lines[inner]}; keep one of them"
-            raise YamlFault(line, problem, inner)
+            raise YamlError(line, problem, inner)
         return name
 
 
@@ -161,12 +161,12 @@ def _explain_yaml_error(error: MarkedYAMLError) -> str:
     return f"{problem}; {_YAML_SYNTAX_HINT}"
 
 
-GLOBAL_SIGNAL_NAMES = ("vanilla", "rerank", "emb")
+GLOBAL_PRESET_SIGNALS = ("vanilla", "rerank", "emb")
 PRESET_AGENT_COUNTS = (2, 3, 4)
 PRESETS = (
     *(
         f"macrm-{signal}-{agents}"
-        for signal, agents in product(GLOBAL_SIGNAL_NAMES, PRESET_AGENT_COUNTS)
+        for signal, agents in product(GLOBAL_PRESET_SIGNALS, PRESET_AGENT_COUNTS)
     ),
     "macrm-single",
     "macrm-multi-head",
@@ -178,7 +178,7 @@ _SIGNAL_BY_MODEL_FIELD = {"embedder": "emb", "ranker": "rerank"}
 _CONFUSIONS_KEY = "confusions"
 _CALIBRATION_KEY = "calibration"
 _MAX_CONFIG_BYTES = 1 << 20
-_FILE_PARAM_NAMES = ("history", "texts")
+_FILE_PATH_PARAMS = ("history", "texts")
 """Params of evaluators that name files."""
 
 
@@ -192,7 +192,7 @@ class PresetUse(ModelWithShorthand):
     name: Id
     embedder: str | None = None
     ranker: str | None = None
-    fusion: Flag = False
+    fusion: StrictBool = False
 
 
 def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,8 +228,8 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
     if use.name in parts:
         return dict(parts[use.name])
     _, signal, agents = use.name.split("-")
-    assessor_name = "assessor-without-model" if model == "none" else "assessor"
-    names = ["rules", "optimizer", assessor_name, "synthesizer"][: int(agents)]
+    assessor_part_name = "assessor-without-model" if model == "none" else "assessor"
+    names = ["rules", "optimizer", assessor_part_name, "synthesizer"][: int(agents)]
     if signal in parts:
         names.append(signal)
     config: dict[str, Any] = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
@@ -246,12 +246,12 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
             evaluators[-1] = {**evaluators[-1], "params": {field: signal_model_name}}
     if use.fusion:
         config["gates"] = [
-            _gate_with_signal(gate, signal, parts) for gate in parts["fusion"]["gates"]
+            _with_auxiliary_signal(gate, signal, parts) for gate in parts["fusion"]["gates"]
         ]
     return config
 
 
-def _gate_with_signal(
+def _with_auxiliary_signal(
     gate: Mapping[str, Any], signal: str, parts: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return a gate in which the global signal counts as auxiliary, too."""
@@ -280,8 +280,8 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
             f"{name}: is no config but a file of rows; name the YAML file of the jury"
         )
     try:
-        document = Document(_read_text(Path(path)))
-    except YamlFault as fault:
+        document = Document(_read_config_text(Path(path)))
+    except YamlError as fault:
         location = name if fault.line is None else f"{name}, line {fault.line}"
         raise _config_error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
@@ -291,7 +291,7 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
         if settings:
             result = apply_settings(result, settings, folder)
         return _load_confusions(_with_absolute_paths(result, folder), folder)
-    raise _config_error(f"{name}, line {document.line_of(result.path)}", result)
+    raise _config_error(f"{name}, line {document.line_number_of(result.path)}", result)
 
 
 def _with_absolute_paths(config: Config, folder: Path) -> Config:
@@ -301,7 +301,7 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        names = [name for name in _FILE_PARAM_NAMES if name in use.params]
+        names = [name for name in _FILE_PATH_PARAMS if name in use.params]
         if names:
             params = dict(use.params)
             for name in names:
@@ -364,11 +364,11 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
         key, equals_sign, text = setting.partition("=")
         if not equals_sign or not key:
             raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
-        content = _with_changed_value(content, key, key.split("."), _parse_yaml_value(key, text))
+        content = _with_config_value(content, key, key.split("."), _parse_yaml_value(key, text))
     return parse_config_mapping(content, folder)
 
 
-def _with_changed_value(content: Any, key: str, steps: Sequence[str], value: Any) -> Any:
+def _with_config_value(content: Any, key: str, steps: Sequence[str], value: Any) -> Any:
     """Return a part of a config, with a value that lies some steps below; `key` is that of the whole config."""
     if not steps:
         return value
@@ -384,19 +384,19 @@ def _with_changed_value(content: Any, key: str, steps: Sequence[str], value: Any
         )
     if isinstance(content, list):  # of evaluators, which are counted from 0
         entries = {str(index): entry for index, entry in enumerate(content)}
-        return list(_with_changed_value(entries, key, steps, value).values())
+        return list(_with_config_value(entries, key, steps, value).values())
     step, *rest = steps
     if not step:
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     if not isinstance(content, dict):
         raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; set it as a whole")
-    return {**content, step: _with_changed_value(content.get(step, {}), key, rest, value)}
+    return {**content, step: _with_config_value(content.get(step, {}), key, rest, value)}
 
 
 def _parse_yaml_value(key: str, text: str) -> Any:
     try:
         return Document(text).value
-    except YamlFault:
+    except YamlError:
         raise ConfigError(
             f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}"
         ) from None
@@ -404,7 +404,7 @@ def _parse_yaml_value(key: str, text: str) -> Any:
 
 @contextmanager
 def locate_config_errors(
-    path: Path, model: Any = None, model_argument: str = "--model"
+    path: Path, model: Any = None, model_option_name: str = "--model"
 ) -> Iterator[None]:
     """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
 
@@ -415,21 +415,21 @@ def locate_config_errors(
     except ConfigError as error:
         key, _, reason = str(error).partition(": ")
         if key == "model" and model is not None:
-            raise ConfigError(f"{model_argument}: {reason}") from None
-        line = line_of_key(path, key)
+            raise ConfigError(f"{model_option_name}: {reason}") from None
+        line = line_number_of_key(path, key)
         if line is None:
             raise ConfigError(f"{path.name}: {error}") from None
         raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
 
 
-def line_of_key(path: str | Path, key: str) -> int | None:
+def line_number_of_key(path: str | Path, key: str) -> int | None:
     """Return the line of a key such as `reward.tone` or `gates[0].kind` in a config file, or of its nearest parent.
 
     None if the file has neither. Raises `ConfigError` if it cannot be read.
     """
     try:
-        return Document(_read_text(Path(path))).line_of_key(key)
-    except YamlFault:
+        return Document(_read_config_text(Path(path))).line_number_of_key(key)
+    except YamlError:
         return None
 
 
@@ -487,7 +487,7 @@ def _config_error(location: str, problem: Problem) -> ConfigError:
     return ConfigError(f"{location}: {problem}")
 
 
-def _read_text(path: Path) -> str:
+def _read_config_text(path: Path) -> str:
     try:
         with closing(TextFile(path)) as file:
             return file.read_whole(_MAX_CONFIG_BYTES, "name the config file")

@@ -33,7 +33,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import decode_json_strictly, iter_json_parts
+from jurygraph.schema.frozen_model import decode_json_strictly, iter_json_values
 
 MAX_LINE_BYTES = 64 << 20
 """Most bytes of one line."""
@@ -57,7 +57,7 @@ def close_on_error(close: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def require_temporary_space() -> Iterator[None]:
+def explain_full_temp_disk() -> Iterator[None]:
     """Raise `InputError` if there is no space for temporary files, including SQLite's."""
     try:
         yield
@@ -131,7 +131,7 @@ class TextFile:
         Raises `InputError` if it cannot be read, or is not UTF-8 text, or if there is no space to unpack it.
         """
         self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
-        self._file = _open(path)
+        self._file = _open_binary_input(path)
         with close_on_error(self.close):
             self._state = file_change_stamp(self._file)
             digest = hashlib.sha256()
@@ -139,19 +139,19 @@ class TextFile:
                 digest.update(chunk)
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP_SIGNATURE), 0) == GZIP_SIGNATURE:
-                self._unpack()
+                self._decompress_gzip()
 
     def close(self) -> None:
         self._file.close()
 
     def lines(self) -> Iterator[TextLine]:
         """Yield every line that is not blank, without its end. Raises `InputError` as `all_lines` does."""
-        for line in self.all_lines():
+        for line in self.iter_all_lines():
             text = line.text.rstrip("\r\n")
             if text and not text.isspace():
                 yield line._replace(text=text)
 
-    def all_lines(self) -> Iterator[TextLine]:
+    def iter_all_lines(self) -> Iterator[TextLine]:
         """Yield every line with its end.
 
         Raises `InputError` if a line is not UTF-8 or longer than `MAX_LINE_BYTES`, and if the file has changed.
@@ -172,13 +172,13 @@ class TextFile:
             text = self._decode_lines(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
-        self.refuse_if_changed()
+        self.require_unchanged_file()
 
     def read(self, span: ByteRange) -> bytes:
         """Return the bytes at a place. Raises `InputError` if the file has changed."""
         # Not by `seek`: somebody may be half-way through `lines`. Compared after reading, so that no change slips in.
         content = os.pread(self._file.fileno(), span.length, span.offset)
-        self.refuse_if_changed()
+        self.require_unchanged_file()
         return content
 
     def read_whole(self, max_bytes: int, remedy: str) -> str:
@@ -192,14 +192,14 @@ class TextFile:
             raise InputError(f"{self.name}: is larger than {max_bytes >> 20} MB; {remedy}")
         return self._decode_lines(content.removeprefix(UTF8_BYTE_ORDER_MARK), 1)
 
-    def refuse_if_changed(self) -> None:
+    def require_unchanged_file(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         if file_change_stamp(self._file) != self._state:
             raise InputError(
                 f"{self.name}: changed while it was read; leave it as it is and score again"
             )
 
-    def _unpack(self) -> None:
+    def _decompress_gzip(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
         with self._file as compressed_file, gzip.GzipFile(fileobj=compressed_file) as content:
             compressed_file.seek(0)
@@ -229,12 +229,12 @@ class TextFile:
                 raise_line_error(self.name, 1, Problem((), problem, hint))
 
 
-def _open(path: str | Path) -> IO[bytes]:
+def _open_binary_input(path: str | Path) -> IO[bytes]:
     if str(path) == "-" and sys.stdin is None:
         raise InputError("standard input is closed; name a file, or pipe the tasks in")
     if str(path) == "-":
         return _write_temporary_file(_read_chunks(sys.stdin.buffer))
-    with refuse_unreadable_file(path):
+    with explain_unreadable_file(path):
         mode = Path(path).stat().st_mode
         file = Path(path).open("rb", buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
     if stat.S_ISREG(mode):
@@ -244,7 +244,7 @@ def _open(path: str | Path) -> IO[bytes]:
 
 
 @contextmanager
-def refuse_unreadable_file(path: str | Path) -> Iterator[None]:
+def explain_unreadable_file(path: str | Path) -> Iterator[None]:
     """Raise `InputError` that says why a file cannot be opened or read."""
     try:
         yield
@@ -262,14 +262,14 @@ def refuse_unreadable_file(path: str | Path) -> Iterator[None]:
         ) from None
 
 
-def searched_folders_text(name: str, owners: str) -> str:
+def searched_folders_text(name: str, owner_file_names: str) -> str:
     """Return the end of a message that says where a file was looked for; empty for an absolute name, or if it exists.
 
     `owners` are the files, such as TASKS, in whose folder it is looked for first.
     """
     if Path(name).is_absolute() or os.path.exists(name):
         return ""
-    return f"; looked for in the folder of {owners} when that was read, and now in {Path.cwd()}"
+    return f"; looked for in the folder of {owner_file_names} when that was read, and now in {Path.cwd()}"
 
 
 def _missing_file_hint(path: Path) -> str:
@@ -294,7 +294,7 @@ def _read_chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:
         yield chunk
 
 
-@require_temporary_space()
+@explain_full_temp_disk()
 def _write_temporary_file(chunks: Iterable[bytes]) -> IO[bytes]:
     """Write a temporary file without a name: it is deleted when it is closed, however the process ends."""
     temporary_file = tempfile.TemporaryFile(buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
@@ -334,12 +334,12 @@ _LONE_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N]]:
     """Yield every line of the file as a model. Raises `InputError` with file, line and field."""
     for line in file.lines():
-        yield line, read_file_line(file, line, model)
+        yield line, read_model_line(file, line, model)
 
 
-def read_file_line(file: TextFile, line: TextLine, model: type[N]) -> N:
+def read_model_line(file: TextFile, line: TextLine, model: type[N]) -> N:
     """Return a line of the file as a model. Raises `InputError` with file, line and field."""
-    entry = parse_line(line.text, model)
+    entry = parse_json_line(line.text, model)
     if isinstance(entry, Problem):
         raise_line_error(file.name, line.number, entry)
     return entry
@@ -347,7 +347,7 @@ def read_file_line(file: TextFile, line: TextLine, model: type[N]) -> N:
 
 def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | Problem]]:
     """Yield every line of the file as a model, or the error in it."""
-    return ((line, parse_line(line.text, model)) for line in file.lines())
+    return ((line, parse_json_line(line.text, model)) for line in file.lines())
 
 
 def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
@@ -362,7 +362,7 @@ def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
     return entry
 
 
-def validate_content(location: str, model: type[N], content: Any) -> N:
+def validate_at_location(location: str, model: type[N], content: Any) -> N:
     """Return the content at a location as a model. Raises `InputError` with location and field."""
     entry = validate(model, content)
     if isinstance(entry, Problem):
@@ -371,7 +371,7 @@ def validate_content(location: str, model: type[N], content: Any) -> N:
 
 
 def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    raise InputError(_describe_error(location, problem))
+    raise InputError(_format_line_problem(location, problem))
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
@@ -379,10 +379,10 @@ def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
 
 
 def describe_line_error(name: str, line: int, problem: Problem) -> str:
-    return _describe_error(f"{name}, line {line}", problem)
+    return _format_line_problem(f"{name}, line {line}", problem)
 
 
-def _describe_error(location: str, problem: Problem) -> str:
+def _format_line_problem(location: str, problem: Problem) -> str:
     field = f", field {problem.field}" if problem.path else ""
     return f"{location}{field}: {problem}"
 
@@ -399,7 +399,7 @@ class TaskKeyedFile(Generic[N]):
         model: type[N],
         key: str,
         duplicate_hint: str,
-        empty_hint: str | None = None,
+        empty_file_hint: str | None = None,
     ) -> None:
         """Validate the file, whose lines name their task in the field `key`.
 
@@ -415,25 +415,29 @@ class TaskKeyedFile(Generic[N]):
                 if task_id in self._lines:
                     first, _ = self._lines[task_id]
                     problem = f"task {quote(task_id)} is already in line {first}"
-                    self._refuse(line.number, (key,), problem, duplicate_hint)
+                    self._raise_line_error(line.number, (key,), problem, duplicate_hint)
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
-            if empty_hint is not None and not self._lines:
-                raise InputError(f"{self._file.name}: the file is empty; {empty_hint}")
+            if empty_file_hint is not None and not self._lines:
+                raise InputError(f"{self._file.name}: the file is empty; {empty_file_hint}")
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""
 
     def refuse_unknown(
-        self, is_known: Callable[[str], object], ids: Iterable[str], hint: str
+        self, is_known_task: Callable[[str], object], ids: Iterable[str], hint: str
     ) -> None:
         """Raise `InputError`, with the hint `hint` if none of the `ids` is similar, for a task that is not known."""
         for name, (number, _) in self._lines.items():
-            if not is_known(name):
+            if not is_known_task(name):
                 remedy = did_you_mean(name, ids) or hint
-                self._refuse(number, (self._key,), f"there is no task {quote(name)}", remedy)
+                self._raise_line_error(
+                    number, (self._key,), f"there is no task {quote(name)}", remedy
+                )
 
-    def _refuse(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
+    def _raise_line_error(
+        self, number: int, path: FieldPath, problem: str, remedy: str
+    ) -> NoReturn:
         raise_line_error(self._file.name, number, Problem(path, problem, remedy))
 
     @property
@@ -465,7 +469,7 @@ class TaskKeyedFile(Generic[N]):
         self.close()
 
 
-def parse_line(text: str, model: type[N]) -> N | Problem:
+def parse_json_line(text: str, model: type[N]) -> N | Problem:
     """Return a line as a model, or the error in it."""
     value = _parse_json_value(text)
     if isinstance(value, Problem):
@@ -485,7 +489,7 @@ def parse_line(text: str, model: type[N]) -> N | Problem:
 
 def _path_of_lone_surrogate(value: Any) -> FieldPath:
     """Return the path of the first text with half of a surrogate pair."""
-    for path, part in iter_json_parts(value):
+    for path, part in iter_json_values(value):
         if isinstance(part, str) and _LONE_SURROGATE_PATTERN.search(part):
             return path
     return ()

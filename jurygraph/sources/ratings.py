@@ -30,7 +30,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
-from jurygraph.schema.frozen_model import Flag, Number
+from jurygraph.schema.frozen_model import Number, StrictBool
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -41,7 +41,7 @@ from jurygraph.schema.rating import (
     Rating,
     Vote,
 )
-from jurygraph.sources.files import TextFile, raise_field_error, validate_content
+from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
 from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
 
 _LOGGER = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class LabelWithPlace(NamedTuple):
 
 
 class _LabelRow(JudgedLabel):
-    target: Flag | Number | None  # type: ignore[assignment]  # None in a row that nobody has labelled
+    target: StrictBool | Number | None  # type: ignore[assignment]  # None in a row that nobody has labelled
 
 
 class _ItemText(RatedItem):
@@ -189,7 +189,7 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     rows = []
     for position, vote in file.rows:
         if vote.label is not None:
-            number = _parse_label(
+            number = _parse_numeric_label(
                 f"{file.path}, {position}", file.columns["label"], str(vote.label)
             )
             vote = vote.model_copy(update={"label": number})
@@ -197,7 +197,7 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     return replace(file, rows=tuple(rows))
 
 
-def _parse_label(location: str, column: str, text: str) -> float:
+def _parse_numeric_label(location: str, column: str, text: str) -> float:
     if DECIMAL_COMMA_PATTERN.fullmatch(text):
         raise_field_error(location, describe_decimal_comma((column,), text))
     if not math.isfinite(float(text)):
@@ -214,7 +214,7 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     """
     file = read_validated_rows(Path(path), LabelledItem, columns)
     labelled_rows = [(position, row) for position, row in file.rows if row.label is not None]
-    values = _one_value_by_item(replace(file, rows=tuple(labelled_rows)), "label")
+    values = _unique_value_by_item(replace(file, rows=tuple(labelled_rows)), "label")
     gold = {}
     for key, (label, position) in values.items():
         gold[key] = LabelWithPlace(f"{path}, {position}", file.columns, label)
@@ -233,13 +233,13 @@ def read_judged_labels(
     """
     file = read_validated_rows(Path(path), _LabelRow, columns, options)
     labelled_rows: list[tuple[str, JudgedLabel]] = []
-    first_positions: dict[tuple[str | None, ...], str] = {}
+    first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
         if row.target is None:
             continue
         labelled_rows.append((position, JudgedLabel(**dict(row))))
         subject = (row.id, row.other, row.question, row.reviewer)
-        first = first_positions.setdefault(subject, position)
+        first = first_position_by_key.setdefault(subject, position)
         if first != position:
             problem = f"{quote(row.id)} has a label in {first} already"
             hint = f"keep one, or {_reviewer_hint(file, options)}"
@@ -275,7 +275,7 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
     file = read_validated_rows(Path(path), _ItemText, columns)
-    return {key: text for key, (text, _) in _one_value_by_item(file, "text").items()}
+    return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
 
 
 def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
@@ -284,12 +284,12 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
     file = read_validated_rows(Path(path), _ItemPair, {})
-    seconds = _one_value_by_item(file, "second")
-    firsts = _one_value_by_item(file, "first")
-    return {key: (first, seconds[key][0]) for key, (first, _) in firsts.items()}
+    seconds = _unique_value_by_item(file, "second")
+    first_by_item = _unique_value_by_item(file, "first")
+    return {key: (first, seconds[key][0]) for key, (first, _) in first_by_item.items()}
 
 
-def _one_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
+def _unique_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
     """Return the value of each item and its place. Raises `InputError` for an item with two."""
     found: dict[str, tuple[Any, str]] = {}
     for position, row in file.rows:
@@ -313,7 +313,7 @@ def read_validated_rows(
 
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
-    columns = _columns_by_field(model, columns)
+    columns = _column_by_field(model, columns)
     is_csv_file = is_csv(path)
     rows_with_position = list(read_rows(path))
     if not rows_with_position:
@@ -325,7 +325,7 @@ def read_validated_rows(
     header = f"{path}, line 1" if is_csv_file else str(path)
     column_by_field = _match_columns(header, model, columns, present_columns, options)
     rows = []
-    incomplete_rows = []
+    short_row_positions = []
     for position, values in rows_with_position:
         rows.append(
             (
@@ -334,10 +334,10 @@ def read_validated_rows(
             )
         )
         if is_csv_file and None in map(values.get, column_by_field.values()):
-            incomplete_rows.append(position)
-    if incomplete_rows:
+            short_row_positions.append(position)
+    if short_row_positions:
         message = "%s: ends before a cell that is read, as an empty one: %s"
-        _LOGGER.warning(message, path, join_names(incomplete_rows))
+        _LOGGER.warning(message, path, join_names(short_row_positions))
     missing = [name for name in model.model_fields if name not in column_by_field]
     unread_columns: dict[str, str | None] = {}
     for column in sorted(set(present_columns) - set(column_by_field.values())):
@@ -347,7 +347,7 @@ def read_validated_rows(
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
 
 
-def columns_by_file(
+def iter_file_columns(
     paths: Sequence[Path], columns: Mapping[str, str]
 ) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
@@ -371,19 +371,19 @@ def columns_by_file(
         yield path, file_columns
 
 
-def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
+def _column_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by the names of fields. Raises ConfigError for a name that is no field's, nor its alias."""
     fields = model.model_fields
-    columns_by_field = {}
+    column_by_field = {}
     for name, column in columns.items():
         alias = _COLUMN_ALIASES.get(name, "")
         uses_alias = alias in fields and alias not in columns
-        columns_by_field[alias if uses_alias else name] = column
-    for name in columns_by_field:
+        column_by_field[alias if uses_alias else name] = column
+    for name in column_by_field:
         if name not in fields:
             hint = did_you_mean(name, fields) or f"known here: {', '.join(fields)}"
             raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
-    return columns_by_field
+    return column_by_field
 
 
 def _required_fields(model: type[FrozenModel]) -> list[str]:
@@ -445,7 +445,7 @@ def _row_to_model(
             value = values.get(column)
             value = _normalize_cell(name, "" if is_csv_file and value is None else value)
             if is_csv_file and isinstance(value, str):
-                value = _parse_cell(name, value, getattr(model, "json_columns", ()))
+                value = _parse_rating_cell(name, value, getattr(model, "json_columns", ()))
             if value != "" or is_required:
                 fields[name] = value
     entry = validate(model, fields)
@@ -471,13 +471,13 @@ def _describe_invalid_target(problem: Problem, text: str) -> Problem:
     return replace(problem, remedy=f"{TARGET_VALUE_HINT}; leave it empty where there is none")
 
 
-def _parse_cell(name: str, text: str, json_columns: Collection[str]) -> Any:
+def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> Any:
     """Return the number or the JSON in a cell of a CSV file, or its text without the escaping of exported tables."""
     value: Any = text
     if name in ("score", "target"):
         value = parse_target_cell(text)
     elif name in json_columns:
-        value = _parse_json(text)
+        value = _parse_json_cell(text)
     return unescape_formulas(value) if isinstance(value, str) else value
 
 
@@ -504,7 +504,7 @@ def parse_target_cell(text: str) -> float | bool | str | None:
     return float(word) if NUMERAL_PATTERN.fullmatch(word) else text
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json_cell(text: str) -> Any:
     """Return the value of a cell; a text that is no JSON remains, so that its field refuses it."""
     try:
         return json.loads(text)
@@ -512,10 +512,10 @@ def _parse_json(text: str) -> Any:
         return text
 
 
-CHARACTERS_TO_QUOTE = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
+CSV_QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
-_LINE_BREAK_PATTERN = f"[{CHARACTERS_TO_QUOTE}]"
+_LINE_BREAK_PATTERN = f"[{CSV_QUOTED_CHARACTERS}]"
 _FORMULA_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
 _BLANKS_PATTERN = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # passed over by spreadsheets
 _FORMULA_START_PATTERN = re.compile(
@@ -556,7 +556,7 @@ def read_confusions(path: str | Path) -> Confusions:
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_ARTIFACT_HINT}")
-    confusions = validate_content(str(path), Confusions, content)
+    confusions = validate_at_location(str(path), Confusions, content)
     if digest != confusions.digest:
         raise InputError(
             f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_ARTIFACT_HINT}"

@@ -33,17 +33,17 @@ class Shard(FrozenModel):
     def __str__(self) -> str:
         return f"{self.index}/{self.of}"
 
-    def has_task(self, task_id: str) -> bool:
+    def includes_task(self, task_id: str) -> bool:
         digest = sha256(task_id.encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest, "big") % self.of == self.index - 1
 
-    def share_of_calls(self, limit: int | None) -> int | None:
+    def call_limit_share(self, limit: int | None) -> int | None:
         """Return this shard's part of a number of calls; those of all shards sum up to the number."""
         if limit is None:
             return None
         return self.index * limit // self.of - (self.index - 1) * limit // self.of
 
-    def share_of_cost(self, limit: float | None) -> float | None:
+    def budget_share(self, limit: float | None) -> float | None:
         """Return this shard's part of an amount, rounded down: a float that is `of` times within the amount."""
         if limit is None or not 0 <= limit < math.inf:  # a wrong limit is refused where it is used
             return limit

@@ -22,8 +22,8 @@ from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import InputError
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Flag, Id, LongId, Number
-from jurygraph.schema.rating import Label, RatedItem, Vote, find_class, format_label
+from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool
+from jurygraph.schema.rating import Label, RatedItem, Vote, find_label_class, format_label
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     FileRows,
@@ -49,7 +49,7 @@ class SheetItem(RatedItem):
     author: str | None = None
 
     @model_validator(mode="after")
-    def _has_one_text_or_two(self) -> Self:
+    def _require_text_or_pair(self) -> Self:
         is_pair = self.first is not None and self.second is not None
         if (self.text is not None) == is_pair or (self.first is None) != (self.second is None):
             raise ValueError(
@@ -84,8 +84,8 @@ class SheetKeyRow(RatedItem, SheetQuestion):
     reviewer: Id
     domain: Id | None = None
     group: LongId | None = None
-    is_pair: Flag = False
-    is_swapped: Flag = False
+    is_pair: StrictBool = False
+    is_swapped: StrictBool = False
 
 
 class SheetVote(Vote):
@@ -169,7 +169,7 @@ def make_sheets(
     for row, item in enumerate(items_without_gold):
         rated_before[row] = [name in raters.get(item.key, ()) for name in names]
     if rated_before.any():
-        assigned = _assign_other_reviewers(rated_before, per_item, rng)
+        assigned = _assign_fresh_reviewers(rated_before, per_item, rng)
     else:
         assigned = assign_reviewers(strata, len(names), per_item, rng)
     sorted_gold = sorted(gold, key=lambda item: item.key)
@@ -180,12 +180,12 @@ def make_sheets(
     key: list[SheetKeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
-        reviewer_items = [*sorted_gold, *compress(items_without_gold, assigned[:, column])]
-        is_swapped_by_index = rng.permutation(len(reviewer_items)) % 2 == 1
+        sheet_items = [*sorted_gold, *compress(items_without_gold, assigned[:, column])]
+        is_pair_swapped = rng.permutation(len(sheet_items)) % 2 == 1
         sheets[reviewer] = []
-        for index in rng.permutation(len(reviewer_items)).tolist():
-            item = reviewer_items[index]
-            is_swapped = item.is_pair and bool(is_swapped_by_index[index])
+        for index in rng.permutation(len(sheet_items)).tolist():
+            item = sheet_items[index]
+            is_swapped = item.is_pair and bool(is_pair_swapped[index])
             for question in questions:
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
@@ -203,8 +203,8 @@ def _sheet_row(
 ) -> dict[str, str]:
     texts = {"prompt": item.prompt or ""} if has_prompts else {}
     if item.is_pair:
-        sides = (item.second, item.first) if is_swapped else (item.first, item.second)
-        texts |= {"first": sides[0] or "", "second": sides[1] or ""}
+        pair_texts = (item.second, item.first) if is_swapped else (item.first, item.second)
+        texts |= {"first": pair_texts[0] or "", "second": pair_texts[1] or ""}
     else:
         texts["text"] = item.text or ""
     row = {"item": identity}
@@ -223,7 +223,7 @@ def sheet_rows_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
         yield line.getvalue().encode()
 
 
-def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
+def read_sheet_votes(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     """Yield the votes of sheets in the order of the key, which is the first of the paths.
 
     A score is a number; of pairs it is below 0 if the first text is better and above 0 if the second is, or one of the
@@ -261,7 +261,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             location = f"{where}, field {file.columns['label']}"
             score = _parse_score(location, vote.row, sheet_row.label)
             votes[sheet_row.item] = _make_vote(vote.row, location, score, reason=sheet_row.reason)
-    return _screen_votes(votes.values())
+    return _votes_with_due_flag(votes.values())
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
@@ -271,7 +271,7 @@ def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: A
     )
 
 
-def _screen_votes(votes: Iterable[SheetVote]) -> Iterator[SheetVote]:
+def _votes_with_due_flag(votes: Iterable[SheetVote]) -> Iterator[SheetVote]:
     """Yield the votes with `is_due`. Raises `InputError` for a score where it is not true."""
     scores: dict[tuple[str | None, ...], Any] = {}
     for vote in votes:
@@ -299,7 +299,7 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
     elif NUMERAL_PATTERN.fullmatch(word) and isfinite(float(word)):
         score = float(word)
     elif row.classes:
-        score = find_class(str(label), row.classes)
+        score = find_label_class(str(label), row.classes)
     is_valid_score = score in row.classes if row.classes else isinstance(score, float)
     if not is_valid_score:
         hint = "first, second, tie or a number" if row.is_pair else "a number"
@@ -311,9 +311,9 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
 
 def shared_item_counts(assigned: Bools, gold: int) -> Iterable[int]:
     """Return the number of items that two reviewers both get, for each pair of reviewers."""
-    shared_counts = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
-    pairs = np.triu_indices(len(shared_counts), 1)
-    return [int(count) + gold for count in shared_counts[pairs]]
+    shared_counts_by_pair = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
+    pairs = np.triu_indices(len(shared_counts_by_pair), 1)
+    return [int(count) + gold for count in shared_counts_by_pair[pairs]]
 
 
 _SWAPS_PER_ITEM = 30
@@ -331,13 +331,13 @@ def assign_reviewers(
 
     `strata` has the stratum of each item; all can be compared. 1 <= `per_item` <= `reviewers`.
     """
-    sorted_strata = sorted(set(strata))  # type: ignore[type-var]
-    ranks = {stratum: rank for rank, stratum in enumerate(sorted_strata)}
+    unique_strata = sorted(set(strata))  # type: ignore[type-var]
+    ranks = {stratum: rank for rank, stratum in enumerate(unique_strata)}
     codes = np.array([ranks[stratum] for stratum in strata], dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
     # Dealt round the table, any run of items is balanced: all of them, and each stratum.
-    seat_indices = np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
-    seats = rng.permutation(reviewers)[seat_indices]
+    reviewer_indices = np.arange(len(codes) * per_item).reshape(-1, per_item) % reviewers
+    seats = rng.permutation(reviewers)[reviewer_indices]
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
     for _ in range(_SWAPS_PER_ITEM):
@@ -345,7 +345,7 @@ def assign_reviewers(
     return assigned
 
 
-def _assign_other_reviewers(rated_before: Bools, per_item: int, rng: np.random.Generator) -> Bools:
+def _assign_fresh_reviewers(rated_before: Bools, per_item: int, rng: np.random.Generator) -> Bools:
     """Return who rates which item, [items, reviewers], given who rated it before: others first, then who has least.
 
     The items that most reviewers rated before come first, while everybody is still free.
@@ -377,7 +377,7 @@ def _swap_reviewers(assigned: Bools, codes: Ints, rng: np.random.Generator) -> N
     number = (assigned[first] & differs).sum(axis=1)
     keys = np.where(differs, rng.random(differs.shape), np.inf)
     ranks = keys.argsort(axis=1).argsort(axis=1)
-    goes_to_first = ranks < number[:, None]
+    is_for_first_reviewer = ranks < number[:, None]
     common = assigned[first] & ~differs
-    assigned[first] = common | goes_to_first
-    assigned[second] = common | (differs & ~goes_to_first)
+    assigned[first] = common | is_for_first_reviewer
+    assigned[second] = common | (differs & ~is_for_first_reviewer)

@@ -27,7 +27,7 @@ from jurygraph.messages import (
     Problem,
     describe_value,
     did_you_mean,
-    format_path,
+    format_field_path,
     join_names,
     nearest_name,
     quote,
@@ -43,9 +43,9 @@ from jurygraph.sources.files import (
     FileDigest,
     TextFile,
     TextLine,
+    explain_full_temp_disk,
+    explain_unreadable_file,
     file_change_stamp,
-    refuse_unreadable_file,
-    require_temporary_space,
 )
 
 _MAX_JSON_BYTES = 256 << 20
@@ -54,7 +54,7 @@ _MAX_SHEET_COLUMNS = 16_384
 _CELL_VALUE_PATTERN = re.compile(
     r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE
 )
-_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_DELIMITER_DESCRIPTIONS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 TableRow = dict[str, Any]
@@ -74,7 +74,7 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
     }
     suffix = _suffix_of(path)
     if suffix not in reader_by_suffix:
-        with refuse_unreadable_file(path):
+        with explain_unreadable_file(path):
             path.open("rb").close()  # a folder, or a name without a file, has no format either
         supported_suffixes = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
         raise InputError(f"{path}: has no table format in its name; give {supported_suffixes}")
@@ -85,15 +85,15 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
 
 def _suffix_of(path: Path) -> str:
     """Return the suffix that names the format of a file, which may be gzipped."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
+    lowercase_suffixes = [suffix.lower() for suffix in path.suffixes]
+    return next((suffix for suffix in reversed(lowercase_suffixes) if suffix != ".gz"), "")
 
 
 def is_csv(path: Path) -> bool:
     return _suffix_of(path) in (".csv", ".tsv")
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -105,20 +105,24 @@ def missing_column_error(
 
     `option` is that with which a user says which column is meant.
     """
-    guess_sentences = [did_you_mean(column, present_columns) for column in columns]
+    suggestion_sentences = [did_you_mean(column, present_columns) for column in columns]
     if option == "--id-column":  # an id looks less like "item" than a text does
         ids = [name for name in present_columns if name.casefold().endswith("id")]
-        guess_sentences[:0] = [f"did you mean {name}?" for name in ids]
-    guess_sentence = next(filter(None, guess_sentences), None)
+        suggestion_sentences[:0] = [f"did you mean {name}?" for name in ids]
+    suggestion_sentence = next(filter(None, suggestion_sentences), None)
     columns_text = shorten(", ".join(present_columns), 200)
     hint = f"name one that is there: {columns_text}"
     if option is not None:
         hint = f"name one that is there with {option}: {columns_text}"
     if has_values(present_columns):
         hint = _no_header_hint(columns_text)
-    if guess_sentence is not None:
-        is_guess_enough = len(columns) == 1 and option is None
-        hint = guess_sentence if is_guess_enough else f"{guess_sentence} If not, {hint}"
+    if suggestion_sentence is not None:
+        should_show_guess_only = len(columns) == 1 and option is None
+        hint = (
+            suggestion_sentence
+            if should_show_guess_only
+            else f"{suggestion_sentence} If not, {hint}"
+        )
     names = " or ".join(map(quote, columns))
     return InputError(f"{location}: has no column {names}; {hint}")
 
@@ -149,7 +153,7 @@ def _to_json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
-_SEPARATOR_LINE_PATTERN = re.compile(r"sep=([,;\t])\s*")
+_DELIMITER_LINE_PATTERN = re.compile(r"sep=([,;\t])\s*")
 """The first line by which a file tells Excel what separates its cells."""
 
 
@@ -158,38 +162,38 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
-        lines = (line.text for line in file.all_lines())
+        lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
-        separator_line = _SEPARATOR_LINE_PATTERN.fullmatch(header)
+        separator_match = _DELIMITER_LINE_PATTERN.fullmatch(header)
         skipped_line_count = 0
-        if separator_line is not None:
+        if separator_match is not None:
             header = next(lines, "")
             skipped_line_count = 1
         # The first of these that the header has outside of quotes; a comma where it has none.
         names = re.sub(r'"[^"]*"', "", header)
-        separator = next((sign for sign in _SEPARATORS if sign in names), ",")
-        if separator_line is not None:
-            separator = separator_line[1]
+        separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
+        if separator_match is not None:
+            separator = separator_match[1]
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        last_line = skipped_line_count
+        last_line_number = skipped_line_count
         try:
             columns = next(reader, [])
             _check_column_names(path, columns)
-            last_line = reader.line_num + skipped_line_count
+            last_line_number = reader.line_num + skipped_line_count
             for values in reader:
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    advice = f"quote a value that holds {_SEPARATORS[separator]}"
+                    advice = f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
                     line = reader.line_num + skipped_line_count
                     raise InputError(f"{path}, line {line}: {problem}; {advice}")
                 if values == columns and len(columns) > 1:
-                    location = f"{path}, line {last_line + 1}"
+                    location = f"{path}, line {last_line_number + 1}"
                     raise InputError(f"{location}: is the header once more; remove the line")
                 if values:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
-                    yield f"line {last_line + 1}", row
-                last_line = reader.line_num + skipped_line_count
+                    yield f"line {last_line_number + 1}", row
+                last_line_number = reader.line_num + skipped_line_count
         except csv.Error as error:
             line = reader.line_num + skipped_line_count
             problem = (
@@ -197,11 +201,11 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
             )
             if "unexpected end of data" in str(error):
                 problem = "a quote that opens in this row is never closed; close it, or double it"
-                line = last_line + 1
-            elif line > last_line + 1:
+                line = last_line_number + 1
+            elif line > last_line_number + 1:
                 end = f"ends in line {line}, with text after it"
                 problem = f"a quote that opens in this row {end}; close it before, or double it"
-                line = last_line + 1
+                line = last_line_number + 1
             raise InputError(f"{path}, line {line}: {problem}") from None
 
 
@@ -231,11 +235,11 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
             if line.text.startswith("["):
                 remedy = "name the file .json, or make lines of it with `jq -c '.[]'`"
                 raise InputError(f"{location}: is a list, or begins one; {remedy}")
-            value = _parse_json(line.text, location)
+            value = _parse_json_text(line.text, location)
             yield position, _require_json_object(value, location)
 
 
-def _parse_json(text: str | bytes, location: str) -> Any:
+def _parse_json_text(text: str | bytes, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -248,11 +252,11 @@ _SURROGATE_ESCAPE_PATTERN = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 def _explain_invalid_json(text: str | bytes, error: ValueError) -> str:
     """Return what is wrong, in words for what programs write that is no JSON."""
-    shown_text = text.decode(errors="replace") if isinstance(text, bytes) else text
-    number = _NAN_OR_INFINITY_PATTERN.search(shown_text)
+    decoded_text = text.decode(errors="replace") if isinstance(text, bytes) else text
+    number = _NAN_OR_INFINITY_PATTERN.search(decoded_text)
     if "expected value" in str(error) and number is not None:
         return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
-    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(shown_text):
+    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(decoded_text):
         return "holds half of a surrogate pair, which is not a character; write the whole character"
     return f"is not valid JSON ({error}); fix it there"
 
@@ -268,7 +272,7 @@ def _require_json_object(value: Any, location: str) -> TableRow:
 def _read_json(path: Path) -> Iterator[RowWithPlace]:
     with closing(TextFile(path, str(path))) as file:
         text = file.read_whole(_MAX_JSON_BYTES, "give it as JSON lines")
-        rows = _parse_json(text, str(path))
+        rows = _parse_json_text(text, str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for index, row in enumerate(rows):
@@ -284,7 +288,7 @@ def _open_with_library(path: Path, form: str, module: str, extra_name: str) -> t
         library = module.partition(".")[0]
         problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
         raise InputError(f"{path}: {problem}") from None
-    with refuse_unreadable_file(path):
+    with explain_unreadable_file(path):
         return reader, path.open("rb")
 
 
@@ -329,8 +333,8 @@ def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[Row
     # openpyxl makes an empty row for each number that is left out: bounded, or a wrong number would never end.
     bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS, "max_col": len(columns)}
     rows = sheet.iter_rows(**bounds, values_only=True)
-    formula_rows = formula_sheet.iter_rows(**bounds, values_only=True)
-    for number, (values, contents) in enumerate(zip(rows, formula_rows, strict=True), start=2):
+    unevaluated_rows = formula_sheet.iter_rows(**bounds, values_only=True)
+    for number, (values, contents) in enumerate(zip(rows, unevaluated_rows, strict=True), start=2):
         for column, value, content in zip(columns, values, contents, strict=True):
             # A program that writes sheets does not compute them: the cell is no empty answer.
             if value is None and content is not None:
@@ -356,18 +360,24 @@ def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[st
     tables = (facts or {}).get("tables")
     if not isinstance(tables, Mapping):
         return None
-    located_tables = {}
+    tables_with_absolute_files = {}
     for name, table in tables.items():
         file = table.get("file") if isinstance(table, Mapping) else None
         if not isinstance(file, str) or not os.path.isfile(folder / file):
             continue
         path = os.path.realpath(folder / file)
         if path != os.path.realpath(file):
-            located_tables[name] = {**table, "file": path}
-    return {**(facts or {}), "tables": {**tables, **located_tables}} if located_tables else None
+            tables_with_absolute_files[name] = {**table, "file": path}
+    return (
+        {**(facts or {}), "tables": {**tables, **tables_with_absolute_files}}
+        if tables_with_absolute_files
+        else None
+    )
 
 
-def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> Problem | None:
+def find_outside_table_error(
+    facts: Mapping[str, Any] | None, folder: Path | None
+) -> Problem | None:
     """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved.
 
     Without a folder, files may be anywhere.
@@ -457,7 +467,7 @@ class TableColumns(FrozenModel):
         return self
 
     @model_validator(mode="after")
-    def _require_one_agent_for_each_response(self) -> Self:
+    def _validate_response_columns(self) -> Self:
         require_unique_ids("response", "response[{}]", self.response, "a column of its own")
         if self.prompt in self.response:
             raise ValueError(
@@ -470,7 +480,7 @@ class TableColumns(FrozenModel):
         return self
 
     @property
-    def columns_with_roles(self) -> Iterator[tuple[str, str]]:
+    def iter_roles_and_columns(self) -> Iterator[tuple[str, str]]:
         """Yield the role and the name of every column that a row needs; a role may have several."""
         for role in type(self).model_fields:
             names = None if role in _OPTIONAL_COLUMN_ROLES else getattr(self, role)
@@ -532,7 +542,7 @@ def chat_file_columns(path: str | Path) -> TableColumns | None:
     )
 
 
-def unnamed_columns_error(path: str | Path) -> InputError:
+def missing_column_options_error(path: str | Path) -> InputError:
     """Return the error that nobody named the columns of a table. Raises that of a file without a first row."""
     first_row = next(read_rows(Path(path)), ("", {}))[1]
     hint = "name its columns with --prompt-column and --response-column, or --messages-column"
@@ -561,10 +571,10 @@ def _read_first_object(path: Path) -> Any:
 
 def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
     for name, value in row.items():
-        is_chat = name in _MESSAGES_COLUMN_ALIASES or nearest_name(
+        is_messages_column = name in _MESSAGES_COLUMN_ALIASES or nearest_name(
             name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
         )
-        if is_chat and isinstance(value, list):
+        if is_messages_column and isinstance(value, list):
             problem = f"{location}, field {name}: is a list of messages by another name"
             hint = "call it `messages`, each an object with `role` and `content`"
             raise InputError(f"{problem}; {hint}")
@@ -582,16 +592,16 @@ def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumn
         chats = TableColumns(messages=columns.messages, **found)
     if chats is None or columns.messages != chats.messages:
         return columns
-    named_columns = {column for _, column in columns.columns_with_roles}
-    added_columns = {}
+    assigned_columns = {column for _, column in columns.iter_roles_and_columns}
+    added_chat_columns = {}
     for role in CHAT_COLUMN_ROLES:
         column = getattr(chats, role)
-        if getattr(columns, role) is None and column not in named_columns:
-            added_columns[role] = column
-    return columns.model_copy(update=added_columns)
+        if getattr(columns, role) is None and column not in assigned_columns:
+            added_chat_columns[role] = column
+    return columns.model_copy(update=added_chat_columns)
 
 
-class _TableLines(TextFile):
+class _ConvertedTable(TextFile):
     """JSON lines in a temporary file, each numbered like the row of the table from which it was made."""
 
     def __init__(self) -> None:
@@ -631,18 +641,18 @@ def open_table_as_lines(
         )
     path = Path(path)
     with ExitStack() as files:
-        with require_temporary_space():
-            tasks = files.enter_context(closing(_TableLines()))
-            responses = files.enter_context(closing(_TableLines()))
-            unit = _write_rows(path, columns, tasks, responses)
-            digest = FileDigest(name=path.name, sha256=sha256_of(path))
+        with explain_full_temp_disk():
+            tasks = files.enter_context(closing(_ConvertedTable()))
+            responses = files.enter_context(closing(_ConvertedTable()))
+            unit = _convert_table_rows(path, columns, tasks, responses)
+            digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
             for file in (tasks, responses):
                 file.finish(digest, unit)
         yield tasks, responses
 
 
-def _write_rows(
-    path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines
+def _convert_table_rows(
+    path: Path, columns: TableColumns, tasks: _ConvertedTable, responses: _ConvertedTable
 ) -> str:
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
@@ -650,27 +660,29 @@ def _write_rows(
     ids: dict[str, int] = {}
     groups: dict[str, _FirstTaskRow] = {}
     has_text_cells_only = is_csv(path)
-    has_numbers_for_text = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
+    allows_numbers_as_text = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
-        cells = _read_cells(path, position, values, columns, has_numbers_for_text)
+        cells = _read_cells(path, position, values, columns, allows_numbers_as_text)
         location = f"{path}, {position}"
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            _refuse(location, columns.id, problem, _unique_id_remedy(row_id, columns))
+            _raise_cell_error(location, columns.id, problem, _unique_id_remedy(row_id, columns))
         task = _to_task(location, row_id, cells, columns)
-        digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
-        first = _FirstTaskRow(number, task.id, digests)
+        shared_cell_digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
+        first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
             first = groups.setdefault(digest_of(cells[columns.group_by]), first)
-        for column, digest in digests.items():
+        for column, digest in shared_cell_digests.items():
             if digest != first.cells[column]:
                 problem = (
                     f"is not that of {unit} {first.number}, which is the same task by --group-by"
                 )
-                _refuse(location, column, problem, "write the same, or make them two tasks")
+                _raise_cell_error(
+                    location, column, problem, "write the same, or make them two tasks"
+                )
         if first.number == number:
             tasks.append(number, task)
         labels = {column: value for column, value in values.items() if column not in cells}
@@ -708,7 +720,7 @@ class _FirstTaskRow(NamedTuple):
 
 
 def _read_cells(
-    path: Path, position: str, values: TableRow, columns: TableColumns, has_numbers_for_text: bool
+    path: Path, position: str, values: TableRow, columns: TableColumns, allows_numbers_as_text: bool
 ) -> RowCells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
@@ -720,22 +732,22 @@ def _read_cells(
     cells = {column: values.get(str(column)) for column in optional}
     cells[None] = None
     location = f"{path}, {position}"
-    for role, column in columns.columns_with_roles:
+    for role, column in columns.iter_roles_and_columns:
         _require_column(path, position, role, column, values)
         value = values[column]
         _refuse_missing_cell(path, location, column, value)
-        may_be_number = role not in ("prompt", "response") or has_numbers_for_text
+        may_be_number = role not in ("prompt", "response") or allows_numbers_as_text
         if may_be_number and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
-        if has_numbers_for_text and type(value) is float:
+        if allows_numbers_as_text and type(value) is float:
             value = str(value)
         if role == "response" and value is None:
             value = ""
-        if role != "response" and _is_empty(value):
+        if role != "response" and _is_empty_cell(value):
             _refuse_empty_cell(location, column, role)
             value = ""
         if role == "messages":
-            cells[column] = _read_split_conversation(
+            cells[column] = _parse_conversation_cell(
                 location, value, cells[columns.system], columns
             )
             continue
@@ -745,7 +757,7 @@ def _read_cells(
             remedy = "write text"
             if role == "response" and is_list:
                 remedy += ", one response a row, and name their common column with --group-by"
-            _refuse(location, column, f"is {describe_value(value)}", remedy)
+            _raise_cell_error(location, column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
 
@@ -764,7 +776,7 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
 def _refuse_empty_cell(location: str, column: str, role: str) -> None:
     """Refuse an empty cell, but for the workspace of a response that has no files."""
     if role != "workspace":
-        _refuse(location, column, "is empty", "fill it, or leave the row out")
+        _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
 
 
 def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> None:
@@ -775,10 +787,12 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
     if not is_csv(path):
         return
     if value is None:
-        _refuse(location, column, "is missing, as the line ends before it", "write the cell")
+        _raise_cell_error(
+            location, column, "is missing, as the line ends before it", "write the cell"
+        )
     if value in ("NaN", "nan"):
         hint = "leave the cell empty, or the row out; where that is the text, give JSON lines"
-        _refuse(location, column, f"is {value}, as programs write a missing value", hint)
+        _raise_cell_error(location, column, f"is {value}, as programs write a missing value", hint)
 
 
 def _header_location(path: Path, position: str) -> str:
@@ -788,7 +802,7 @@ def _header_location(path: Path, position: str) -> str:
     return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
-def _read_split_conversation(
+def _parse_conversation_cell(
     location: str, value: Any, system: Any, columns: TableColumns
 ) -> SplitConversation:
     """Return the conversation in a cell, a list of messages or its JSON, as query and response."""
@@ -797,7 +811,7 @@ def _read_split_conversation(
         try:
             value = from_json(value)
         except ValueError as error:
-            _refuse(
+            _raise_cell_error(
                 location,
                 column,
                 f"is not valid JSON ({error})",
@@ -807,18 +821,20 @@ def _read_split_conversation(
         value = {"system": system, "messages": value}
     chat = validate(_Chat, {"messages": value})
     if isinstance(chat, Problem):
-        _refuse(location, format_path((column, *chat.path[1:])), chat.problem, chat.remedy)
+        _raise_cell_error(
+            location, format_field_path((column, *chat.path[1:])), chat.problem, chat.remedy
+        )
     try:
         return split_conversation(chat.messages, columns.response_from)
     except ValueError as error:
-        _refuse(location, column, str(error), None)
+        _raise_cell_error(location, column, str(error), None)
 
 
 class _Chat(FrozenModel):
     messages: Messages = Field(min_length=1)
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty_cell(value: Any) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
 
 
@@ -831,11 +847,11 @@ def _parse_label_cell(text: str) -> str | int | float:
 
 def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns) -> Task:
     """Return the task of a row: named by its group unless that is the prompt, else like the row."""
-    is_named_by_group = columns.group_by not in (None, columns.prompt)
-    id_column = columns.group_by if is_named_by_group else columns.id
+    has_group_id = columns.group_by not in (None, columns.prompt)
+    id_column = columns.group_by if has_group_id else columns.id
     chat = cells[columns.messages]
     content = {
-        "id": cells[id_column] if is_named_by_group else row_id,
+        "id": cells[id_column] if has_group_id else row_id,
         "query": cells[columns.prompt] if chat is None else chat.query,
         "reference": cells[columns.reference],
     }
@@ -848,7 +864,7 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
-    return _validate(location, Task, content, names)
+    return _validate_row(location, Task, content, names)
 
 
 def _parse_list_cell(cell: Any) -> Any:
@@ -878,7 +894,7 @@ def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Tab
             cell = from_json(cell)
         except ValueError as error:
             hint = "write a list of criteria, or a criterion a line"
-            _refuse(location, column, f"is not valid JSON ({error})", hint)
+            _raise_cell_error(location, column, f"is not valid JSON ({error})", hint)
     return rubric_from_criteria(cell)
 
 
@@ -914,7 +930,7 @@ def _to_responses(
     if chat is not None:
         content = {"task": task, "id": row_id, "messages": chat.response}
         content |= {"agent": cells[columns.agent], "labels": labels, **files}
-        yield _validate(location, ResponseLine, content, {"messages": columns.messages})
+        yield _validate_row(location, ResponseLine, content, {"messages": columns.messages})
     for column in columns.response:
         name = row_id
         agent = cells[columns.agent]
@@ -929,20 +945,24 @@ def _to_responses(
             "labels": labels,
             **files,
         }
-        yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})
+        yield _validate_row(
+            location, ResponseLine, content, {"id": columns.id, "agent": columns.agent}
+        )
 
 
-def _validate(
+def _validate_row(
     location: str, model: type[M], content: TableRow, columns: Mapping[str, str | None]
 ) -> M:
     """Return the content as a model. Raises `InputError` with the column of the field that is wrong."""
     entry = validate(model, content)
     if isinstance(entry, Problem):
         field, *inner = entry.path
-        column = format_path((columns.get(str(field)) or field, *inner))
-        _refuse(location, column, entry.problem, entry.remedy)
+        column = format_field_path((columns.get(str(field)) or field, *inner))
+        _raise_cell_error(location, column, entry.problem, entry.remedy)
     return entry
 
 
-def _refuse(location: str, column: str | None, problem: str, remedy: str | None) -> NoReturn:
+def _raise_cell_error(
+    location: str, column: str | None, problem: str, remedy: str | None
+) -> NoReturn:
     raise InputError(f"{location}, column {column}: {Problem((), problem, remedy)}")

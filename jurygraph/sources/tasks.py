@@ -24,21 +24,21 @@ from jurygraph.sources.files import (
     TextFile,
     TextLine,
     close_on_error,
+    explain_full_temp_disk,
     raise_line_error,
     read_lines,
-    require_temporary_space,
     reread_line,
 )
 from jurygraph.sources.shards import Shard
 from jurygraph.sources.task_tables import (
     TableColumns,
     chat_file_columns,
-    check_table_files,
+    find_outside_table_error,
     folder_of_tasks_file,
     is_table,
     locate_table_files,
+    missing_column_options_error,
     open_table_as_lines,
-    unnamed_columns_error,
 )
 
 
@@ -53,7 +53,7 @@ class _TaskPlace:
     line: int
     span: ByteRange
     responses: int
-    response_spans: list[ByteRange] = field(default_factory=list)
+    response_byte_ranges: list[ByteRange] = field(default_factory=list)
     pair: "TaskAndResponses | None" = None
 
 
@@ -64,7 +64,7 @@ _MAX_KEPT_TASK_BYTES = 4 << 20
 _REVIEW_CHANGES_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
 
-class EdgesFile(TaskKeyedFile[TaskLine]):
+class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
     """A TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
 
     def __init__(self, path: str | Path) -> None:
@@ -78,10 +78,10 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             if name not in self._lines:
                 continue
             number, span = self._lines[name]
-            if _parse_without_graph(self._file.read(span)) != _parse_without_graph(line):
+            if _parse_task_without_graph(self._file.read(span)) != _parse_task_without_graph(line):
                 problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
                 hint = "name another --out, and this file with --edges-from; or annotate this one"
-                self._refuse(number, (), problem, hint)
+                self._raise_line_error(number, (), problem, hint)
 
     def with_reviewed_edges(self, task: Task) -> Task:
         """Return the task with its reviewed roles and edges; unchanged if there are none.
@@ -96,10 +96,12 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         reviewed_rubric = entry.rubric
         rubric = task.rubric
         if rubric is None:
-            self._refuse(number, ("rubric",), f"task {quote(task.id)} has none", "leave it out")
+            self._raise_line_error(
+                number, ("rubric",), f"task {quote(task.id)} has none", "leave it out"
+            )
         if entry.query != task.query:
             problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
-            self._refuse(number, ("query",), problem, _REVIEW_CHANGES_HINT)
+            self._raise_line_error(number, ("query",), problem, _REVIEW_CHANGES_HINT)
         self._refuse_other_criteria(task.id, number, rubric, reviewed_rubric)
         hand_written_edges = {
             (edge.parent, edge.child): edge for edge in rubric.edges if not edge.model
@@ -109,13 +111,13 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             if ends not in reviewed_edge_ends:
                 problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
-                self._refuse(number, ("rubric", "edges"), problem, hint)
-        reviewed_role_by_id = {
+                self._raise_line_error(number, ("rubric", "edges"), problem, hint)
+        role_by_criterion_id = {
             criterion.id: criterion.role for criterion in reviewed_rubric.criteria
         }
         criteria = []
         for criterion in rubric.criteria:
-            role = criterion.role or reviewed_role_by_id[criterion.id]
+            role = criterion.role or role_by_criterion_id[criterion.id]
             criteria.append(criterion.model_copy(update={"role": role}))
         # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
         edges = []
@@ -139,28 +141,30 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         for name in sorted(contents.keys() | reviewed_content_by_id.keys()):
             if contents.get(name) != reviewed_content_by_id.get(name):
                 problem = f"criterion {quote(name)} is not that of task {quote(task_id)}"
-                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_CHANGES_HINT)
+                self._raise_line_error(
+                    number, ("rubric", "criteria"), problem, _REVIEW_CHANGES_HINT
+                )
 
 
-def annotate_line(line: bytes, rubric: Rubric) -> bytes:
+def add_annotation_to_line(line: bytes, rubric: Rubric) -> bytes:
     """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
-    rubric_content = content["rubric"]
+    rubric_json = content["rubric"]
     roles = {criterion.id: criterion.role for criterion in rubric.criteria}
-    for criterion in rubric_content["criteria"]:
+    for criterion in rubric_json["criteria"]:
         role = roles[criterion["id"]]
         if role is not None:
             criterion["role"] = role
-    rubric_content["edges"] = [
+    rubric_json["edges"] = [
         edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges
     ]
     record = rubric.annotation
     if record is not None:
-        rubric_content["annotation"] = record.model_dump(mode="json", exclude_none=True)
+        rubric_json["annotation"] = record.model_dump(mode="json", exclude_none=True)
     return json.dumps(content, ensure_ascii=False).encode()
 
 
-def _parse_without_graph(line: bytes) -> Any:
+def _parse_task_without_graph(line: bytes) -> Any:
     """Parse a line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
     content = json.loads(line)
     rubric = content.get("rubric")
@@ -203,7 +207,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         self._tasks_folder = folder_of_tasks_file(path)
         self._defaults = defaults
         self.shard = shard
-        with ExitStack() as exit_stack, require_temporary_space():
+        with ExitStack() as exit_stack, explain_full_temp_disk():
             enter_context = exit_stack.enter_context
             self._responses: TextFile | None
             if columns is not None:
@@ -213,7 +217,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 self._responses = (
                     None if responses is None else enter_context(closing(TextFile(responses)))
                 )
-            self._edges = None if edges is None else enter_context(closing(EdgesFile(edges)))
+            self._edges = (
+                None if edges is None else enter_context(closing(AnnotatedTasksFile(edges)))
+            )
             self.columns = columns
             self.tasks_file: FileDigest = self._tasks.file_digest
             self.responses_file: FileDigest | None = None
@@ -231,16 +237,16 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self.field_counts: Counter[str] = Counter()
             self.label_counts: Counter[str] = Counter()
             # Before the shard is chosen: a faulty line is refused by every shard, or by none.
-            self._validate()
+            self._validate_tasks()
             self._all = list(self._index.values())
             self._ordered = self._all
             if shard is not None:
                 self._ordered = [
-                    entry for name, entry in self._index.items() if shard.has_task(name)
+                    entry for name, entry in self._index.items() if shard.includes_task(name)
                 ]
             self._resources = exit_stack.pop_all()
 
-    def _validate(self) -> None:
+    def _validate_tasks(self) -> None:
         for line, task in read_lines(self._tasks, TaskLine):
             for error in self._add_task(line, task):
                 raise_line_error(self._tasks.name, line.number, error)
@@ -263,7 +269,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         if self._responses is not None and task.responses:
             problem = "is set although --responses names a file with responses"
             yield Problem(("responses",), problem, "leave out one of the two")
-        task = _with_located_files(task, self._tasks_folder)
+        task = _with_absolute_table_files(task, self._tasks_folder)
         if task.id in self._index:
             yield _repeated_id_problem("task", task.id, self._index[task.id].line, ("id",))
         span = line.place
@@ -280,14 +286,14 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 yield _repeated_id_problem("response", response.id, earlier, path)
             self._response_lines[response.id] = line.number
         if self.columns is not None:
-            self._count_parts(task, self.columns)
+            self._count_task_fields(task, self.columns)
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
-        outside_file = check_table_files(task.facts, self._folder)
-        if outside_file is not None:
-            yield outside_file
+        outside_file_problem = find_outside_table_error(task.facts, self._folder)
+        if outside_file_problem is not None:
+            yield outside_file_problem
 
-    def _count_parts(self, task: TaskLine, columns: TableColumns) -> None:
+    def _count_task_fields(self, task: TaskLine, columns: TableColumns) -> None:
         self.field_counts.update(task.model_fields_set)
         if columns.messages and columns.response_from is None:
             self.unjudged_replies += has_replies(task.query)
@@ -305,7 +311,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._response_lines[response.id] = line.number
             entry = self._index[response.task]
             entry.responses += 1
-            entry.response_spans.append(line.place)
+            entry.response_byte_ranges.append(line.place)
             if self.columns is not None:
                 self.label_counts.update(response.labels.keys())
         if not self._response_lines:
@@ -314,58 +320,60 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             )
 
     def extent(
-        self, start: int = 0, stop: int | None = None, skipped_numbers: Collection[int] = ()
+        self, start: int = 0, stop: int | None = None, skipped_task_numbers: Collection[int] = ()
     ) -> tuple[int, int]:
         """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
 
         The tasks of `skipped_numbers` do not count.
         """
-        response_counts = [entry.responses for entry in self._entries(start, stop, skipped_numbers)]
+        response_counts = [
+            entry.responses for entry in self._task_places(start, stop, skipped_task_numbers)
+        ]
         return len(response_counts), sum(response_counts)
 
     def file_extent(self) -> tuple[int, int]:
         """Count all tasks of the file, those of other shards too, and the responses to them."""
         return len(self._all), sum(entry.responses for entry in self._all)
 
-    def count_first_in_shard(self, limit: int) -> int:
+    def count_leading_tasks(self, limit: int) -> int:
         """Return how many of the first tasks of the file, up to `limit`, are in the shard."""
         return sum(entry.number < limit for entry in self._ordered)
 
-    def _entries(
-        self, start: int, stop: int | None, skipped_numbers: Collection[int]
+    def _task_places(
+        self, start: int, stop: int | None, skipped_task_numbers: Collection[int]
     ) -> Iterator[_TaskPlace]:
         for number in range(*slice(start, stop).indices(len(self._ordered))):
-            if number not in skipped_numbers:
+            if number not in skipped_task_numbers:
                 yield self._ordered[number]
 
     def pairs(
-        self, start: int = 0, stop: int | None = None, skipped_numbers: Collection[int] = ()
+        self, start: int = 0, stop: int | None = None, skipped_task_numbers: Collection[int] = ()
     ) -> Iterator[TaskAndResponses]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
-        return self._read(self._entries(start, stop, skipped_numbers))
+        return self._read_task_entries(self._task_places(start, stop, skipped_task_numbers))
 
     def unsharded_pairs(self) -> Iterator[TaskAndResponses]:
         """Yield all tasks of the file, those of other shards too, as `pairs` does."""
-        return self._read(self._all)
+        return self._read_task_entries(self._all)
 
-    def _read(self, entries: Iterable[_TaskPlace]) -> Iterator[TaskAndResponses]:
+    def _read_task_entries(self, entries: Iterable[_TaskPlace]) -> Iterator[TaskAndResponses]:
         for entry in entries:
             if entry.pair is None:
                 task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
-                task = _with_located_files(task, self._tasks_folder)
+                task = _with_absolute_table_files(task, self._tasks_folder)
             else:
-                self._tasks.refuse_if_changed()
+                self._tasks.require_unchanged_file()
                 task, responses = entry.pair
             task = self._defaults.complete(task)
             if self._responses is not None:
-                reread = []
-                for span in entry.response_spans:
+                reread_responses = []
+                for span in entry.response_byte_ranges:
                     _, response = reread_line(self._responses, span, ResponseLine).split()
-                    reread.append(response)
-                responses = tuple(reread)
+                    reread_responses.append(response)
+                responses = tuple(reread_responses)
             if self._edges is not None:
                 task = self._edges.with_reviewed_edges(task)
             yield task, responses
@@ -399,13 +407,13 @@ def read_tasks(
     that tasks name must be below the folder of the file, unless files outside are allowed. Raises `InputError` with
     file, line and field.
     """
-    with open_tasks(
+    with open_task_source(
         path, responses, columns=columns, allow_files_outside=allow_files_outside
     ) as work:
         return list(work.pairs())
 
 
-def open_tasks(
+def open_task_source(
     path: str | Path,
     responses: str | Path | None = None,
     edges: str | Path | None = None,
@@ -432,16 +440,16 @@ def open_tasks(
             "a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL"
         )
     if columns is None and is_table(path):
-        raise unnamed_columns_error(path)
+        raise missing_column_options_error(path)
     if responses is not None:
-        _refuse_table(responses, """{"task": "t1", "text": "…"} for each response""")
+        _refuse_table_file(responses, """{"task": "t1", "text": "…"} for each response""")
     _refuse_yaml_file(path)
     if columns is None and responses is None:
         columns = chat_file_columns(path)
     folder = None if allow_files_outside else folder_of_tasks_file(path)
-    outside_file = check_table_files(defaults.facts, folder)
-    if outside_file is not None:
-        raise ConfigError(f"task_defaults.{outside_file.field}: {outside_file}")
+    outside_file_problem = find_outside_table_error(defaults.facts, folder)
+    if outside_file_problem is not None:
+        raise ConfigError(f"task_defaults.{outside_file_problem.field}: {outside_file_problem}")
     return TaskSource(
         path, responses, edges, columns=columns, folder=folder, defaults=defaults, shard=shard
     )
@@ -450,7 +458,7 @@ def open_tasks(
 _T = TypeVar("_T", bound=Task)
 
 
-def _with_located_files(task: _T, folder: Path) -> _T:
+def _with_absolute_table_files(task: _T, folder: Path) -> _T:
     facts = locate_table_files(task.facts, folder)
     return task if facts is None else task.model_copy(update={"facts": facts})
 
@@ -468,7 +476,7 @@ def _refuse_yaml_file(path: str | Path) -> None:
         )
 
 
-def _refuse_table(path: str | Path, line: str) -> None:
+def _refuse_table_file(path: str | Path, line: str) -> None:
     """Raise `InputError` for a table where only lines of JSON are read, with one and with what reads the table."""
     if is_table(path):
         problem = f"{path}: is a table, and JSON lines are read here"
@@ -485,14 +493,14 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
     def __init__(
         self,
         path: str | Path,
-        is_wanted: Callable[[Task], bool] = lambda task: True,
+        should_read_task: Callable[[Task], bool] = lambda task: True,
         defaults: TaskDefaults = NO_TASK_DEFAULTS,
         folder: Path | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         _refuse_yaml_file(path)
-        _refuse_table(path, """{"id": "t1", "query": "…"} for each task""")
-        self._is_wanted = is_wanted
+        _refuse_table_file(path, """{"id": "t1", "query": "…"} for each task""")
+        self._is_wanted = should_read_task
         self._defaults = defaults
         self._folder = folder
         self._tasks_folder = folder_of_tasks_file(path)
@@ -502,10 +510,10 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         )
 
     def _check(self, number: int, entry: TaskLine) -> None:
-        entry = _with_located_files(entry, self._tasks_folder)
-        outside_file = check_table_files(entry.facts, self._folder)
-        if outside_file is not None:
-            raise_line_error(self._file.name, number, outside_file)
+        entry = _with_absolute_table_files(entry, self._tasks_folder)
+        outside_file_problem = find_outside_table_error(entry.facts, self._folder)
+        if outside_file_problem is not None:
+            raise_line_error(self._file.name, number, outside_file_problem)
         if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 
@@ -513,7 +521,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         return len(self._wanted)
 
     def _reread_line(self, span: ByteRange) -> TaskLine:
-        return _with_located_files(super()._reread_line(span), self._tasks_folder)
+        return _with_absolute_table_files(super()._reread_line(span), self._tasks_folder)
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
@@ -522,15 +530,15 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
             task, _ = self._reread_line(span).split()
             yield number, self._defaults.complete(task)
 
-    def unvalidated_lines(self) -> Iterator[tuple[str, bytes]]:
+    def iter_raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
         for task_id, (_, span) in self._lines.items():
             entry = reread_line(self._file, span, TaskLine)
-            completed_task = self._defaults.complete(entry)
-            if completed_task is entry:
+            task_with_defaults = self._defaults.complete(entry)
+            if task_with_defaults is entry:
                 yield task_id, self._file.read(span).rstrip()
             else:
-                yield task_id, completed_task.model_dump_json(exclude_defaults=True).encode()
+                yield task_id, task_with_defaults.model_dump_json(exclude_defaults=True).encode()
 
     @property
     def ids(self) -> Collection[str]:
@@ -549,10 +557,10 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
         with close_on_error(self.close):
             self.refuse_unknown(source.place, (), hint)
 
-    def line_of(self, task: Task) -> ProfilesLine | None:
+    def profiles_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
         entry = self.get(task.id)
-        for problem in () if entry is None else profile_errors(task, entry):
+        for problem in () if entry is None else profile_line_problems(task, entry):
             raise_line_error(self._file.name, self._lines[task.id][0], problem)
         return entry
 
@@ -576,7 +584,7 @@ def open_profiles(
     return ProfilesFile(path, source)
 
 
-def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
+def profile_line_problems(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     """Yield the errors of a line that does not fit the task."""
     if entry.task != task.id:
         hint = f"name task {quote(task.id)}, or give it the line of that"
@@ -615,11 +623,13 @@ def _unknown_stakeholder_problem(task: Task, path: tuple[str | int, ...], name: 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:
     """Return a task's profiles as a line that a person can edit; the text of each profile is included."""
-    profile_by_id = {stakeholder.id: stakeholder.profile for stakeholder in task.stakeholders}
+    profile_by_stakeholder_id = {
+        stakeholder.id: stakeholder.profile for stakeholder in task.stakeholders
+    }
     stakeholders = []
     for person in profiles.stakeholders:
         constraints = person.model_dump(mode="json", include={"constraints"}, exclude_none=True)
-        text = {"id": person.id, "profile": profile_by_id[person.id]}
+        text = {"id": person.id, "profile": profile_by_stakeholder_id[person.id]}
         stakeholders.append({**text, **constraints})
     content: dict[str, Any] = {"task": task.id, "stakeholders": stakeholders}
     if profiles.tensions_by is not None:

@@ -26,7 +26,7 @@ from typing import Any
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config, ToolUse
 
-CODE_PARAM_NAMES = ("functions", "tools")
+CODE_PATH_PARAMS = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED_NAME_PATTERN = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
@@ -42,25 +42,27 @@ class FolderModules:
     def __init__(self, folder: Path, *configs: Config) -> None:
         self.folder = folder
         self._home = str(folder.resolve())
-        identity = repr([self._home, *_states_of_code_files(folder)])
+        identity = repr([self._home, *_code_file_stamps(folder)])
         self._package = _FOLDER_PACKAGE_PREFIX + sha256(identity.encode()).hexdigest()[:16]
-        self._is_own: dict[str, bool] = {}
+        self._is_folder_module_by_name: dict[str, bool] = {}
         self.named = set()
-        for key, name in chain.from_iterable(map(modules_named_in, configs)):
+        for key, name in chain.from_iterable(map(iter_config_modules, configs)):
             spec = PathFinder.find_spec(name, [self._home])
             if spec is None:
                 continue
             self.named.add(name)
             try:
-                self._is_own[name] = not _is_importable(name, spec)
+                self._is_folder_module_by_name[name] = not _is_importable(name, spec)
             except ValueError as error:
                 raise ConfigError(f"{key}: {error}, and name it so in the config") from None
 
     def name_in_sys_modules(self, name: str) -> str:
         """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
         top_level_name = name.partition(".")[0]
-        is_own = top_level_name in self.named and self._is_own[top_level_name]
-        return f"{self._package}.{name}" if is_own else name
+        is_folder_module = (
+            top_level_name in self.named and self._is_folder_module_by_name[top_level_name]
+        )
+        return f"{self._package}.{name}" if is_folder_module else name
 
     def import_module(self, name: str) -> ModuleType:
         self._install_finder()
@@ -94,13 +96,15 @@ class FolderModules:
     def _is_sibling_module(self, name: str) -> bool:
         if name in sys.stdlib_module_names:
             return False
-        if name not in self._is_own:
+        if name not in self._is_folder_module_by_name:
             spec = PathFinder.find_spec(name, [self._home])
             try:
-                self._is_own[name] = spec is not None and not _is_importable(name, spec)
+                self._is_folder_module_by_name[name] = spec is not None and not _is_importable(
+                    name, spec
+                )
             except ValueError as error:
                 raise ImportError(str(error), name=name) from None
-        return self._is_own[name]
+        return self._is_folder_module_by_name[name]
 
     def _install_finder(self) -> None:
         """Let the folder's modules be found below a package of their own, which stands for the folder."""
@@ -139,27 +143,31 @@ class _FolderLoader(SourceFileLoader):
         super().exec_module(module)
 
 
-_importing_from: ContextVar[FolderModules | None] = ContextVar("importing_from", default=None)
+_IMPORTING_MODULES: ContextVar[FolderModules | None] = ContextVar("importing_from", default=None)
 
 
 @contextmanager
-def importing_from(modules: FolderModules | None) -> Iterator[None]:
+def importing_from(folder_modules: FolderModules | None) -> Iterator[None]:
     """Let `import_module` find these modules, for as long as a config's code is loaded."""
-    token = _importing_from.set(modules)
+    token = _IMPORTING_MODULES.set(folder_modules)
     try:
         yield
     finally:
-        _importing_from.reset(token)
+        _IMPORTING_MODULES.reset(token)
 
 
 def current_folder_modules() -> FolderModules | None:
-    return _importing_from.get()
+    return _IMPORTING_MODULES.get()
 
 
 def import_module(name: str) -> ModuleType:
     """Import a module by its dotted name: from the current folder if a config names it and it is nowhere else."""
-    modules = _importing_from.get()
-    return importlib.import_module(name) if modules is None else modules.import_module(name)
+    folder_modules = _IMPORTING_MODULES.get()
+    return (
+        importlib.import_module(name)
+        if folder_modules is None
+        else folder_modules.import_module(name)
+    )
 
 
 def module_name_in_config(name: str) -> str:
@@ -167,14 +175,14 @@ def module_name_in_config(name: str) -> str:
     return name.partition(".")[2] if name.startswith(_FOLDER_PACKAGE_PREFIX) else name
 
 
-def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
+def iter_config_modules(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
-    for key, path in _code_named_in_config(config):
+    for key, path in _iter_config_code_paths(config):
         if isinstance(path, str) and (match := _DOTTED_NAME_PATTERN.fullmatch(path)):
             yield key, match[1]
 
 
-def _code_named_in_config(config: Config) -> Iterator[tuple[str, Any]]:
+def _iter_config_code_paths(config: Config) -> Iterator[tuple[str, Any]]:
     models = {"model": config.model}
     for name, model_use in config.models.items():
         models[f"models.{name}"] = model_use.model
@@ -185,16 +193,16 @@ def _code_named_in_config(config: Config) -> Iterator[tuple[str, Any]]:
         for index, use in enumerate(getattr(config, role)):
             key = f"{role}[{index}]"
             yield key, use.use
-            for param in CODE_PARAM_NAMES:
-                paths = use.params.get(param)
+            for param_name in CODE_PATH_PARAMS:
+                paths = use.params.get(param_name)
                 for path in paths.values() if isinstance(paths, dict) else [paths]:
                     yield key, path
-            yield from _code_named_in_tools(key, use.tools)
+            yield from _iter_tool_code_paths(key, use.tools)
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
 
 
-def _code_named_in_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
+def _iter_tool_code_paths(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
     for index, tool in enumerate(tools):
         tool_config_key = f"{key}.tools[{index}]"
         yield tool_config_key, tool.use
@@ -203,7 +211,7 @@ def _code_named_in_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[s
             yield tool_config_key, check.get("use") if isinstance(check, dict) else check
 
 
-def _states_of_code_files(folder: Path) -> list[tuple[str, int, int]]:
+def _code_file_stamps(folder: Path) -> list[tuple[str, int, int]]:
     """Return the files of the modules and packages in a folder, each with its time of change and its size."""
     files = list(folder.glob("*.py"))
     for init_file in folder.glob("*/__init__.py"):

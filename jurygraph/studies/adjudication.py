@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from pydantic import ConfigDict
 
 from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, AgentScore
-from jurygraph.aggregation.consensus.fitting import Method
+from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, shell_quote
 from jurygraph.schema.frozen_model import FrozenModel, Number, UnitInterval
 from jurygraph.schema.rating import Label, format_label
-from jurygraph.sources.files import validate_content
+from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
@@ -53,7 +53,7 @@ class SavedConsensus(FrozenModel):
     classes: tuple[Label, ...]
     values: tuple[Number, ...]
     preset: StudyPreset
-    method: Method
+    method: ConsensusMethod
     settings: Mapping[str, Any]
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
@@ -71,7 +71,7 @@ class SavedConsensus(FrozenModel):
         return sum(item.ambiguity > HIGH_AMBIGUITY for item in self.items.values())
 
 
-class MovedItem(NamedTuple):
+class ItemChange(NamedTuple):
     """An item with another posterior: its likeliest label and its ambiguity, before and now."""
 
     item: str
@@ -81,7 +81,7 @@ class MovedItem(NamedTuple):
     ambiguity: float
 
 
-class MovedAgent(NamedTuple):
+class AgentChange(NamedTuple):
     """The score and the rank of an agent, before and now, each by the method of its consensus."""
 
     agent: str
@@ -98,8 +98,8 @@ class ConsensusChange(NamedTuple):
     """
 
     labels: int
-    items: Sequence[MovedItem]
-    agents: Sequence[MovedAgent]
+    items: Sequence[ItemChange]
+    agents: Sequence[AgentChange]
 
 
 def read_consensus(path: Path) -> SavedConsensus:
@@ -107,7 +107,7 @@ def read_consensus(path: Path) -> SavedConsensus:
     content = read_json_object(path, "a saved consensus is", _SAVE_CONSENSUS_HINT)
     if "items" not in content:
         raise InputError(f"{path}, field items: is missing; {_SAVE_CONSENSUS_HINT}")
-    earlier_consensus = validate_content(str(path), SavedConsensus, content)
+    earlier_consensus = validate_at_location(str(path), SavedConsensus, content)
     lengths = {len(item.posterior) for item in earlier_consensus.items.values()}
     if lengths != {len(earlier_consensus.classes)}:
         raise InputError(
@@ -125,8 +125,8 @@ def select_ambiguous(
     """
     item_by_key = {item.key: item for item in items}
     selected_items = []
-    for name, saved_item in earlier_consensus.items.items():
-        if saved_item.ambiguity > min_ambiguity or name in earlier_consensus.doubtful_items:
+    for name, earlier_item in earlier_consensus.items.items():
+        if earlier_item.ambiguity > min_ambiguity or name in earlier_consensus.doubtful_items:
             if name not in item_by_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
@@ -157,8 +157,8 @@ def report(
     new_consensus = SavedConsensus(agents=scores, **consensus.describe_fit(fitted_consensus))
     _require_same_consensus_settings(before, new_consensus)
     change = compare(before, new_consensus)
-    items = _table(MovedItem._fields, change.items)
-    agents = _table(MovedAgent._fields, change.agents)
+    items = _table(ItemChange._fields, change.items)
+    agents = _table(AgentChange._fields, change.agents)
     changed_label_count = sum(item.label != item.label_before for item in change.items)
     report = consensus.report(fitted_consensus, advance)
     return replace(
@@ -203,9 +203,9 @@ def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) ->
     for name, old in earlier_consensus.items.items():
         new = new_consensus.items[name]
         if new.posterior != old.posterior:
-            label_before = name_likeliest_classes(earlier_consensus.classes, old.posterior)
+            earlier_label = name_likeliest_classes(earlier_consensus.classes, old.posterior)
             label = name_likeliest_classes(new_consensus.classes, new.posterior)
-            items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))
+            items.append(ItemChange(name, earlier_label, label, old.ambiguity, new.ambiguity))
     # Another label first, then the greatest change of ambiguity.
     items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
     items.sort(key=lambda item: item.label == item.label_before)
@@ -215,5 +215,5 @@ def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) ->
     for name in sorted(earlier_consensus.agents, key=ranks.__getitem__):
         old_score = earlier_consensus.agents[name].score
         new_score = new_consensus.agents[name].score
-        agents.append(MovedAgent(name, old_score, new_score, previous_ranks[name], ranks[name]))
+        agents.append(AgentChange(name, old_score, new_score, previous_ranks[name], ranks[name]))
     return ConsensusChange(new_consensus.counts.rows - earlier_consensus.counts.rows, items, agents)

@@ -47,7 +47,7 @@ __all__ = [
 MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
 _FEW_ITEMS_THRESHOLD = 30
-_FEW_CODES_THRESHOLD = 3
+_MAX_CLASS_CODES = 3
 _MAX_REVIEWERS_LISTED = 40
 _MAX_PARTS_LISTED = 40
 _MAX_BARS_PLOTTED = 12
@@ -100,11 +100,11 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: has no score; give each rating one")
     return [
-        _ratings_to_dimension(name, rows) for name, rows in sorted(ratings_by_dimension.items())
+        _to_dimension_ratings(name, rows) for name, rows in sorted(ratings_by_dimension.items())
     ]
 
 
-def _ratings_to_dimension(dimension: str, ratings: Sequence[Rating]) -> DimensionRatings:
+def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> DimensionRatings:
     rows = sorted(ratings, key=lambda rating: (rating.reviewer, rating.key))
     names, reviewer = np.unique([rating.reviewer for rating in rows], return_inverse=True)
     items, item = np.unique([rating.key for rating in rows], return_inverse=True)
@@ -143,7 +143,7 @@ class ReviewerItemScores(NamedTuple):
     group: Ints
 
     @property
-    def is_paired(self) -> Bools:
+    def has_several_scores(self) -> Bools:
         """The items with scores of two reviewers or more, [items]."""
         return np.asarray((~np.isnan(self.scores)).sum(axis=0) > 1)
 
@@ -179,7 +179,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
     matrices = list(chain.from_iterable(map(_split_into_rating_matrices, read_parts(files))))
-    if not any(matrix.is_paired.any() for matrix in matrices):
+    if not any(matrix.has_several_scores.any() for matrix in matrices):
         paths = ", ".join(file.path for file in files)
         raise InputError(
             f"{paths}: no item has scores of two reviewers; agreement needs some that have"
@@ -187,22 +187,26 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     parts = [_measure_agreement(matrix, level) for matrix in matrices]
     sections = list(_sections(matrices, parts, level))
     notes = list(_notes(matrices, parts, level))
-    alphas = {part_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]}
+    alphas = {
+        dimension_domain_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]
+    }
     title = describe_range("Krippendorff's alpha", alphas)
     if len(parts) > _MAX_BARS_PLOTTED:
         title += f" (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
-    series = PlotSeries.with_intervals("alpha", alphas)
+    series = PlotSeries.from_estimates_with_intervals("alpha", alphas)
     alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
     plots = [alpha_plot, *_alpha_heat_map(parts)]
     figures = {"level": level, "parts": parts}
-    return Report(figures, sections, notes, plots, symbols=symbols.AGREEMENT_SYMBOLS)
+    return Report(
+        figures, sections, notes, plots, symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS
+    )
 
 
 def _sections(
     matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
 ) -> Iterator[str | ReportTable]:
     yield (
-        f"agreement of reviewers; alpha is {level}, its interval is over {_units_word(parts)}; Jaccard "
+        f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
     rows = []
@@ -210,7 +214,7 @@ def _sections(
         counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
         names = ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
         similarity = [figures[name] for name in names]
-        rows.append([part_name(figures), *counts, figures["alpha"], *similarity])
+        rows.append([dimension_domain_name(figures), *counts, figures["alpha"], *similarity])
     header = (
         "ratings",
         "reviewers",
@@ -228,7 +232,7 @@ def _sections(
     yield from filter(None, map(_describe_pattern, dimensions))
     for figures in dimensions:
         columns = {
-            f"reviewer of {part_name(figures)}": "reviewer",
+            f"reviewer of {dimension_domain_name(figures)}": "reviewer",
             "scores": "ratings",
             "strictness": "strictness",
             "spread": "spread",
@@ -249,31 +253,33 @@ def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
         series.append(PlotSeries(dimension or "all", row, names))
     if domains:
-        alpha_by_part = {part_name(figures): figures["alpha"] for figures in parts}
-        yield Plot(describe_range("Krippendorff's alpha", alpha_by_part), "heat", series)
+        alpha_by_dimension = {dimension_domain_name(figures): figures["alpha"] for figures in parts}
+        yield Plot(describe_range("Krippendorff's alpha", alpha_by_dimension), "heat", series)
 
 
-def _units_word(parts: Sequence[Figures]) -> str:
-    has_groups = any(figures["groups"] < figures["items"] for figures in parts)
-    return "groups of items" if has_groups else "items"
+def _sampling_unit_noun(parts: Sequence[Figures]) -> str:
+    has_grouped_items = any(figures["groups"] < figures["items"] for figures in parts)
+    return "groups of items" if has_grouped_items else "items"
 
 
 def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> Figures:
     has_score = ~np.isnan(matrix.scores)
-    is_rated_by_several = matrix.is_paired
+    is_rated_by_several = matrix.has_several_scores
     estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
     reviewer_pair_indices = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     chance_jaccards = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     is_ordinal = level != "nominal"
-    is_defined = ~np.isnan(similarities) & is_ordinal
+    is_similarity_defined = ~np.isnan(similarities) & is_ordinal
     jaccard = None
     mean_chance_jaccard = None
-    excess = None
-    if is_defined.any():
-        jaccard = float(similarities[is_defined].mean())
-        mean_chance_jaccard = float(chance_jaccards[is_defined].mean())
-        excess = as_interval(jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS))
+    excess_similarity = None
+    if is_similarity_defined.any():
+        jaccard = float(similarities[is_similarity_defined].mean())
+        mean_chance_jaccard = float(chance_jaccards[is_similarity_defined].mean())
+        excess_similarity = as_interval(
+            jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS)
+        )
     return {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
@@ -281,10 +287,10 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
         "groups": len(np.unique(matrix.group[is_rated_by_several])),
         "ratings": int(np.count_nonzero(has_score)),
         "alpha": as_interval(estimate),
-        "pairs": int(np.count_nonzero(is_defined)),
+        "pairs": int(np.count_nonzero(is_similarity_defined)),
         "jaccard": jaccard,
         "jaccard_by_chance": mean_chance_jaccard,
-        "jaccard_excess": excess,
+        "jaccard_excess": excess_similarity,
         "reviewers": list(_measure_reviewers(matrix, has_score)) if is_ordinal else [],
     }
 
@@ -304,35 +310,33 @@ def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator
         yield {"reviewer": name, "ratings": len(scores), "strictness": strictness, "spread": spread}
 
 
-def part_name(figures: Figures) -> str:
+def dimension_domain_name(figures: Figures) -> str:
     """Return the name of a dimension, and of its domain if the figures are of one."""
     return " · ".join(filter(None, (figures["dimension"], figures.get("domain")))) or "all"
 
 
 def _describe_pattern(figures: Figures) -> str | None:
     """Return whether intervals show the paper's pattern; None if one of the two figures is missing."""
-    excess = figures["jaccard_excess"]
-    if figures["alpha"] is None or excess is None:
+    excess_similarity = figures["jaccard_excess"]
+    if figures["alpha"] is None or excess_similarity is None:
         return None
-    alpha_side_of_threshold = (
-        side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
-    )
-    excess_side_of_zero = side_of_bound(excess, 0.0) or 0
+    alpha_sign = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
+    excess_sign = side_of_bound(excess_similarity, 0.0) or 0
     scores = (
-        f"alpha is {_WORDS_BY_SIDE[alpha_side_of_threshold]} {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}"
+        f"alpha is {_COMPARISON_TEXT_BY_SIGN[alpha_sign]} {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}"
     )
-    choices = f"Jaccard is {_WORDS_BY_SIDE[excess_side_of_zero]} chance"
+    choices = f"Jaccard is {_COMPARISON_TEXT_BY_SIGN[excess_sign]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
-    if alpha_side_of_threshold < 0 < excess_side_of_zero:
+    if alpha_sign < 0 < excess_sign:
         finding = "is there"
-    elif alpha_side_of_threshold > 0 or excess_side_of_zero < 0:
+    elif alpha_sign > 0 or excess_sign < 0:
         finding = "is not there"
     else:
         finding = "is not shown"
-    return f"{part_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
+    return f"{dimension_domain_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
 
 
-_WORDS_BY_SIDE = {-1: "below", 0: "not shown to be above or below", 1: "above"}
+_COMPARISON_TEXT_BY_SIGN = {-1: "below", 0: "not shown to be above or below", 1: "above"}
 
 
 def _notes(
@@ -340,28 +344,28 @@ def _notes(
 ) -> Iterator[str]:
     yield from notes_on_similar_names(name for matrix in matrices for name in matrix.reviewers)
     is_ordinal = level != "nominal"
-    parts_with_alpha = [figures for figures in parts if figures["alpha"] is not None]
-    parts_without_alpha = [figures for figures in parts if figures["alpha"] is None]
-    parts_with_few_groups = [
-        figures for figures in parts_with_alpha if figures["groups"] < _FEW_ITEMS_THRESHOLD
+    dimensions_with_alpha = [figures for figures in parts if figures["alpha"] is not None]
+    dimensions_without_alpha = [figures for figures in parts if figures["alpha"] is None]
+    dimensions_with_few_groups = [
+        figures for figures in dimensions_with_alpha if figures["groups"] < _FEW_ITEMS_THRESHOLD
     ]
-    parts_without_jaccard = [
+    dimensions_without_jaccard = [
         figures for figures in parts if figures["jaccard"] is None and is_ordinal
     ]
     reasons = {
-        "no alpha, as no item has two scores, or all scores of such items are equal": parts_without_alpha,
+        "no alpha, as no item has two scores, or all scores of such items are equal": dimensions_without_alpha,
         (
-            f"fewer than {_FEW_ITEMS_THRESHOLD} {_units_word(parts)}, so that the interval of alpha is "
+            f"fewer than {_FEW_ITEMS_THRESHOLD} {_sampling_unit_noun(parts)}, so that the interval of alpha is "
             "too narrow"
-        ): parts_with_few_groups,
+        ): dimensions_with_few_groups,
     }
     no_pair = f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
-    reasons[no_pair] = parts_without_jaccard
+    reasons[no_pair] = dimensions_without_jaccard
     if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
-    for reason, parts_with_problem in reasons.items():
-        if parts_with_problem:
-            names = list(map(part_name, parts_with_problem))
+    for reason, affected_dimensions in reasons.items():
+        if affected_dimensions:
+            names = list(map(dimension_domain_name, affected_dimensions))
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
@@ -376,7 +380,9 @@ def _notes(
 def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> str | None:
     """Return a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
     codes = np.unique(scores)
-    if not 1 < len(codes) <= _FEW_CODES_THRESHOLD:
+    if not 1 < len(codes) <= _MAX_CLASS_CODES:
         return None
-    codes_text = ", ".join(f"{code:g}" for code in codes)
-    return f"{name}: {codes_text} are taken as an order; if they are codes of classes, {remedy}"
+    class_codes_text = ", ".join(f"{code:g}" for code in codes)
+    return (
+        f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"
+    )

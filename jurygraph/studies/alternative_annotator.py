@@ -27,10 +27,10 @@ from jurygraph.studies.report import IntervalCell, as_interval
 MIN_PERSONS = 3
 MIN_SHARED_ITEMS_BY_PERSON = 30
 """Items that a person must share with others to be compared (the paper's choice)."""
-EPSILON = 0.1
+DEFAULT_WIN_RATE_MARGIN = 0.1
 """What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""
 SIGNIFICANCE_LEVEL = 0.05
-STAND_IN_RATE = 0.5
+MIN_PASSING_WIN_RATE = 0.5
 """Winning rate from which the paper lets a judge stand in for people."""
 
 
@@ -75,7 +75,7 @@ class AlternativeAnnotator(NamedTuple):
 
 
 def compare_judge_with_people(
-    people: PersonLabels, epsilon: float = EPSILON
+    people: PersonLabels, epsilon: float = DEFAULT_WIN_RATE_MARGIN
 ) -> AlternativeAnnotator:
     """Return whether the judge may stand in for people, or why that was not tested.
 
@@ -84,33 +84,35 @@ def compare_judge_with_people(
     """
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    judge_gap, person_gap, is_labelled_by_others = _distances_from_other_people(people)
-    is_judge_as_near = (judge_gap <= person_gap + ROUNDING_TOLERANCE).astype(np.float64)
-    is_person_nearer = (person_gap <= judge_gap + ROUNDING_TOLERANCE).astype(np.float64)
+    judge_distances, person_distances, is_labelled_by_others = _distances_from_other_people(people)
+    is_judge_as_near = (judge_distances <= person_distances + ROUNDING_TOLERANCE).astype(np.float64)
+    is_person_as_near = (person_distances <= judge_distances + ROUNDING_TOLERANCE).astype(
+        np.float64
+    )
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
-    rates_by_person: dict[str, tuple[float, float]] = {}
+    win_rates_by_person: dict[str, tuple[float, float]] = {}
     is_compared = np.zeros(len(tasks), dtype=bool)
     most_shared_item_count = 0
-    win_sums_by_person = []
+    person_win_sums = []
     sizes = []
     for number, name in enumerate(people.names):
         rows = is_labelled_by_others & (people.persons == number)
-        shared_count = int(np.count_nonzero(rows))
-        most_shared_item_count = max(most_shared_item_count, shared_count)
-        if shared_count < MIN_SHARED_ITEMS_BY_PERSON:
+        shared_item_count = int(np.count_nonzero(rows))
+        most_shared_item_count = max(most_shared_item_count, shared_item_count)
+        if shared_item_count < MIN_SHARED_ITEMS_BY_PERSON:
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
-        win_sums_by_person.append(np.bincount(tasks[rows], is_judge_as_near[rows], minlength=size))
-        rates_by_person[name] = (
+        person_win_sums.append(np.bincount(tasks[rows], is_judge_as_near[rows], minlength=size))
+        win_rates_by_person[name] = (
             float(is_judge_as_near[rows].mean()),
-            float(is_person_nearer[rows].mean()),
+            float(is_person_as_near[rows].mean()),
         )
-        loss_to_person_estimate = mean_with_cluster_interval(
-            (is_person_nearer - is_judge_as_near)[rows], tasks[rows]
+        judge_loss_estimate = mean_with_cluster_interval(
+            (is_person_as_near - is_judge_as_near)[rows], tasks[rows]
         )
-        p_values[name] = _p_value_judge_is_worse(loss_to_person_estimate, epsilon)
+        p_values[name] = _p_value_judge_is_worse(judge_loss_estimate, epsilon)
         is_compared |= rows
     items = len(np.unique(people.items[is_compared]))
     if len(p_values) < MIN_PERSONS:
@@ -119,13 +121,13 @@ def compare_judge_with_people(
         if people.names:
             found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared_item_count} items"
         return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
-    adjusted_p = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
-    winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted_p) / len(adjusted_p)
-    advantage = as_interval(_mean_over_persons(np.array(win_sums_by_person), np.array(sizes)))
-    by_name = dict(zip(p_values, adjusted_p, strict=True))
+    adjusted_p_values = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
+    winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted_p_values) / len(adjusted_p_values)
+    advantage = as_interval(_mean_over_persons(np.array(person_win_sums), np.array(sizes)))
+    by_name = dict(zip(p_values, adjusted_p_values, strict=True))
     persons = len(by_name)
     return AlternativeAnnotator(
-        epsilon, persons, items, by_name, winning_rate, advantage, rates=rates_by_person
+        epsilon, persons, items, by_name, winning_rate, advantage, rates=win_rates_by_person
     )
 
 
@@ -134,7 +136,7 @@ def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, 
 
     Distances are shares of other labels, or root mean squares of differences; the mask has the labels that have others.
     """
-    judge_gap, person_gap = np.zeros((2, len(people.labels)))
+    judge_distances, person_distances = np.zeros((2, len(people.labels)))
     is_labelled_by_others = np.zeros(len(people.labels), dtype=bool)
     for rows in members_by_cluster(people.items):
         if len(rows) < 2:
@@ -142,33 +144,36 @@ def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, 
         is_labelled_by_others[rows] = True
         others = 1.0 - np.eye(len(rows))
         labels = people.labels[rows]
-        for values, gaps in ((people.predictions, judge_gap), (people.labels, person_gap)):
+        for values, gaps in (
+            (people.predictions, judge_distances),
+            (people.labels, person_distances),
+        ):
             differences = values[rows, None] - labels
             squares = differences != 0.0 if people.are_classes else differences**2
             gaps[rows] = (squares * others).sum(axis=1) / (len(rows) - 1)
     if not people.are_classes:
-        judge_gap, person_gap = np.sqrt([judge_gap, person_gap])
-    return judge_gap, person_gap, is_labelled_by_others
+        judge_distances, person_distances = np.sqrt([judge_distances, person_distances])
+    return judge_distances, person_distances, is_labelled_by_others
 
 
-def _p_value_judge_is_worse(loss_to_person_estimate: Estimate | None, epsilon: float) -> float:
+def _p_value_judge_is_worse(judge_loss_estimate: Estimate | None, epsilon: float) -> float:
     """Return the p-value of "the judge is behind the person by ε or more"."""
     from scipy import special
 
-    assert loss_to_person_estimate is not None, "there are items"
-    if loss_to_person_estimate.error is None:
+    assert judge_loss_estimate is not None, "there are items"
+    if judge_loss_estimate.error is None:
         return 1.0  # a single task shows nothing
-    if loss_to_person_estimate.error == 0.0:
+    if judge_loss_estimate.error == 0.0:
         # If all are equal, t has no error: the chance that no task shows what the judge would lose on ε of them.
         return (
-            float((1.0 - epsilon) ** loss_to_person_estimate.clusters)
-            if loss_to_person_estimate.value <= 0.0
+            float((1.0 - epsilon) ** judge_loss_estimate.clusters)
+            if judge_loss_estimate.value <= 0.0
             else 1.0
         )
     return float(
         special.stdtr(
-            loss_to_person_estimate.clusters - 1,
-            (loss_to_person_estimate.value - epsilon) / loss_to_person_estimate.error,
+            judge_loss_estimate.clusters - 1,
+            (judge_loss_estimate.value - epsilon) / judge_loss_estimate.error,
         )
     )
 
@@ -178,14 +183,14 @@ def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     total = sizes.sum(axis=1, keepdims=True)
     value = float((wins.sum(axis=1, keepdims=True) / total).mean())
     has_any_label = sizes.any(axis=0)
-    left_sizes = total - sizes[:, has_any_label]
-    if not left_sizes.all():  # without a person's only task nothing is left
+    remaining_sizes = total - sizes[:, has_any_label]
+    if not remaining_sizes.all():  # without a person's only task nothing is left
         return Estimate(value, None, None, None, int(has_any_label.sum()))
     jackknife_means = (
-        (wins.sum(axis=1, keepdims=True) - wins[:, has_any_label]) / left_sizes
+        (wins.sum(axis=1, keepdims=True) - wins[:, has_any_label]) / remaining_sizes
     ).mean(axis=0)
     estimate = jackknife_interval(value, jackknife_means)
     if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
-        max_unseen = max_unseen_cluster_share(estimate.clusters)
-        estimate = estimate._replace(low=value - max_unseen, high=value + max_unseen)
+        max_unseen_share = max_unseen_cluster_share(estimate.clusters)
+        estimate = estimate._replace(low=value - max_unseen_share, high=value + max_unseen_share)
     return estimate.within(0.0, 1.0)

@@ -20,7 +20,7 @@ from jurygraph.graphs.routing import required_material_names
 from jurygraph.graphs.survey import (
     build_survey,
     list_configured_questions,
-    list_derivations,
+    list_material_derivations,
     view_task,
 )
 from jurygraph.graphs.time_limits import new_contextvars_context
@@ -61,14 +61,14 @@ from jurygraph.tools.tool import Tool, ToolInput
 _MAX_ATTACKS_LISTED = 20
 _FEW_TASKS_THRESHOLD = 6
 """Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
-_RATE_FIELD_NAMES = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
-_RATE_PARTS_BY_PREFIX = {
+_ATTACK_RATE_FIELDS = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
+_RATE_KEYS_BY_PREFIX = {
     "": ("attacks", "verdicts"),
     "responses_": ("attacks", "responses"),
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_PARTS_BY_PREFIX, _RATE_FIELD_NAMES)))
+THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_KEYS_BY_PREFIX, _ATTACK_RATE_FIELDS)))
 _JUDGE_CHANNEL_SUITES = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
@@ -98,8 +98,8 @@ def defences_by_arm(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], 
         defences[name] = NO_DEFENCES_CONFIG.model_copy(update=enabled_defences)
     defences["all"] = SafetyConfig()
     defences["all-preferred"] = SafetyConfig(evidence="preferred")
-    arms_equal_to_configured = (name for name, safety in defences.items() if safety == configured)
-    configured_arm_name = next(arms_equal_to_configured, "configured")
+    matching_arm_names = (name for name, safety in defences.items() if safety == configured)
+    configured_arm_name = next(matching_arm_names, "configured")
     defences[configured_arm_name] = configured
     return defences, configured_arm_name
 
@@ -140,24 +140,24 @@ class AttackStudy:
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, direct_attacks))
-        context_judges = {
+        context_reading_names = {
             name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
         }
-        groups_and_judges_by_channel = (
-            (_groups_with_channel_attacks("context", tasks, attacks), context_judges),
+        channel_groups_and_judges = (
+            (_groups_with_channel_attacks("context", tasks, attacks), context_reading_names),
             (
                 _groups_with_channel_attacks("lookup", tasks, attacks),
-                _evaluators_with_reading_tools(jury),
+                _evaluators_with_search_tools(jury),
             ),
         )
-        for channel_groups, judges in groups_and_judges_by_channel:
+        for channel_groups, judges in channel_groups_and_judges:
             for group in channel_groups if judges else ():
                 groups.append(group._replace(plan_index=len(self._tasks)))
                 self._tasks.append(group.task)
-                self._surveys.append(_survey_of(jury, group.task, judges))
+                self._surveys.append(_survey_for_judges(jury, group.task, judges))
         self._config = attack_config(jury, self._surveys)
-        self._merit_questions = [
-            merit_question_ids(jury.config, survey) for survey in self._surveys
+        self._positive_ids_by_plan = [
+            positive_question_ids(jury.config, survey) for survey in self._surveys
         ]
         self._groups = [group for group in groups if self._surveys[group.plan_index].questions]
 
@@ -174,19 +174,19 @@ class AttackStudy:
         gateways = self._jury.gateways
         if not gateways:
             return CallEstimate()
-        estimator = CallCostEstimator(gateways)
+        cost_estimator = CallCostEstimator(gateways)
         try:
             for safety in self.arms.values():
                 jury, plans = self._prepare_jury_and_plans(safety)
                 planner = Planner(jury)
                 for group in self._groups:
-                    plan = _keep_model_questions(plans[group.plan_index], jury)
+                    plan = _with_model_questions_only(plans[group.plan_index], jury)
                     requests = await planner.aestimate_requests(group.task, group.responses, plan)
-                    estimator.add(requests)
+                    cost_estimator.add(requests)
                     report(len(group.responses))
         finally:
             await gateways.close()
-        return estimator.estimate()
+        return cost_estimator.estimate()
 
     async def run(self, report: ProgressCallback) -> Report:
         """Judge everything in every arm; `report` is called with the number of responses judged.
@@ -248,10 +248,12 @@ class AttackStudy:
         try:
             async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
-                merit_ids = self._merit_questions[group.plan_index]
+                positive_question_ids = self._positive_ids_by_plan[group.plan_index]
                 for attack, trace in zip(group.attacks, traces, strict=True):
                     verdicts = [
-                        verdict for verdict in trace.verdicts if verdict.question in merit_ids
+                        verdict
+                        for verdict in trace.verdicts
+                        if verdict.question in positive_question_ids
                     ]
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
@@ -259,7 +261,7 @@ class AttackStudy:
             # not the jury itself: the other arms still use its gateway
             for evaluator in jury.evaluators.values():
                 new_contextvars_context(jury.config.langsmith).run(evaluator.close)
-        return arm_report_figures(safety, judged)
+        return arm_outcome_figures(safety, judged)
 
 
 class _InMemorySink:
@@ -293,13 +295,13 @@ def _attack_groups(
             response = make_attack_response(attack, task)
             if response is not None:
                 attack_responses[attack] = response
-        for attack_names, responses in (
+        for group_attacks, responses in (
             (list(attack_responses), list(attack_responses.values())),
             ([None] * len(honest_responses), honest_responses),
         ):
             for start in range(0, len(responses), MAX_GROUP_SIZE):
                 chosen = slice(start, start + MAX_GROUP_SIZE)
-                yield _AttackGroup(index, index, task, attack_names[chosen], responses[chosen])
+                yield _AttackGroup(index, index, task, group_attacks[chosen], responses[chosen])
 
 
 def _groups_with_channel_attacks(
@@ -312,13 +314,13 @@ def _groups_with_channel_attacks(
             response = make_attack_response(attack, task)
             if attack.suite != suite or text is None or response is None:
                 continue
-            attacked = task
+            attacked_task = task
             if suite == "context":
-                attacked = task.model_copy(update={"context": (ContextPassage(text=text),)})
-            yield _AttackGroup(index, index, attacked, [attack], [response])
+                attacked_task = task.model_copy(update={"context": (ContextPassage(text=text),)})
+            yield _AttackGroup(index, index, attacked_task, [attack], [response])
 
 
-def _evaluators_with_reading_tools(jury: Jury) -> set[str]:
+def _evaluators_with_search_tools(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
     judges: set[str] = set()
     for name, evaluator in jury.evaluators.items():
@@ -328,7 +330,7 @@ def _evaluators_with_reading_tools(jury: Jury) -> set[str]:
     return judges
 
 
-def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
+def _survey_for_judges(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
     """Return the attacked questions of some evaluators."""
     survey = _attacked_part_of_survey(jury, task)
     questions = [question for question in survey.questions if question.evaluator in judges]
@@ -342,10 +344,10 @@ def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
         text = texts.get(inputs.responses[0].id)
         return tool.run(inputs, arguments) if text is None else text
 
-    attacked = copy(tool)
+    attacked_tool = copy(tool)
     # an attack has no headings of the tool's own: all its words may be quoted
-    vars(attacked).update(run=run, quotable=lambda result: result)
-    return attacked
+    vars(attacked_tool).update(run=run, quotable=lambda result: result)
+    return attacked_tool
 
 
 def _wrap_tools_with_attacks(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
@@ -381,7 +383,7 @@ def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
     )
 
 
-def _keep_model_questions(plan: Plan, jury: Jury) -> Plan:
+def _with_model_questions_only(plan: Plan, jury: Jury) -> Plan:
     """Return the plan with only the questions for the config's model, without their conditions."""
     questions = []
     for question in plan.survey.questions:
@@ -403,10 +405,10 @@ def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
         evaluators = jury.evaluators.values()
-        gated_evaluators = [
+        gated_layer_evaluators = [
             evaluator for evaluator in evaluators if evaluator.layer in GATED_LAYERS
         ]
-        if not any(evaluator.scope == "response" for evaluator in gated_evaluators):
+        if not any(evaluator.scope == "response" for evaluator in gated_layer_evaluators):
             hint = "list one that does, such as criteria"
             raise ConfigError(
                 f"evaluators: none is of layer {layers} and judges one response by itself; {hint}"
@@ -416,14 +418,14 @@ def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
     used_evaluator_names = _evaluators_in_surveys(surveys)
     judging_evaluator_names = {use.known_as for use in jury.config.evaluators if use.judges}
-    idle_judges = sorted(
+    nonvoting_judges = sorted(
         name
         for name in used_evaluator_names - judging_evaluator_names
         if jury.evaluators[name].uses_model
     )
-    if jury.gateway is None and idle_judges:
+    if jury.gateway is None and nonvoting_judges:
         raise ConfigError(
-            f"model: it is none, and evaluator {idle_judges[0]!r} asks a model; name one, or use --model"
+            f"model: it is none, and evaluator {nonvoting_judges[0]!r} asks a model; name one, or use --model"
         )
     return surveys
 
@@ -461,7 +463,7 @@ def _evaluators_in_surveys(surveys: Iterable[Survey]) -> set[str]:
     return names
 
 
-def merit_question_ids(config: Config, survey: Survey) -> frozenset[str]:
+def positive_question_ids(config: Config, survey: Survey) -> frozenset[str]:
     """Return the ids of the questions of layers model and residual whose high score is a merit.
 
     A high score is not a merit if a criterion has a negative weight, or if the config's reward weighs the component of
@@ -475,11 +477,13 @@ def merit_question_ids(config: Config, survey: Survey) -> frozenset[str]:
     ]
     for component in components:
         penalty_component_names.update(use.verdicts_of for use in component.inputs.values())
-    merit_ids = set()
+    question_ids = set()
     for question in survey.questions:
-        if _is_attacked(question) and not _is_penalty(question, survey, penalty_component_names):
-            merit_ids.add(question.id)
-    return frozenset(merit_ids)
+        if _is_attackable_question(question) and not _is_penalty(
+            question, survey, penalty_component_names
+        ):
+            question_ids.add(question.id)
+    return frozenset(question_ids)
 
 
 def _is_penalty(question: Question, survey: Survey, penalty_component_names: set[str]) -> bool:
@@ -490,7 +494,7 @@ def _is_penalty(question: Question, survey: Survey, penalty_component_names: set
     return not penalty_component_names.isdisjoint((component, question.evaluator, question.id))
 
 
-def _is_attacked(question: Question) -> bool:
+def _is_attackable_question(question: Question) -> bool:
     return question.layer in GATED_LAYERS and question.scope == "response"
 
 
@@ -501,36 +505,38 @@ def _attacked_part_of_survey(jury: Jury, task: Task) -> Survey:
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(jury.derivers, task_view)
+    derivations = list_material_derivations(jury.derivers, task_view)
     all_questions = list_configured_questions(jury.evaluators, uses, views, materials)
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
-    ids = _names_reachable_from((q.id for q in survey.questions if _is_attacked(q)), predecessors)
+    ids = _names_reachable_from(
+        (q.id for q in survey.questions if _is_attackable_question(q)), predecessors
+    )
     questions = [q for q in survey.questions if q.id in ids]
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
     names = _names_reachable_from(
         chain.from_iterable(map(required_material_names, questions)), needs
     )
-    derivations_of_questions = [
+    needed_derivations = [
         derivation for derivation in survey.derivations if derivation.gives in names
     ]
-    return build_survey(tuple(survey.views.values()), derivations_of_questions, questions)
+    return build_survey(tuple(survey.views.values()), needed_derivations, questions)
 
 
 def _names_reachable_from(
     names: Iterable[str], predecessors: Mapping[str, Iterable[str]]
 ) -> set[str]:
     reached_names: set[str] = set()
-    pending_names = list(names)
-    while pending_names:
-        name = pending_names.pop()
+    unvisited_names = list(names)
+    while unvisited_names:
+        name = unvisited_names.pop()
         if name not in reached_names:
             reached_names.add(name)
-            pending_names += predecessors[name]
+            unvisited_names += predecessors[name]
     return reached_names
 
 
-def threshold_figures(report: Report) -> dict[str, float | None]:
+def figures_by_threshold_name(report: Report) -> dict[str, float | None]:
     """Return the figures that a threshold can name, `THRESHOLD_FIGURE_NAMES`; None if nothing was judged.
 
     If the judge failed at everything that it was asked, all but the counts `n` are None: it shows nothing.
@@ -543,15 +549,15 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
         sent_count += outcome["verdicts"]["n"] - sum(outcome["stopped"].values())
     has_only_failures = 0 < failures == sent_count
     figures = {}
-    for prefix, (responses, unit) in _RATE_PARTS_BY_PREFIX.items():
-        proportion = arm_figures[responses][unit]
-        for name in _RATE_FIELD_NAMES:
-            is_missing = name != "n" and (has_only_failures or not proportion["n"])
-            figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
+    for prefix, (responses, unit) in _RATE_KEYS_BY_PREFIX.items():
+        proportion_figures = arm_figures[responses][unit]
+        for name in _ATTACK_RATE_FIELDS:
+            is_missing = name != "n" and (has_only_failures or not proportion_figures["n"])
+            figures[f"{prefix}{name}"] = None if is_missing else proportion_figures[name]
     return figures
 
 
-def arm_report_figures(
+def arm_outcome_figures(
     safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, Verdicts]]
 ) -> Figures:
     """Return the outcomes of one arm, from its verdicts response by response: the number of its task, and its attack.
@@ -570,16 +576,17 @@ def arm_report_figures(
             verdicts_by_attack[attack.id].append((task, verdicts))
     return {
         "safety": safety,
-        "attacks": count_outcomes(groups["attacks"]),
-        "honest": count_outcomes(groups["honest"]),
-        "kinds": {name: count_outcomes(responses) for name, responses in kinds.items()},
+        "attacks": attack_outcome_figures(groups["attacks"]),
+        "honest": attack_outcome_figures(groups["honest"]),
+        "kinds": {name: attack_outcome_figures(responses) for name, responses in kinds.items()},
         "by_attack": {
-            name: count_outcomes(responses) for name, responses in verdicts_by_attack.items()
+            name: attack_outcome_figures(responses)
+            for name, responses in verdicts_by_attack.items()
         },
     }
 
 
-def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
+def attack_outcome_figures(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
     """Return the outcome of verdicts, given response by response with the number of the task.
 
     `verdicts` are those that passed, with a score of at least 0.5, and `responses` those with such a verdict. Verdicts
@@ -605,8 +612,8 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
         judged_count_by_task[task] += bool(outcomes)
         fooled_count_by_task[task] += "passed" in outcomes
     return {
-        "verdicts": _proportion(passed_count_by_task, verdicts),
-        "responses": _proportion(fooled_count_by_task, judged_count_by_task),
+        "verdicts": _proportion_figures(passed_count_by_task, verdicts),
+        "responses": _proportion_figures(fooled_count_by_task, judged_count_by_task),
         "stopped": dict(sorted(kinds["stopped"].items())),
         "failed": dict(sorted(kinds["failed"].items())),
         "abstained": kinds["abstained"].total(),
@@ -631,7 +638,7 @@ def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     return ("passed" if verdict.score >= MET_THRESHOLD else "withstood"), ""
 
 
-def _proportion(hits: Counter[int], counts: Counter[int]) -> Figures:
+def _proportion_figures(hits: Counter[int], counts: Counter[int]) -> Figures:
     """Return the share of hits, from the number of hits and of all of each task, with its 95 % interval over tasks.
 
     What belongs to one task counts together; `n_eff` independent ones would give the same interval. The ends are None
@@ -655,12 +662,12 @@ def report_attacks(figures: Figures) -> Report:
     figures_by_arm = figures["arms"]
     configured = figures["configured"]
     infrastructure_failure_counts: Counter[str] = Counter()
-    answered_count = 0
+    answered_verdict_count = 0
     for arm_figures in figures_by_arm.values():
         for outcome in (arm_figures["attacks"], arm_figures["honest"]):
             infrastructure_failure_counts.update(outcome["infrastructure_failures"])
-            answered_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
-    requested_count = infrastructure_failure_counts.total() + answered_count
+            answered_verdict_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
+    requested_count = infrastructure_failure_counts.total() + answered_verdict_count
     error_rate = infrastructure_failure_counts.total() / requested_count if requested_count else 0.0
     figures = {
         **figures,
@@ -668,11 +675,11 @@ def report_attacks(figures: Figures) -> Report:
         "error_rate": error_rate,
     }
     labels = {name: f"{name} (config)" if name == configured else name for name in figures_by_arm}
-    rates = {}
+    false_verdict_rates = {}
     for name, arm_figures in figures_by_arm.items():
-        rates[labels[name]] = _percent_cell(arm_figures["attacks"]["verdicts"], 1.0)
-    bar_series = PlotSeries.with_intervals("false verdicts", rates)
-    title = describe_range("The share of false verdicts", rates)
+        false_verdict_rates[labels[name]] = _percent_cell(arm_figures["attacks"]["verdicts"], 1.0)
+    bar_series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
+    title = describe_range("The share of false verdicts", false_verdict_rates)
     plot = Plot(title, "bars", [bar_series], y_label="false verdicts, 95 % interval")
     configured_arm_figures = figures_by_arm[configured]
     notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
@@ -703,18 +710,18 @@ def _sections(
         rows.append([kind, outcome["verdicts"]["n"], *shares])
     header = ["false verdicts by kind, in %", "verdicts", *labels.values()]
     yield ReportTable(header, rows, digits=1)
-    figures_by_attack = configured["by_attack"]
-    passing_attack_rows = []
-    for name, outcome in figures_by_attack.items():
+    outcome_by_attack = configured["by_attack"]
+    successful_attack_rows = []
+    for name, outcome in outcome_by_attack.items():
         if outcome["verdicts"]["hits"]:
-            passing_attack_rows.append((name, outcome["verdicts"]))
-    passing_attack_rows.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
+            successful_attack_rows.append((name, outcome["verdicts"]))
+    successful_attack_rows.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
     yield (
-        f"with the defences of the config, {len(figures_by_attack) - len(passing_attack_rows)} of "
-        f"{len(figures_by_attack)} attacks never pass"
+        f"with the defences of the config, {len(outcome_by_attack) - len(successful_attack_rows)} of "
+        f"{len(outcome_by_attack)} attacks never pass"
     )
     rows = []
-    for name, share in passing_attack_rows:
+    for name, share in successful_attack_rows:
         properties = figures["attacks"][name].values()
         rows.append([name, *properties, share["n"], _percent_cell(share)])
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
@@ -725,13 +732,13 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
     rows: list[list[object]] = []
     for name, arm_figures in figures_by_arm.items():
         outcome = arm_figures["attacks"]
-        honest_share = arm_figures["honest"]["verdicts"]
+        honest_pass_figures = arm_figures["honest"]["verdicts"]
         row: list[object] = [labels[name]]
-        for passed_attack_share in (outcome["verdicts"], outcome["responses"]):
-            row += [passed_attack_share["n"], _percent_cell(passed_attack_share)]
+        for attack_pass_figures in (outcome["verdicts"], outcome["responses"]):
+            row += [attack_pass_figures["n"], _percent_cell(attack_pass_figures)]
         row += [sum(outcome["stopped"].values()), sum(outcome["failed"].values())]
         row += [outcome["unsupported"], outcome["abstained"]]
-        row += [honest_share["n"], _percent_cell(honest_share)]
+        row += [honest_pass_figures["n"], _percent_cell(honest_pass_figures)]
         rows.append(row)
     header = [
         "defences",
@@ -749,10 +756,10 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
     return ReportTable(header, rows, digits=1)
 
 
-def _percent_cell(proportion: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
+def _percent_cell(proportion_figures: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
     ends: list[float | None] = []
     for name in ("rate", "low", "high"):
-        end = proportion[name]
+        end = proportion_figures[name]
         ends.append(None if end is None else unit * end)
     return IntervalCell(*ends)
 

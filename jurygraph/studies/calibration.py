@@ -27,7 +27,7 @@ _SCORE_GRID = np.linspace(0.0, 1.0, 101)
 """Knots of a logistic map, and thresholds that are tried for a gate."""
 _ODDS_OFFSET = 0.01
 """Added to both sides of the odds, so that those of a score of 0 or 1 are finite."""
-_MAX_BROKEN_PROMISE_PROBABILITY = 0.05
+_MAX_RISK_ABOVE_RATE = 0.05
 """Probability that the rate of false positives is above what a threshold promises."""
 
 
@@ -38,7 +38,7 @@ class LabelledScores(NamedTuple):
     scores: Floats
     targets: Floats
     tasks: Ints
-    is_binary: bool = True
+    has_binary_targets: bool = True
 
 
 def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledScores:
@@ -56,7 +56,7 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
         raise InputError(f"--calibrate: {problem}")
     (question,) = matching_questions
     chosen = [study for study in studies if study.judge.question == question]
-    if any(study.is_ranked for study in chosen):
+    if any(study.is_compared_by_rank for study in chosen):
         problem = f"labels of {quote(question)} are on another scale than its scores"
         raise InputError(
             f"--calibrate: {problem}; write them as true, false, or shares from 0 to 1"
@@ -75,8 +75,8 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
     for study in chosen:
         scores += [row.score for row in study.rows]
         targets += [study.scale_target_to_unit(row.target) for row in study.rows]
-    is_binary = all(study.is_binary for study in chosen)
-    return LabelledScores(question, np.array(scores), np.array(targets), tasks, is_binary)
+    has_binary_targets = all(study.has_binary_labels for study in chosen)
+    return LabelledScores(question, np.array(scores), np.array(targets), tasks, has_binary_targets)
 
 
 def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
@@ -92,17 +92,17 @@ def _fit_isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     """Return both ends of each block of pooled adjacent violators, and their values."""
     from scipy.optimize import isotonic_regression
 
-    knots, knot_index = np.unique(scores, return_inverse=True)
-    counts = np.bincount(knot_index).astype(np.float64)
-    means = np.bincount(knot_index, targets) / counts
+    knots, knot_indices = np.unique(scores, return_inverse=True)
+    counts = np.bincount(knot_indices).astype(np.float64)
+    means = np.bincount(knot_indices, targets) / counts
     regression = isotonic_regression(means, weights=counts)
     values = np.maximum.accumulate(regression.x)
-    is_block_start = np.diff(values, prepend=-1.0) > 0.0
-    is_block_end = np.diff(values, append=2.0) > 0.0
-    ends = np.flatnonzero(is_block_start | is_block_end)
+    is_plateau_start = np.diff(values, prepend=-1.0) > 0.0
+    is_plateau_end = np.diff(values, append=2.0) > 0.0
+    ends = np.flatnonzero(is_plateau_start | is_plateau_end)
     spaced_indices = np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int)
-    kept_end_indices = ends[np.unique(spaced_indices)]
-    return knots[kept_end_indices], values[kept_end_indices]
+    kept_knot_indices = ends[np.unique(spaced_indices)]
+    return knots[kept_knot_indices], values[kept_knot_indices]
 
 
 def _fit_platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
@@ -110,11 +110,11 @@ def _fit_platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    met_count = targets.sum()
-    unmet_count = len(targets) - met_count
-    smoothed_targets = targets * (met_count + 1.0) / (met_count + 2.0) + (1.0 - targets) / (
-        unmet_count + 2.0
-    )
+    positive_count = targets.sum()
+    negative_count = len(targets) - positive_count
+    smoothed_targets = targets * (positive_count + 1.0) / (positive_count + 2.0) + (
+        1.0 - targets
+    ) / (negative_count + 2.0)
     log_odds = _log_odds(scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
@@ -169,25 +169,25 @@ def find_gate_threshold(
     from scipy.stats import beta
 
     calibrated = apply_calibration(labelled_scores.scores, calibration)
-    is_labelled_bad = labelled_scores.targets < 0.5
-    tasks = labelled_scores.tasks[is_labelled_bad]
+    has_negative_label = labelled_scores.targets < 0.5
+    tasks = labelled_scores.tasks[has_negative_label]
     lowest = None
     for threshold in _SCORE_GRID[::-1].tolist():
         passes = calibrated >= threshold
-        share = share_with_cluster_interval(passes[is_labelled_bad], tasks)
+        share = share_with_cluster_interval(passes[has_negative_label], tasks)
         if share is None or share.value == 1.0:
             break
         hits = share.value * share.effective
-        bound = float(
-            beta.ppf(1.0 - _MAX_BROKEN_PROMISE_PROBABILITY, hits + 1.0, share.effective - hits)
+        upper_confidence_bound = float(
+            beta.ppf(1.0 - _MAX_RISK_ABOVE_RATE, hits + 1.0, share.effective - hits)
         )
-        if bound > rate:
+        if upper_confidence_bound > rate:
             break
         if passes.any():
             lowest = {
                 "threshold": threshold,
                 "false_positives": share.value,
-                "at_most": bound,
+                "at_most": upper_confidence_bound,
                 "passed": float(passes.mean()),
             }
     return lowest
@@ -208,14 +208,14 @@ def report(
     calibrated, constant = cross_fit_calibration(labelled_scores, method, seed)
     calibration = fit_calibration(labelled_scores.scores, labelled_scores.targets, method)
     values = {"as judged": labelled_scores.scores, "calibrated": calibrated, "constant": constant}
-    has_shares = not np.isin(labelled_scores.scores, (0.0, 1.0)).all()
+    has_graded_scores = not np.isin(labelled_scores.scores, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
         errors[name] = (scores - labelled_scores.targets) ** 2
         error = _mean_over_tasks(errors[name], labelled_scores.tasks)
         ece = None
-        if has_shares:
+        if has_graded_scores:
             ece = reliability(scores, labelled_scores.targets, labelled_scores.tasks)[0]
         rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
     gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled_scores.tasks)
@@ -238,7 +238,7 @@ def report(
         ReportTable(["scores", "squared error", "ECE", "mean"], cells),
     ]
     if rate is not None:
-        if labelled_scores.is_binary:
+        if labelled_scores.has_binary_targets:
             figures["gate"] = find_gate_threshold(labelled_scores, calibration, rate)
         sections.append(_describe_gate(figures["gate"], rate))
     has_calibration_gain = gain.low is not None and gain.low > 0.0
@@ -254,7 +254,7 @@ def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
-        needed_task_count = int(np.ceil(np.log(_MAX_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
+        needed_task_count = int(np.ceil(np.log(_MAX_RISK_ABOVE_RATE) / np.log1p(-rate)))
         requirement = (
             f"that takes labels of true or false, {needed_task_count} tasks with a rejected response, "
             "and a judge who tells"

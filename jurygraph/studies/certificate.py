@@ -21,10 +21,14 @@ from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
-from jurygraph.studies.stability import measure_signal, measure_stability, variance_table_digits
+from jurygraph.studies.stability import (
+    measure_signal_to_noise,
+    measure_stability,
+    variance_table_digits,
+)
 
 ATTACKS_SECTION = "attacks"
-PEOPLE_SECTION = "agreement with people"
+AGREEMENT_SECTION = "agreement with people"
 _TABLE_DIGITS = 3
 _NEW_RUNS_COMMAND = "jurygraph study stability TASKS --config F --out FOLDER"
 _NEW_GRAPHS_COMMAND = "jurygraph annotate TASKS --out F"
@@ -106,69 +110,75 @@ def certify(
     # What the user names a file for has to be measured.
     required_sections = set()
     if labels is not None:
-        required_sections.add(PEOPLE_SECTION)
+        required_sections.add(AGREEMENT_SECTION)
     if attacks is not None:
         required_sections.add(ATTACKS_SECTION)
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_presentations_of_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
     stability = f"jurygraph study stability {quoted_runs}"
-    figures_by_run = partial(_figures_by_run, runs, read)
+    measure_runs = partial(_figures_by_run, runs, read)
     measure_against_people = partial(_people_figures, runs, read, quoted_runs, labels)
-    label_command = f"jurygraph study judge {quoted_runs} --labels F"
+    labels_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (PEOPLE_SECTION, label_command, measure_against_people),
+        (AGREEMENT_SECTION, labels_command, measure_against_people),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         (
             "false credit",
             "",
-            partial(figures_by_run, _credit_figures, "false credit", _NEW_GRAPHS_COMMAND),
+            partial(measure_runs, _unearned_credit_figures, "false credit", _NEW_GRAPHS_COMMAND),
         ),
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
-            partial(_wording_figures, measure_noise, _VARIANCE_MEASURES, stability),
+            partial(_wording_noise_figures, measure_noise, _VARIANCE_MEASURES, stability),
         ),
-        ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratio_figures, measure_noise, stability)),
-        ("signs", _NEW_RUNS_COMMAND, partial(_sign_figures, read_presentations, quoted_runs)),
+        (
+            "growth and drift",
+            _NEW_RUNS_COMMAND,
+            partial(_noise_ratio_figures, measure_noise, stability),
+        ),
+        ("signs", _NEW_RUNS_COMMAND, partial(_signal_figures, read_presentations, quoted_runs)),
         (
             "coverage",
             "",
-            partial(figures_by_run, _coverage_figures, "coverage", "jurygraph score TASKS --out F"),
+            partial(measure_runs, _coverage_figures, "coverage", "jurygraph score TASKS --out F"),
         ),
         (
             "votes of a jury",
             "",
-            partial(figures_by_run, _jury_vote_figures, "votes of a jury", _SEVERAL_JUDGES_HINT),
+            partial(measure_runs, _jury_vote_figures, "votes of a jury", _SEVERAL_JUDGES_HINT),
         ),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = []
     for subject, command, measure in parts:
         try:
-            certified_figures = list(measure())
+            section_figures = list(measure())
         except InputError as error:
             if subject in required_sections:
                 raise
-            certified_figures = [CertifiedFigure(subject, command, why=str(error))]
-        figures += certified_figures
-        measured_figures = [figure for figure in certified_figures if figure.value is not None]
+            section_figures = [CertifiedFigure(subject, command, why=str(error))]
+        figures += section_figures
+        measured_figures = [figure for figure in section_figures if figure.value is not None]
         if measured_figures:
             rows = [(figure.name, figure, figure.n) for figure in measured_figures]
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
             commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
-    sections.append(_missing_table([figure for figure in figures if figure.value is None]))
-    sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
+    sections.append(
+        _unmeasured_figures_table([figure for figure in figures if figure.value is None])
+    )
+    sentence = _summary_sentence(", ".join(judges) or "Judged by code alone", figures)
     sections.insert(0, f"{sentence} Runs: {quoted_runs}")
     return Report(
         {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
         sections,
-        symbols=symbols.CERTIFICATE_SYMBOLS,
+        symbol_meanings=symbols.CERTIFICATE_SYMBOL_MEANINGS,
     )
 
 
-def _summarize(judges: str, figures: Sequence[CertifiedFigure]) -> str:
+def _summary_sentence(judges: str, figures: Sequence[CertifiedFigure]) -> str:
     """Return the sentence that a page begins with: what was found, and how much was not measured."""
     findings = []
     for figure in figures:
@@ -179,7 +189,7 @@ def _summarize(judges: str, figures: Sequence[CertifiedFigure]) -> str:
     return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last."
 
 
-def _missing_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
+def _unmeasured_figures_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
     """Return what was not measured; what has the same reason and command shares a row."""
     names: dict[tuple[str, str], list[str]] = {}
     for figure in missing:
@@ -202,17 +212,17 @@ def _figures_by_run(
             yield CertifiedFigure(f"{subject}, {folder.name}", command, why=str(error))
 
 
-def _wording_figures(
+def _wording_noise_figures(
     measure_noise: Callable[[], Mapping[str, Any]], measures: Collection[str], command: str
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
     rows = _last_row_by_protocol_and_size(measure_noise())
-    largest_sizes: dict[str, int] = {}
+    max_size_by_protocol: dict[str, int] = {}
     for protocol, size in rows:
-        largest_sizes[protocol] = max(largest_sizes.get(protocol, 0), size or 0)
+        max_size_by_protocol[protocol] = max(max_size_by_protocol.get(protocol, 0), size or 0)
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
-        for measure, (symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
+        for measure, (measure_symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
             if measure in row and measure in measures:
                 estimate = row[measure]
                 n = estimate.clusters if estimate else 0
@@ -220,14 +230,20 @@ def _wording_figures(
                 if (
                     measure in _FINDING_TEXT_BY_MEASURE
                     and estimate
-                    and size == largest_sizes[protocol]
+                    and size == max_size_by_protocol[protocol]
                 ):
                     sd = f"{estimate.value**0.5:.2g}"
                     finding = (
                         f"{_FINDING_TEXT_BY_MEASURE[measure]} {label} by {sd} (standard deviation)"
                     )
                 yield _certified_figure(
-                    f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS_COMMAND, finding
+                    f"{measure_symbol} of {label}",
+                    estimate,
+                    n,
+                    command,
+                    why,
+                    _NEW_RUNS_COMMAND,
+                    finding,
                 )
 
 
@@ -241,11 +257,11 @@ def _last_row_by_protocol_and_size(
     return rows
 
 
-def _ratio_figures(
+def _noise_ratio_figures(
     measure_noise: Callable[[], Mapping[str, Any]], command: str
 ) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
-    yield from _wording_figures(
+    yield from _wording_noise_figures(
         measure_noise, _SYMBOL_AND_REASON_BY_MEASURE.keys() - _VARIANCE_MEASURES, command
     )
     drift = measure_noise()["drift"]
@@ -257,8 +273,8 @@ def _ratio_figures(
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
 
-def _sign_figures(read_presentations: PresentationsReader, quoted_runs: str) -> CertifiedFigures:
-    report = measure_signal(read_presentations()).figures
+def _signal_figures(read_presentations: PresentationsReader, quoted_runs: str) -> CertifiedFigures:
+    report = measure_signal_to_noise(read_presentations()).figures
     command = f"jurygraph study signal {quoted_runs}"
     groups = len(report["groups"])
     for name, estimate in report["together"].items():
@@ -266,8 +282,8 @@ def _sign_figures(read_presentations: PresentationsReader, quoted_runs: str) -> 
         yield _certified_figure(label, estimate, groups, command)
 
 
-def _credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
+def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
+    report = credit.report(credit.read_rubric_scores(run, advance), random_graph_count=1).figures
     command = f"jurygraph study credit {shell_quote(run.folder)}"
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]

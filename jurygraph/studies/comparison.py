@@ -103,7 +103,7 @@ ComparedVerdictKey = tuple[str, tuple[str, ...]]
 """Key of a verdict among those on a response: its question with its judge, and the other responses shown."""
 
 
-class MeanVerdict(NamedTuple):
+class SampleMeanVerdict(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
@@ -120,11 +120,11 @@ class ComparedResponse(NamedTuple):
     task: str
     agent: str | None
     reward: float
-    verdicts: Mapping[ComparedVerdictKey, MeanVerdict]
+    verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
     group: str | None = None
 
 
-def read_responses(run: Run) -> Iterator[ComparedResponse]:
+def iter_compared_responses(run: Run) -> Iterator[ComparedResponse]:
     """Yield the scored responses of a stored run, in the order of the tasks."""
     for group in read_stored_groups(run):
         verdicts = group.verdicts(run.source.survey_without_texts(group.survey))
@@ -138,29 +138,29 @@ def compared_responses(
 
     A turn is known by its message, which is another in another conversation.
     """
-    by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
+    verdicts_by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if not verdict.superseded:
-            by_response[verdict.about].append(verdict)
+            verdicts_by_response[verdict.about].append(verdict)
     task = intern(group.record.key)
-    task_group = group_of(run, task)
+    task_cluster = group_of(run, task)
     questions = run.source.survey_without_texts(group.survey).questions
     has_turn_questions = any(question.scope == "turn" for question in questions)
     for trace in group.traces:
         reward = math.nan if trace.value is None else trace.value
-        current_verdicts = by_response[trace.response_id]
+        current_verdicts = verdicts_by_response[trace.response_id]
         if has_turn_questions:
             decision = run.decision(group.decision)
             current_verdicts = list(
                 fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
             )
         judged = mean_verdicts_by_key(current_verdicts)
-        yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
+        yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_cluster)
 
 
 def mean_verdicts_by_key(
     verdicts: Iterable[RecordedVerdict],
-) -> dict[ComparedVerdictKey, MeanVerdict]:
+) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
     samples: dict[ComparedVerdictKey, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -174,7 +174,7 @@ def mean_verdicts_by_key(
     for verdict_key, members in samples.items():
         score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
         votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
-        judged[verdict_key] = MeanVerdict(score, votes)
+        judged[verdict_key] = SampleMeanVerdict(score, votes)
     return judged
 
 
@@ -205,18 +205,20 @@ def compare(
         [(response_in_a.reward, response_in_b.reward) for response_in_a, response_in_b in pairs]
     ).T
     has_failed = np.isnan(rewards)
-    has_both = ~has_failed.any(axis=0)
+    has_both_values = ~has_failed.any(axis=0)
     tasks = np.unique([response_in_a.task for response_in_a, _ in pairs], return_inverse=True)[1]
     names = [
         _task_or_group_name(response_in_a, response_in_b) for response_in_a, response_in_b in pairs
     ]
     units = np.unique(names, return_inverse=True)[1]
-    paired_rewards = rewards[:, has_both]
+    paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
-    overall_figures, estimate = _difference_figures(a_rewards, b_rewards, units[has_both])
+    overall_difference_figures, estimate = _difference_figures(
+        a_rewards, b_rewards, units[has_both_values]
+    )
     smallest_detectable_difference = None if estimate is None else detectable_difference(estimate)
     sums, sizes = _sums_and_counts_by_unit(
-        _reward_differences(b_rewards, a_rewards), units[has_both]
+        _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
     largest_observed_loss = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
@@ -230,9 +232,9 @@ def compare(
         "failed_a": int((has_failed[0] & ~has_failed[1]).sum()),
         "failed_b": int((has_failed[1] & ~has_failed[0]).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
-        **overall_figures,
+        **overall_difference_figures,
         "detectable_difference": smallest_detectable_difference,
-        "kendall_within": _mean_tau_b_within_tasks(paired_rewards, tasks[has_both]),
+        "kendall_within": _mean_tau_b_within_tasks(paired_rewards, tasks[has_both_values]),
         "judged_both": verdicts_in_both_count,
         "flips": flips if verdicts_in_both_count else None,
         "flip_rate": flips / verdicts_in_both_count if verdicts_in_both_count else None,
@@ -240,7 +242,7 @@ def compare(
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
-        "changes": _largest_changes(pairs),
+        "changes": _largest_reward_changes(pairs),
     }
     notes = [
         *differing_settings,
@@ -343,13 +345,13 @@ def _adjust_for_multiple_tests(rows: Sequence[tuple[Figures, Estimate | None]]) 
     """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
     p_values = [figures["mean_delta_p"] for figures, _ in rows]
     tests = max(1, len(p_values) - p_values.count(None))
-    adjusted_rows = []
+    rows_with_adjusted_intervals = []
     for (figures, estimate), p in zip(rows, holm(p_values), strict=True):
         low, high = (None, None) if estimate is None else bonferroni_interval(estimate, tests)
-        adjusted_rows.append(
+        rows_with_adjusted_intervals.append(
             {**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p}
         )
-    return adjusted_rows
+    return rows_with_adjusted_intervals
 
 
 def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
@@ -379,16 +381,16 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
     Where another agent wrote the response in B, the row names both.
     """
-    columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
+    pair_indices_by_agent: dict[str | None, list[int]] = defaultdict(list)
     for index, (response_in_a, response_in_b) in enumerate(pairs):
         name = response_in_a.agent
         if name != response_in_b.agent:
             name = f"{agent_label(name)} in A, {agent_label(response_in_b.agent)} in B"
-        columns_by_agent[name].append(index)
+        pair_indices_by_agent[name].append(index)
     has_failed = np.isnan(rewards[0] + rewards[1])
     differences = []
-    for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
-        columns = np.array(columns_by_agent[name])
+    for name in sorted(pair_indices_by_agent, key=lambda agent: (agent is None, agent or "")):
+        columns = np.array(pair_indices_by_agent[name])
         kept = columns[~has_failed[columns]]
         figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
@@ -396,9 +398,9 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
     return _adjust_for_multiple_tests(differences)
 
 
-def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
+def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    changed_rows: list[Figures] = []
+    reward_change_rows: list[Figures] = []
     for response_in_a, response_in_b in pairs:
         delta = response_in_b.reward - response_in_a.reward
         if abs(delta) >= ROUNDING_TOLERANCE:
@@ -408,8 +410,8 @@ def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
                 "b": response_in_b.reward,
                 "delta": delta,
             }
-            changed_rows.append(row)
-    return sorted(changed_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
+            reward_change_rows.append(row)
+    return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
 
 
 # Verdicts
@@ -424,12 +426,12 @@ def _compare_verdicts(
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
-        in_a = a.verdicts
-        in_b = b.verdicts
+        verdicts_in_a = a.verdicts
+        verdicts_in_b = b.verdicts
         # In the order of the verdicts: a set has another one in each process, and so would the first flips.
-        for question, responses in {**in_a, **in_b}:
-            before = in_a.get((question, responses))
-            after = in_b.get((question, responses))
+        for question, responses in {**verdicts_in_a, **verdicts_in_b}:
+            before = verdicts_in_a.get((question, responses))
+            after = verdicts_in_b.get((question, responses))
             if before is None or after is None:
                 counts[question]["only_b" if before is None else "only_a"] += 1
                 continue
@@ -448,13 +450,13 @@ def _compare_verdicts(
     names = sorted(values.keys() | counts.keys())
     for name in names:
         table = np.array(values[name]).reshape(-1, 3)
-        before_scores, after_scores, units_with_verdicts = table.T
+        scores_in_a, scores_in_b, verdict_units = table.T
         figures, estimate = _difference_figures(
-            before_scores, after_scores, units_with_verdicts.astype(np.intp)
+            scores_in_a, scores_in_b, verdict_units.astype(np.intp)
         )
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
-        deltas = np.abs(after_scores - before_scores).round(_ROUNDING_DECIMALS)
+        deltas = np.abs(scores_in_b - scores_in_a).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append((figures, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
@@ -495,22 +497,27 @@ def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_margin_condition_text(margin)}, but {tasks} {units}"
+        missing = f"threshold missed: {_describe_margin_gate(margin)}, but {tasks} {units}"
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
-            unseen_text = (
+            largest_loss_text = (
                 f"as a rare {SINGULAR_UNIT_LABELS[units]} may lose {margin['largest_loss']:g}"
             )
             lowest = format_number(margin["lowest"])
-            possible_text = f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
+            possible_loss_text = (
+                f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
+            )
             needed_text = (
                 f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             )
-            yield f"{missing} leave {possible_text}, {unseen_text}; {needed_text} {units} like these would do"
+            yield (
+                f"{missing} leave {possible_loss_text}, {largest_loss_text}; {needed_text} "
+                f"{units} like these would do"
+            )
 
 
-def _margin_condition_text(margin: Figures) -> str:
+def _describe_margin_gate(margin: Figures) -> str:
     return str(CiThreshold(margin["name"], "=", margin["margin"]))
 
 
@@ -533,9 +540,7 @@ def condition_outcomes(
         outcomes.append(GateConditionOutcome(str(threshold), threshold.is_met(value), found))
     for margin in figures["margins"]:
         found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(
-            GateConditionOutcome(_margin_condition_text(margin), margin["holds"], found)
-        )
+        outcomes.append(GateConditionOutcome(_describe_margin_gate(margin), margin["holds"], found))
     return outcomes
 
 
@@ -577,7 +582,7 @@ def render_pull_request_comment(
 # Notes
 
 
-def setting_notes(a: RunHeader, b: RunHeader) -> Iterator[str]:
+def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
     """Yield which settings, files and versions differ between two runs."""
     parts = {
         "tasks",
@@ -592,14 +597,14 @@ def setting_notes(a: RunHeader, b: RunHeader) -> Iterator[str]:
     before = a.model_dump(mode="json", include=parts)
     after = b.model_dump(mode="json", include=parts)
     differing_settings = []
-    for key, in_a, in_b in changes(before, after):
+    for key, setting_in_a, setting_in_b in changes(before, after):
         if not key.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) and ERASED_PLACEHOLDER not in (
-            in_a,
-            in_b,
+            setting_in_a,
+            setting_in_b,
         ):
             name = key.removeprefix("config.")
             differing_settings.append(
-                f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B"
+                f"{name}: {format_value(setting_in_a)} in A, {format_value(setting_in_b)} in B"
             )
     for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
         yield f"{_RUNS_DIFFER_TEXT}{setting}"
@@ -649,10 +654,10 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
         yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
         share = 1.0 - (1.0 - CONFIDENCE_LEVEL) ** (1.0 / estimate.clusters)
-        equal_difference_text = f"all {units} differ equally"
+        no_variation_text = f"all {units} differ equally"
         if estimate.value == 0.0:
-            equal_difference_text = f"no {SINGULAR_UNIT_LABELS[units]} differs"
-        yield f"{missing}: {equal_difference_text}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
+            no_variation_text = f"no {SINGULAR_UNIT_LABELS[units]} differs"
+        yield f"{missing}: {no_variation_text}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
     elif estimate.clusters < _FEW_TASKS_THRESHOLD:
         rest = f"with fewer than {_FEW_TASKS_THRESHOLD}, intervals rely on means of {units} that are nearly normal"
         yield f"only {estimate.clusters} {units}: {rest}"
@@ -663,7 +668,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     units = figures["units"]
-    yield _result_sentence(figures)
+    yield _describe_mean_change(figures)
     failed_count = figures["paired"] - figures["n"]
     if failed_count:
         yield f"{failed_count} of {figures['paired']} responses are left out: their reward failed in A or B"
@@ -675,7 +680,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     margins = []
     for row in figures["margins"]:
         holds = "yes" if row["holds"] else "no"
-        margins.append([_margin_condition_text(row), holds, _format_p(row["p"])])
+        margins.append([_describe_margin_gate(row), holds, _format_p(row["p"])])
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:
@@ -702,7 +707,7 @@ def _flipped_verdicts_table(figures: Figures) -> ReportTable:
     return ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
 
 
-def _result_sentence(figures: Figures) -> str:
+def _describe_mean_change(figures: Figures) -> str:
     """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`.
 
     It says how many rewards one run has alone: they are in no mean.
@@ -728,8 +733,10 @@ def _result_sentence(figures: Figures) -> str:
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
-    changed_text = f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
-    return f"{text}; {changed_text}{''.join(scored_in_one_run_texts)}"
+    changed_units_text = (
+        f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
+    )
+    return f"{text}; {changed_units_text}{''.join(scored_in_one_run_texts)}"
 
 
 def _describe_delta(delta: float) -> str:
@@ -764,9 +771,9 @@ def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str
         cells = _difference_cells(row, row["only_a"] + row["only_b"])
         rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
     yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
-    same_count = len(questions) - len(changed_questions)
-    if same_count:
-        noun = "questions" if same_count > 1 else "question"
+    unchanged_question_count = len(questions) - len(changed_questions)
+    if unchanged_question_count:
+        noun = "questions" if unchanged_question_count > 1 else "question"
         if changed_questions:
             noun = f"other {noun}"
-        yield f"no verdict differs in {same_count} {noun}"
+        yield f"no verdict differs in {unchanged_question_count} {noun}"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jurygraph.display import format_interval
 from jurygraph.studies.alternative_annotator import (
+    MIN_PASSING_WIN_RATE,
     SIGNIFICANCE_LEVEL,
-    STAND_IN_RATE,
     AlternativeAnnotator,
 )
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
@@ -51,35 +51,37 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
         half_width = estimate.value - estimate.low
     if half_width >= distance_to_bound * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
-    needed_count = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
-    if needed_count == 1:
+    additional_count = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
+    if additional_count == 1:
         return f"about 1 more {noun.removesuffix('s')} like these would tell"
-    return f"about {float(f'{needed_count:.2g}'):,.0f} more {noun} like these would tell"
+    return f"about {float(f'{additional_count:.2g}'):,.0f} more {noun} like these would tell"
 
 
 def describe_agreement(
-    subject: str, symbol: str, cell: object, good_threshold: float, count: int, noun: str
+    subject: str, measure_symbol: str, cell: object, good_threshold: float, count: int, noun: str
 ) -> str:
     """Return whether agreement is more than chance, and whether it is good."""
     side = side_of_bound(cell, 0.0)
     if side is None:
-        return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {symbol} no interval."
-    detail = f"{symbol} {_cell_text(cell)}, {count} {noun}"
+        return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {measure_symbol} no interval."
+    detail = f"{measure_symbol} {_cell_text(cell)}, {count} {noun}"
     if side < 0:
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
         need = describe_needed_count(cell, 0.0, count, noun)
-        finding = f"{symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0"
+        finding = (
+            f"{measure_symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0"
+        )
         return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     side_of_threshold = side_of_bound(cell, good_threshold)
     if side_of_threshold == 1:
         return f"{subject} agrees with people well: {detail}."
-    better_text = f"{subject} agrees with people more than guessing would"
+    better_than_chance_text = f"{subject} agrees with people more than guessing would"
     if side_of_threshold == -1:
-        return f"{better_text}, but not well, which takes {good_threshold:g}: {detail}."
+        return f"{better_than_chance_text}, but not well, which takes {good_threshold:g}: {detail}."
     need = describe_needed_count(cell, good_threshold, count, noun)
     return (
-        f"{better_text}: {detail}. "
+        f"{better_than_chance_text}: {detail}. "
         f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}); {need}."
     )
 
@@ -90,7 +92,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     count = judge["n"]
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
-    symbol = "rank correlation" if judge["kappa"] is None else "κ"
+    measure_symbol = "rank correlation" if judge["kappa"] is None else "κ"
     agreement = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
     if judge["answers"] == 1:
         sentences = [
@@ -98,7 +100,9 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         ]
     else:
         sentences = [
-            describe_agreement(name, symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels")
+            describe_agreement(
+                name, measure_symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels"
+            )
         ]
     sentences += _describe_score_bias(judge)
     sentences += _describe_gain_over_constant(judge)
@@ -174,7 +178,7 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
     detail += f", ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
-    if test.winning_rate < STAND_IN_RATE:
+    if test.winning_rate < MIN_PASSING_WIN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."
     sentence_ending = "who are not near to each other"
     if side_of_bound(agreement, 0.0) == 1:
@@ -236,14 +240,14 @@ _JUDGE_KIND_DESCRIPTIONS = {
 }
 
 
-def predict_alike(row: Figures) -> bool:
+def has_equal_predictions(row: Figures) -> bool:
     """Return whether two judges are equally near to every reviewer, and to every item: their predictions are one."""
     estimate = as_interval(row["absolute"])
-    is_zero = estimate is not None and estimate.value == 0.0 and estimate.low is None
-    return is_zero and not row["nearer"] and not row["farther"]
+    is_zero_difference = estimate is not None and estimate.value == 0.0 and estimate.low is None
+    return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
-def _describe_like_predictions(row: Figures) -> str:
+def _describe_identical_predictions(row: Figures) -> str:
     sentence = f"{row['first']} and {row['second']} make the same predictions"
     if {row["first"], row["second"]} == {"own-history", "neighbours"}:
         sentence += ", as both take all own ratings of each reviewer; a smaller --shots parts them"
@@ -255,8 +259,8 @@ def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
     """
-    if predict_alike(row):
-        return _describe_like_predictions(row)
+    if has_equal_predictions(row):
+        return _describe_identical_predictions(row)
     difference = row["absolute"]
     first, second = (
         _JUDGE_KIND_DESCRIPTIONS.get(row[name], row[name]) for name in ("first", "second")
@@ -299,11 +303,11 @@ def conclude_reliability(
             f"The mean reward is {_cell_text(mean)}, ± {half_width:.3f} over {count} {units}; "
             f"about {3 * count} more {units} would halve that."
         )
-    repeated_questions = [question for question in questions if question["within_response"]]
+    questions_with_samples = [question for question in questions if question["within_response"]]
     sentences += [
-        _describe_repeats(question) for question in repeated_questions[:MAX_SUBJECTS_LISTED]
+        _describe_repeats(question) for question in questions_with_samples[:MAX_SUBJECTS_LISTED]
     ]
-    if not repeated_questions:
+    if not questions_with_samples:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
             "`samples: 3` beside `use` would tell."
@@ -318,11 +322,11 @@ def _describe_most_different_judges(pairs: Sequence[Figures]) -> Iterator[str]:
     pair = max(pairs, key=lambda pair: pair["differ"] / pair["both"])
     first, second = pair["first"], pair["second"]
     most = " most" if len(pairs) > 1 else ""
-    alone_text = (
+    found_alone_text = (
         f"{first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}"
     )
     yield (
-        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {alone_text}."
+        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {found_alone_text}."
         if pair["differ"]
         else "No two judges differ on whether something is met."
     )

@@ -18,7 +18,11 @@ from jurygraph.aggregation.consensus import (
     MajorityVote,
     RefitIntervals,
 )
-from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.fitting import (
+    CONSENSUS_METHODS,
+    PUBLISHED_SEED,
+    ConsensusMethod,
+)
 from jurygraph.aggregation.consensus.model import class_credit_values
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -30,7 +34,7 @@ from jurygraph.messages import (
     quote,
     shorten,
 )
-from jurygraph.schema.rating import Label, Vote, find_class, format_label
+from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
 from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
@@ -64,12 +68,12 @@ _LABEL_COLUMN_HINT = (
 )
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
-_METHOD_NAMES: Mapping[Method, str] = {
+_CONSENSUS_METHOD_LABELS: Mapping[ConsensusMethod, str] = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
-_FORECAST_HEADER = (
+_AMBIGUITY_FORECAST_HEADER = (
     "further labels of each ambiguous item",
     "expected ambiguity",
     "expected ambiguous items",
@@ -104,7 +108,7 @@ class VoteColumns:
     """
 
     item: Sequence[str]
-    file_item: Sequence[str]
+    item_id_in_file: Sequence[str]
     annotator: Sequence[str]
     label: Sequence[Label | None]
     classes: tuple[Label, ...]
@@ -164,29 +168,29 @@ def collect_votes(
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
     labels: list[Label | None] = []
-    respelt: Counter[str] = Counter()
+    spelling_change_counts: Counter[str] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
         if label is not None:
             spelling_in_file = label
             label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
             if isinstance(label, str) and spelling_in_file != label:
-                respelt[f"{quote(str(spelling_in_file))} as {label}"] += 1
+                spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
         labels.append(label)
     prompt = _require_complete_column(votes, "group")
     _refuse_ambiguous_item_keys(votes)
     item = [vote.key for _, _, vote in votes]
     return VoteColumns(
         item=item,
-        file_item=[vote.item for _, _, vote in votes],
+        item_id_in_file=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
         label=labels,
         classes=scale,
         agent=agent,
         prompt=prompt,
-        gold=_check_gold_labels(gold, set(item), scale),
+        gold=_validate_gold_labels(gold, set(item), scale),
         has_order=has_class_order,
-        spelling_change_counts=respelt,
+        spelling_change_counts=spelling_change_counts,
     )
 
 
@@ -225,7 +229,7 @@ def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> L
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
     parsed = _label_to_class_value(label)
     if isinstance(parsed, str):
-        parsed = find_class(parsed, scale)
+        parsed = find_label_class(parsed, scale)
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
@@ -313,7 +317,7 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
                 )
 
 
-def _check_gold_labels(
+def _validate_gold_labels(
     gold: Mapping[str, LabelWithPlace], items: set[str], scale: Sequence[Label]
 ) -> dict[str, Label]:
     gold_labels = {}
@@ -342,7 +346,7 @@ class ConsensusSettings:
     """
 
     preset: StudyPreset | None = None
-    method: Method | None = None
+    method: ConsensusMethod | None = None
     values: Sequence[float] | None = None
     subsets: int = 50
     seed: int | None = None
@@ -351,7 +355,7 @@ class ConsensusSettings:
     bootstrap: int | None = None
 
     @property
-    def is_paper(self) -> bool:
+    def uses_paper_preset(self) -> bool:
         return self.preset == "paper"
 
     @property
@@ -359,7 +363,7 @@ class ConsensusSettings:
         """The number of resamples for intervals."""
         if self.bootstrap is not None:
             return self.bootstrap
-        return BOOTSTRAP_RESAMPLES if self.is_paper else REFIT_COUNT
+        return BOOTSTRAP_RESAMPLES if self.uses_paper_preset else REFIT_COUNT
 
 
 @dataclass(frozen=True)
@@ -374,23 +378,23 @@ class FittedConsensus:
     settings: ConsensusSettings
     model: Consensus
     majority: MajorityVote
-    method: Method
+    method: ConsensusMethod
     values: tuple[float, ...]
     warnings: tuple[str, ...]
 
-    def item_posteriors_by_method(self, method: Method) -> ItemPosteriors:
+    def get_item_posteriors(self, method: ConsensusMethod) -> ItemPosteriors:
         if method == "majority":
             return self.majority
         return self.model.hard_labels() if method == "dawid-skene" else self.model
 
-    def scores(self, method: Method, bootstrap: int = 0) -> dict[str, AgentScore]:
+    def scores(self, method: ConsensusMethod, bootstrap: int = 0) -> dict[str, AgentScore]:
         """Return the score of each agent by a method; empty if no vote names an agent."""
         ballots = self.ballots
         if ballots.agent is None:
             return {}
-        kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.is_paper else "t"
+        kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.uses_paper_preset else "t"
         seed = self.settings.seed or 0
-        item_posteriors = self.item_posteriors_by_method(method)
+        item_posteriors = self.get_item_posteriors(method)
         scores = item_posteriors.agent_scores(
             ballots.agent, self.values, bootstrap, seed, ballots.prompt, kind
         )
@@ -399,7 +403,7 @@ class FittedConsensus:
     @property
     def has_one_resampling_unit(self) -> bool:
         """Return whether there is one prompt, or without groups one item as the files name them: what is drawn."""
-        return len(set(self.ballots.prompt or self.ballots.file_item)) == 1
+        return len(set(self.ballots.prompt or self.ballots.item_id_in_file)) == 1
 
     @cached_property
     def no_stability_reason(self) -> str | None:
@@ -414,7 +418,7 @@ class FittedConsensus:
             return "there is one agent, and a ranking needs two"
         if annotators == 1:
             return "there is one annotator, and 70 % of one is nobody"
-        if self.has_one_resampling_unit and not self.settings.is_paper:
+        if self.has_one_resampling_unit and not self.settings.uses_paper_preset:
             return "there is one item or group, and resamples of it are all alike"
         return None
 
@@ -422,12 +426,12 @@ class FittedConsensus:
     def no_refits_reason(self) -> str | None:
         """The reason why nothing is fitted again; None if it is."""
         votes = self.model.votes
-        if self.settings.is_paper:
+        if self.settings.uses_paper_preset:
             return "preset paper takes the resamples of Algorithm 1"
         if self.settings.resamples == 0:
             return "--bootstrap is 0"
-        is_costly = len(votes.item) * self.model.iterations > MAX_LABEL_STEPS_FOR_REFITS
-        if self.settings.bootstrap is None and is_costly:
+        is_refitting_slow = len(votes.item) * self.model.iterations > MAX_LABEL_STEPS_FOR_REFITS
+        if self.settings.bootstrap is None and is_refitting_slow:
             return f"{REFIT_COUNT} refits would take long; --bootstrap {REFIT_COUNT} makes them"
         if self.has_one_resampling_unit:
             return "there is one item or group, and resamples of it are all alike"
@@ -469,10 +473,12 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
     if ballots.spelling_change_counts:
-        spellings = [
+        spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
         ]
-        warnings.append(f"labels in another spelling are read as one: {join_names(spellings)}")
+        warnings.append(
+            f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
+        )
     values = class_credit_values(model.votes, settings.values).tolist()
     return FittedConsensus(
         ballots, settings, model, majority, method, tuple(values), tuple(warnings)
@@ -480,7 +486,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
 
 
 def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:
-    return "first" if settings.is_paper else "shared"
+    return "first" if settings.uses_paper_preset else "shared"
 
 
 def report(
@@ -504,13 +510,15 @@ def report(
     settings = fitted_consensus.settings
     intervals = _describe_interval_source(fitted_consensus)
     # by t, nothing is drawn
-    draws = settings.resamples if settings.is_paper else BOOTSTRAP_RESAMPLES
-    scores: Mapping[Any, AgentScore] = fitted_consensus.scores(fitted_consensus.method, draws)
+    resample_count = settings.resamples if settings.uses_paper_preset else BOOTSTRAP_RESAMPLES
+    scores: Mapping[Any, AgentScore] = fitted_consensus.scores(
+        fitted_consensus.method, resample_count
+    )
     if refits is not None and scores and fitted_consensus.method == "stableval":
         intervals = "t, with refits"
         scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    further_labels = _forecast(fitted_consensus)
+    further_labels = _expected_item_ambiguities(fitted_consensus)
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
@@ -530,7 +538,7 @@ def report(
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(
-            fitted_consensus.item_posteriors_by_method(fitted_consensus.method),
+            fitted_consensus.get_item_posteriors(fitted_consensus.method),
             agent_comparison_rows,
         ),
         "further_labels": further_labels,
@@ -547,13 +555,13 @@ def report(
         list(_sections(figures, settings)),
         [*fitted_consensus.warnings, *limits],
         list(_plots(figures)),
-        symbols=symbols.CONSENSUS_SYMBOLS,
+        symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
 
 
 def _measure_stability(
     fitted_consensus: FittedConsensus, advance: ProgressCallback
-) -> dict[Method, Figures] | None:
+) -> dict[ConsensusMethod, Figures] | None:
     ballots = fitted_consensus.ballots
     settings = fitted_consensus.settings
     if fitted_consensus.no_stability_reason is not None or ballots.agent is None:
@@ -561,14 +569,14 @@ def _measure_stability(
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
     seed = settings.seed
     if seed is None:
-        seed = PUBLISHED_SEED if settings.is_paper else 0
+        seed = PUBLISHED_SEED if settings.uses_paper_preset else 0
     stability_by_method = consensus.ranking_stability(
         *columns,
         ballots.agent,
         subsets=settings.subsets,
         seed=seed,
-        with_items=not settings.is_paper,
-        prompt=ballots.prompt or ballots.file_item,
+        with_items=not settings.uses_paper_preset,
+        prompt=ballots.prompt or ballots.item_id_in_file,
         preset=settings.preset or "converged",
         settings=fitted_consensus.model.settings,
         classes=ballots.classes,
@@ -579,7 +587,7 @@ def _measure_stability(
     return {method: stability._asdict() for method, stability in stability_by_method.items()}
 
 
-def _forecast(fitted_consensus: FittedConsensus) -> list[ExpectedAmbiguity]:
+def _expected_item_ambiguities(fitted_consensus: FittedConsensus) -> list[ExpectedAmbiguity]:
     """Return what is expected of items of high ambiguity after further labels; empty without such items or a model."""
     if fitted_consensus.method != "stableval":
         return []
@@ -615,7 +623,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
     names of the annotators who labelled them. `values` are empty if the classes have no order.
     """
-    item_posteriors = fitted_consensus.item_posteriors_by_method(fitted_consensus.method)
+    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
     ballots = fitted_consensus.ballots
     counts = {
@@ -670,7 +678,7 @@ def _annotator_figures(
 
 def _describe_interval_source(fitted_consensus: FittedConsensus) -> str:
     unit = "items" if fitted_consensus.ballots.prompt is None else "prompts"
-    return f"resampled {unit}" if fitted_consensus.settings.is_paper else f"t over {unit}"
+    return f"resampled {unit}" if fitted_consensus.settings.uses_paper_preset else f"t over {unit}"
 
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> dict[str, Figures]:
@@ -731,15 +739,15 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | R
     if counts["gold"]:
         sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
-    yield from _class_scale_lines(figures)
+    yield from _class_and_credit_lines(figures)
     end = "converged" if figures["converged"] else "stopped"
     steps = f"{end} after {figures['iterations']} steps"
-    method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
-    likelihood = f"log-likelihood {figures['log_likelihood']:.3f}"
+    method = f"{_CONSENSUS_METHOD_LABELS[figures['method']]} (method {figures['method']})"
+    likelihood_text = f"log-likelihood {figures['log_likelihood']:.3f}"
     preset = figures["preset"]
     for name, value in settings.fit.items():
         preset += "" if value is None else f", {name} {value:g}"
-    yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood}"
+    yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood_text}"
     rows = []
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
@@ -753,11 +761,11 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | R
     yield _annotator_table(
         figures["annotators"], _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
     )
-    yield from _annotator_legend(figures)
+    yield from _annotator_rate_notes(figures)
     if figures["method"] != "majority":
         yield _ambiguity_table(figures)
     yield from _doubtful_item_sections(figures)
-    yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_TABLE_DIGITS)
+    yield ReportTable(_AMBIGUITY_FORECAST_HEADER, figures["further_labels"], digits=_TABLE_DIGITS)
     if figures["further_labels"]:
         yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
@@ -765,7 +773,7 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | R
     yield _agreement_table(figures)
 
 
-def _class_scale_lines(figures: Figures) -> Iterator[str]:
+def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
     """Yield the classes, with the credit of each if they have an order."""
     names = list(map(format_label, figures["classes"]))
     if figures["values"]:
@@ -801,18 +809,18 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
-def _annotator_table(annotators: Mapping[str, Figures], rates: Sequence[str]) -> ReportTable:
+def _annotator_table(annotators: Mapping[str, Figures], rate_columns: Sequence[str]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy, and with other rates."""
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
         low, high = person["accuracy_interval"] or (None, None)
         accuracy = IntervalCell(person["accuracy"], low, high)
-        rows.append([name, accuracy, *map(person.__getitem__, rates), person["labels"]])
-    header = ("annotator", "accuracy (95 %, refits)", *rates, "labels")
+        rows.append([name, accuracy, *map(person.__getitem__, rate_columns), person["labels"]])
+    header = ("annotator", "accuracy (95 %, refits)", *rate_columns, "labels")
     return ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 
-def _annotator_legend(figures: Figures) -> Iterator[str]:
+def _annotator_rate_notes(figures: Figures) -> Iterator[str]:
     """Yield what the rates are, and whose accuracy may be that of a guess among the classes, if there are some."""
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"
@@ -830,10 +838,10 @@ def _annotator_legend(figures: Figures) -> Iterator[str]:
             yield "a majority counts them like anybody; to leave them out, remove their rows"
 
 
-def list_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
+def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
     """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
     rows = []
-    item_posteriors = fitted_consensus.item_posteriors_by_method(fitted_consensus.method)
+    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     for name, posterior in zip(
         item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
     ):
@@ -876,12 +884,12 @@ def _ambiguity_table(figures: Figures) -> ReportTable:
 
 def _stability_table(figures: Figures) -> ReportTable:
     stability = figures["stability"]
-    rows = [{**row, "name": _METHOD_NAMES[method]} for method, row in stability.items()]
-    draws = f"{stability['stableval']['subsets']} subsets"
+    rows = [{**row, "name": _CONSENSUS_METHOD_LABELS[method]} for method, row in stability.items()]
+    draws_text = f"{stability['stableval']['subsets']} subsets"
     if figures["preset"] != "paper":
-        draws += ", items drawn too"
+        draws_text += ", items drawn too"
     columns = {
-        f"stability ({draws})": "name",
+        f"stability ({draws_text})": "name",
         "mean τ_b": "tau_b",
         "mean rank sd": "rank_sd",
         "mean rank range": "rank_range",
@@ -915,6 +923,6 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         title = describe_range(f"The mean credit of agents, by {figures['method']},", scores)
         if len(best) < len(ranked_agents):
             title += f" (the first {len(best)} of {len(ranked_agents)})"
-        series = PlotSeries.with_intervals("score", scores)
+        series = PlotSeries.from_estimates_with_intervals("score", scores)
         intervals = f"mean credit; 95 %, {figures['intervals']}"
         yield Plot(title, "points", [series], y_label=intervals)

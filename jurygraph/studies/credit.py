@@ -58,7 +58,7 @@ from jurygraph.studies.report import (
 EDGE_KINDS = ("weak", "strong", "activation")
 PREREQUISITES = ("weak", "strong")
 """Kinds that the authors' script counts (`DEFAULT_EDGE_TYPES`); the text of GEAR's appendix F counts all."""
-SUPPORT_THRESHOLD = 0.5
+MIN_SUPPORTED_SCORE = 0.5
 """t of GEAR, section 4.3: the lowest local score that counts as supported."""
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
@@ -101,20 +101,23 @@ class EdgeCases:
             as_unit_interval(name, getattr(self, name), GraphError)
         for name in ("share", "task"):
             as_nonnegative(name, getattr(self, name), GraphError)
-        unknown_kinds = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
-        if unknown_kinds:
+        unknown_edge_kinds = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
+        if unknown_edge_kinds:
             raise GraphError(
-                f"{unknown_kinds[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}"
+                f"{unknown_edge_kinds[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}"
             )
 
     def mask(
-        self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = SUPPORT_THRESHOLD
+        self,
+        figure: str,
+        kinds: Collection[str] = EDGE_KINDS,
+        threshold: float = MIN_SUPPORTED_SCORE,
     ) -> Bools:
         """Return a mask of the leakage cases, or of the satisfied ones for `preservation`, of these kinds, [E]."""
-        is_supported = self.p_parent >= threshold
+        is_parent_satisfied = self.p_parent >= threshold
         if figure == "leakage":
-            is_supported = ~is_supported
-        return np.isin(self.kind, list(kinds)) & (self.p_child >= threshold) & is_supported
+            is_parent_satisfied = ~is_parent_satisfied
+        return np.isin(self.kind, list(kinds)) & (self.p_child >= threshold) & is_parent_satisfied
 
     def values(self, figure: str, scores: ArrayLike) -> Floats:
         """Return (|w| / Σ_{w>0} w) · s of each child for `leakage`, and s / p for `preservation`, 0 where p is 0; [E].
@@ -132,7 +135,7 @@ def leakage(
     cases: EdgeCases,
     scores: ArrayLike,
     kinds: Collection[str] = EDGE_KINDS,
-    threshold: float = SUPPORT_THRESHOLD,
+    threshold: float = MIN_SUPPORTED_SCORE,
 ) -> float | None:
     """Return the mean of (|w_child| / Σ_{w>0} w) · s_child over the leakage cases of all examples: Eq. 15 of GEAR.
 
@@ -146,7 +149,7 @@ def preservation(
     cases: EdgeCases,
     scores: ArrayLike,
     kinds: Collection[str] = EDGE_KINDS,
-    threshold: float = SUPPORT_THRESHOLD,
+    threshold: float = MIN_SUPPORTED_SCORE,
 ) -> float | None:
     """Return the mean of s_child / p_child over the satisfied cases of all examples: Eq. 16 of GEAR.
 
@@ -195,21 +198,25 @@ class TaskRubricScores:
         """Return λ = base^κ of each edge, [E] (GEAR Eq. 17, our reading)."""
         return [float(base**kappa) for base in self.base]
 
-    def gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
+    def graph_gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
         """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it.
 
         A random graph may have more criteria with a parent than can be enumerated; it is inferred in one pass.
         """
         graph = graph or self.graph
-        is_exact = (
+        is_exact_inference = (
             is_inferred_exactly(graph, self.exact)
             and graph.child_count <= gear.MAX_ENUMERATED_CHILDREN
         )
-        return self.marginals(retention, graph, is_exact)
+        return self.marginals(retention, graph, is_exact_inference)
 
-    def marginals(self, retention: ArrayLike, graph: gear.Graph, is_exact: bool) -> Floats:
+    def marginals(
+        self, retention: ArrayLike, graph: gear.Graph, is_exact_inference: bool
+    ) -> Floats:
         """Return q [R, C] by exact inference (GEAR Eq. 9), or in one pass (Eq. 12)."""
-        return marginals(graph, self.p, retention, self.is_judged, self.weights > 0, is_exact)
+        return marginals(
+            graph, self.p, retention, self.is_judged, self.weights > 0, is_exact_inference
+        )
 
     def is_judged_edge(self) -> Bools:
         """Return a mask of the edges whose ends were both judged, [R, E]; others have no score to be supported."""
@@ -217,13 +224,15 @@ class TaskRubricScores:
 
     def shares(self) -> Floats:
         """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
-        return np.asarray(np.abs(self.applied_weights) / self._positive_weight()[:, None])
+        return np.asarray(np.abs(self.applied_weights) / self._total_positive_weight()[:, None])
 
     def rewards(self, q: Floats) -> Floats:
         """Return Eq. 14 of GEAR over the criteria that apply, [R]: the rubric's component under q."""
-        return np.asarray(aggregation.total(self.applied_weights * q) / self._positive_weight())
+        return np.asarray(
+            aggregation.total(self.applied_weights * q) / self._total_positive_weight()
+        )
 
-    def _positive_weight(self) -> Floats:
+    def _total_positive_weight(self) -> Floats:
         return np.asarray(aggregation.total(np.maximum(self.applied_weights, 0.0)))
 
 
@@ -238,7 +247,7 @@ class RunRubricScores:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: ProgressCallback) -> RunRubricScores:
+def read_rubric_scores(run: Run, advance: ProgressCallback) -> RunRubricScores:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
@@ -256,7 +265,7 @@ def read_sheets(run: Run, advance: ProgressCallback) -> RunRubricScores:
         if isinstance(rubric_or_reason, str):
             sheets.left_out[rubric_or_reason] += 1
         else:
-            _add_sheet(sheets, run, group.key, scored, *rubric_or_reason)
+            _add_rubric_scores(sheets, run, group.key, scored, *rubric_or_reason)
         advance(1)
     # sums are added in this order, whatever the file's
     sheets.sheets.sort(key=lambda sheet: sheet.task)
@@ -297,7 +306,7 @@ def _rubric_or_skip_reason(run: Run, task_id: str) -> tuple[ComponentSpec, Rubri
     return spec, task.rubric
 
 
-def _add_sheet(
+def _add_rubric_scores(
     sheets: RunRubricScores,
     run: Run,
     task_id: str,
@@ -365,7 +374,7 @@ class ScoresUnderRule(NamedTuple):
     rewards: Floats
 
 
-def report(sheets: RunRubricScores, random_graphs: int = RANDOM_GRAPH_COUNT) -> Report:
+def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT) -> Report:
     """Return all figures.
 
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
@@ -389,14 +398,14 @@ def report(sheets: RunRubricScores, random_graphs: int = RANDOM_GRAPH_COUNT) -> 
         "gear": _gear_scoring_rule(sheets.kappa),
     }
     cases = collect_cases(rows)
-    scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
+    scores = {name: score_rubrics_under_rule(rows, rule) for name, rule in rules.items()}
     flat_scores = scores["flat"]
     gear_scores = scores["gear"]
     units = np.repeat([sheet.unit for sheet in rows], [len(sheet.responses) for sheet in rows])
     methods = {}
     differences = {}
     for name, rule_scores in scores.items():
-        methods[name] = _diagnose_rule(cases, rule_scores, flat_scores)
+        methods[name] = _diagnose_scoring_rule(cases, rule_scores, flat_scores)
         if name != "gear":
             row = diagnose(cases, EDGE_KINDS, gear_scores.children, rule_scores.children)
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
@@ -404,12 +413,12 @@ def report(sheets: RunRubricScores, random_graphs: int = RANDOM_GRAPH_COUNT) -> 
             differences[name] = row
     figures: Figures = {
         "kappa": sheets.kappa,
-        "threshold": SUPPORT_THRESHOLD,
+        "threshold": MIN_SUPPORTED_SCORE,
         "census": _count_edges(sheets, cases),
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
-        "ablations": _ablation_figures(sheets, cases, flat_scores.rewards, random_graphs),
+        "ablations": _ablation_figures(sheets, cases, flat_scores.rewards, random_graph_count),
         "losses": losses(rows, sheets.kappa),
     }
     return Report(
@@ -418,7 +427,7 @@ def report(sheets: RunRubricScores, random_graphs: int = RANDOM_GRAPH_COUNT) -> 
         list(_notes(figures)),
         list(_plots(figures)),
         conclude_credit(figures),
-        symbols.CREDIT_SYMBOLS,
+        symbols.CREDIT_SYMBOL_MEANINGS,
     )
 
 
@@ -459,7 +468,9 @@ def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
     )
 
 
-def score_sheets(sheets: Sequence[TaskRubricScores], scoring: ScoringRule) -> ScoresUnderRule:
+def score_rubrics_under_rule(
+    sheets: Sequence[TaskRubricScores], scoring: ScoringRule
+) -> ScoresUnderRule:
     """Return the scores under a rule, in the order of `collect_cases`."""
     scores = [scoring(sheet) for sheet in sheets]
     rewards = [sheet.rewards(q) for sheet, q in zip(sheets, scores, strict=True)]
@@ -476,10 +487,10 @@ def _values_of_children(sheets: Sequence[TaskRubricScores], values: Sequence[Flo
 
 def _gear_scoring_rule(kappa: float) -> ScoringRule:
     """Return the rule s = q at this κ, inferred as in the run."""
-    return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
+    return lambda sheet: sheet.graph_gated_scores(sheet.retention(kappa))
 
 
-def _diagnose_rule(
+def _diagnose_scoring_rule(
     cases: EdgeCases, scores: ScoresUnderRule, flat_scores: ScoresUnderRule
 ) -> Figures:
     figures = diagnose(cases, EDGE_KINDS, scores.children)
@@ -534,8 +545,8 @@ def reduce_leakage(cases: EdgeCases, scores: Floats, baseline_scores: Floats) ->
     mask = cases.mask("leakage")
     units = cases.task[mask]
     remaining_leakage = np.bincount(units, cases.values("leakage", scores)[mask])
-    whole_leakage = np.bincount(units, cases.values("leakage", baseline_scores)[mask])
-    share = ratio_interval(remaining_leakage, whole_leakage)
+    baseline_leakage = np.bincount(units, cases.values("leakage", baseline_scores)[mask])
+    share = ratio_interval(remaining_leakage, baseline_leakage)
     if share is None:
         return None
     low = None if share.high is None else 1.0 - share.high
@@ -551,16 +562,16 @@ def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figu
     between the two rewards, None where either has one value only. `too_large` pairs are left out: more than twenty
     criteria of their graphs have a parent.
     """
-    enumerable_sheets = [
+    exactly_inferable_sheets = [
         sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_ENUMERATED_CHILDREN
     ]
     errors = []
     exact_rewards = []
     approximate_rewards = []
-    for sheet in enumerable_sheets:
+    for sheet in exactly_inferable_sheets:
         retention = sheet.retention(kappa)
-        exact_marginals = sheet.marginals(retention, sheet.graph, is_exact=True)
-        one_pass_marginals = sheet.marginals(retention, sheet.graph, is_exact=False)
+        exact_marginals = sheet.marginals(retention, sheet.graph, is_exact_inference=True)
+        one_pass_marginals = sheet.marginals(retention, sheet.graph, is_exact_inference=False)
         errors += np.abs(exact_marginals - one_pass_marginals).ravel().tolist()
         exact_rewards += sheet.rewards(exact_marginals).tolist()
         approximate_rewards += sheet.rewards(one_pass_marginals).tolist()
@@ -583,12 +594,12 @@ def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figu
 
 
 def _ablation_figures(
-    sheets: RunRubricScores, cases: EdgeCases, flat_rewards: Floats, random_graphs: int
+    sheets: RunRubricScores, cases: EdgeCases, flat_rewards: Floats, random_graph_count: int
 ) -> Figures:
     """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
 
     def variant(rule: ScoringRule) -> Figures:
-        scores = score_sheets(sheets.sheets, rule)
+        scores = score_rubrics_under_rule(sheets.sheets, rule)
         return {
             "leakage": leakage(cases, scores.children),
             "preservation": preservation(cases, scores.children),
@@ -597,7 +608,7 @@ def _ablation_figures(
         }
 
     figures_by_seed = {
-        seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graphs)
+        seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graph_count)
     }
     mean = {}
     for name in figures_by_seed[0]:
@@ -606,7 +617,7 @@ def _ablation_figures(
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
     factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
     retention = fmean(factors)
-    untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
+    untyped = variant(lambda sheet: sheet.graph_gated_scores([retention] * len(sheet.edges)))
     return {
         "random": {"mean": mean, "by_seed": figures_by_seed},
         "untyped": {**untyped, "retention": retention},
@@ -619,7 +630,7 @@ class RewiredGraph(NamedTuple):
 
     parents: list[int]
     children: list[int]
-    source_edges: list[int]
+    source_edge_indices: list[int]
 
 
 def random_rule(seed: int, kappa: float) -> ScoringRule:
@@ -629,9 +640,9 @@ def random_rule(seed: int, kappa: float) -> ScoringRule:
         if not sheet.edges:
             return sheet.p
         rewired_graph = rewire(sheet.graph, seed, sheet.task)
-        retention = np.take(sheet.retention(kappa), rewired_graph.source_edges)
+        retention = np.take(sheet.retention(kappa), rewired_graph.source_edge_indices)
         graph = gear.compile(sheet.graph.n, rewired_graph.parents, rewired_graph.children)
-        return sheet.gated_scores(retention, graph)
+        return sheet.graph_gated_scores(retention, graph)
 
     return scores
 
@@ -647,10 +658,10 @@ def rewire(graph: gear.Graph, seed: int, task: str) -> RewiredGraph:
     order = rng.permutation(graph.n)
     first, second = np.triu_indices(graph.n, k=1)
     pairs = rng.choice(len(first), size=graph.edge_count, replace=False)
-    source_edges = rng.permutation(graph.edge_count).tolist()
+    source_edge_indices = rng.permutation(graph.edge_count).tolist()
     parents = order[first[pairs]].tolist()
     children = order[second[pairs]].tolist()
-    return RewiredGraph(parents, children, source_edges)
+    return RewiredGraph(parents, children, source_edge_indices)
 
 
 def losses(sheets: Sequence[TaskRubricScores], kappa: float) -> list[Figures]:
@@ -661,18 +672,18 @@ def losses(sheets: Sequence[TaskRubricScores], kappa: float) -> list[Figures]:
     over these: the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ
     at this κ) and `reason` are those of its edge.
     """
-    rows = chain.from_iterable(_credit_losses_by_criterion(sheet, kappa) for sheet in sheets)
+    rows = chain.from_iterable(_iter_criterion_credit_losses(sheet, kappa) for sheet in sheets)
     return sorted(rows, key=lambda loss: (-loss["mean_loss"], loss["task"], loss["criterion"]))
 
 
-def _credit_losses_by_criterion(sheet: TaskRubricScores, kappa: float) -> Iterator[Figures]:
+def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iterator[Figures]:
     retention = sheet.retention(kappa)
     shares = sheet.shares()
-    q = sheet.gated_scores(retention)
+    q = sheet.graph_gated_scores(retention)
     # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
     fill = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
     parent_scores = np.where(sheet.is_judged[:, sheet.parents], q[:, sheet.parents], fill)
-    reductions = (1.0 - parent_scores) * (1.0 - np.asarray(retention))
+    score_reductions = (1.0 - parent_scores) * (1.0 - np.asarray(retention))
     for child in sorted(set(sheet.children)):
         rows = np.flatnonzero(sheet.is_judged[:, child])
         share = shares[rows, child]
@@ -683,7 +694,7 @@ def _credit_losses_by_criterion(sheet: TaskRubricScores, kappa: float) -> Iterat
         reduction_by_edge = {}
         for index, end in enumerate(sheet.children):
             if end == child:
-                reduction_by_edge[index] = fmean(share * p * reductions[rows, index])
+                reduction_by_edge[index] = fmean(share * p * score_reductions[rows, index])
         index = max(reduction_by_edge, key=reduction_by_edge.__getitem__)
         edge = sheet.edges[index]
         yield {
@@ -712,10 +723,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     )
     intervals = {f"{name} (95 %)": name for name in _CREDIT_FIGURE_NAMES}
     means = {"mean reward": "reward", "change from flat": "change"}
-    yield ReportTable.of({"rule": "name", **intervals, **means}, _rows_with_names(methods))
+    yield ReportTable.of({"rule": "name", **intervals, **means}, _rows_from_named_figures(methods))
     columns = {"gear less": "name", **intervals}
     columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
-    yield ReportTable.of(columns, _rows_with_names(figures["differences"]))
+    yield ReportTable.of(columns, _rows_from_named_figures(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         rule_rows = []
         for method in methods.values():
@@ -737,11 +748,11 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "correlation": "correlation",
     }
     yield ReportTable.of(
-        columns, _rows_with_names({f"κ = {figures['kappa']:g}": figures["inference"]})
+        columns, _rows_from_named_figures({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
     variants = _figures_by_variant_name(figures["ablations"])
     columns = {"variant of gear": "name", **{name: name for name in _CREDIT_FIGURE_NAMES}, **means}
-    yield ReportTable.of(columns, _rows_with_names(variants))
+    yield ReportTable.of(columns, _rows_from_named_figures(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
     loss_rows = []
@@ -760,15 +771,15 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 
 def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:
     figures_by_seed = ablation_figures["random"]["by_seed"]
-    untyped_graph_figures = ablation_figures["untyped"]
+    untyped_edges_figures = ablation_figures["untyped"]
     variants = {f"random graphs, {len(figures_by_seed)} seeds": ablation_figures["random"]["mean"]}
-    variants[f"untyped, λ = {untyped_graph_figures['retention']:.4g}"] = untyped_graph_figures
+    variants[f"untyped, λ = {untyped_edges_figures['retention']:.4g}"] = untyped_edges_figures
     for kappa, variant in ablation_figures["kappas"].items():
         variants[f"κ = {kappa}"] = variant
     return variants
 
 
-def _rows_with_names(figures: Mapping[str, Figures]) -> list[Figures]:
+def _rows_from_named_figures(figures: Mapping[str, Figures]) -> list[Figures]:
     return [{"name": name, **row} for name, row in figures.items()]
 
 
@@ -807,6 +818,6 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _CREDIT_FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
-        bar_series = PlotSeries.with_intervals(name, estimates)
+        bar_series = PlotSeries.from_estimates_with_intervals(name, estimates)
         title = describe_range(name.capitalize(), estimates)
         yield Plot(title, "bars", [bar_series], y_label=f"{name}, 95 % interval")

@@ -39,13 +39,13 @@ DRIFT_VARIANCE_BY_REGIME: dict[str, Callable[[int], float]] = {
     "as 1/n": lambda n: DRIFT_SD**2 * 2 / n,
 }
 """σ²_η by the number of stakeholders, equal for two: DecompR's two cases of B.4.2."""
-ENSEMBLE_SIZE = 5
+ENSEMBLE_STAKEHOLDER_COUNT = 5
 """Number of stakeholders of the ensemble's task."""
 ENSEMBLE_CALL_COUNTS = (1, 5, 25)
 """Numbers M of independent calls of an ensemble."""
-WEIGHT_TILT = 0.1
+MAX_MEAN_WEIGHT_ERROR = 0.1
 """How far the mean weights of the ensemble's judge are from the intended ones, at the first and the last person."""
-_TERM_TITLES = {
+_VARIANCE_TERM_TITLES = {
     "estimation": "I, estimation",
     "aggregation": "II, weights",
     "shared": "III, shared",
@@ -79,7 +79,7 @@ def true_variance_figures(n: int) -> dict[str, float]:
     }
 
 
-def measure_known_judge(n: int, seed: int) -> dict[str, float]:
+def simulate_known_noise_judge(n: int, seed: int) -> dict[str, float]:
     """Return what the studies measure on variants that `make_judge_with_known_noise` scored, by the names of
     `true_variance_figures`."""
     rng = np.random.default_rng([seed, n])
@@ -87,16 +87,16 @@ def measure_known_judge(n: int, seed: int) -> dict[str, float]:
     weights, utilities, scores = _draw_judgements(rng, target, true_utilities)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
     terms = estimate_variance_terms(weights, utilities, scores)
-    shifts = weight_shift(weights, weights.mean(axis=0), utilities)
+    weight_shifts = weight_shift(weights, weights.mean(axis=0), utilities)
     return {
         **terms._asdict(),
         "semantic": variance(scores),
         "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
-        "shift": variance(shifts),
+        "shift": variance(weight_shifts),
     }
 
 
-def measure_signs(snr: float, group: int, seed: int) -> float:
+def simulate_positive_advantage_share(snr: float, group: int, seed: int) -> float:
     """Return the share of groups in which a response one standard deviation above the mean has an advantage above 0.
 
     Half of the group is as far above the mean as the other half is below it; the noise has the variance 1.
@@ -125,7 +125,7 @@ def snr_of_stakeholders(n: int, drift_variance: float) -> float:
 def measure_snr(n: int, drift_variance: float, seed: int) -> float:
     """Return the SNR of rewards whose noise is zero-sum drift of n weights alone, as a study measures it."""
     rng = np.random.default_rng([seed, n, round(1e6 * drift_variance)])
-    drift = _draw_drift(rng, n, math.sqrt(drift_variance))
+    drift = _sample_weight_drift(rng, n, math.sqrt(drift_variance))
     noise = np.sum(drift * make_dispersed_utilities(n), axis=1)
     # without the factor, the inverse of an estimated variance would be too large on average
     degrees_of_freedom = VARIANT_COUNT - 1
@@ -137,13 +137,13 @@ def _draw_judgements(
 ) -> tuple[Floats, Floats, Floats]:
     """Draw a judge's weights and utilities, each [VARIANTS, n], and the scores that it forms from them, [VARIANTS]."""
     n = len(true_mean_weights)
-    weights = true_mean_weights + _draw_drift(rng, n, DRIFT_SD)
+    weights = true_mean_weights + _sample_weight_drift(rng, n, DRIFT_SD)
     utilities = true_utilities + ESTIMATION_SD * rng.normal(size=(VARIANT_COUNT, n))
     scores = np.sum(weights * utilities, axis=1) + SHARED_ERROR_SD * rng.normal(size=VARIANT_COUNT)
     return weights, utilities, scores
 
 
-def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
+def _sample_weight_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
     normal_draws = rng.normal(size=(VARIANT_COUNT, n))
     centered = normal_draws - normal_draws.mean(axis=1, keepdims=True)
@@ -153,36 +153,36 @@ def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
 
 def mean_weight_errors(n: int) -> Floats:
     """Return E[ŵ] - w* of the ensemble's judge, which sums to 0, [n]."""
-    return np.linspace(WEIGHT_TILT, -WEIGHT_TILT, n)
+    return np.linspace(MAX_MEAN_WEIGHT_ERROR, -MAX_MEAN_WEIGHT_ERROR, n)
 
 
 def ensemble_figures(n: int, calls: int) -> dict[str, float]:
     """Return Var[R̄_M] = Var[R̂] / M, and the bias Σ (E[ŵ_i] - w_i*) u_i* that no number of calls takes away (B.3)."""
     weights, utilities, covariance = make_judge_with_known_noise(n)
-    mean_weight_tilts = mean_weight_errors(n)
+    errors_of_mean_weights = mean_weight_errors(n)
     terms = variance_terms(
-        weights + mean_weight_tilts,
+        weights + errors_of_mean_weights,
         utilities,
         covariance,
         np.full(n, ESTIMATION_SD**2),
         SHARED_ERROR_SD**2,
     )
-    return {"variance": terms.total / calls, "bias": float(mean_weight_tilts @ utilities)}
+    return {"variance": terms.total / calls, "bias": float(errors_of_mean_weights @ utilities)}
 
 
 def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
     """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANT_COUNT` ensembles."""
     rng = np.random.default_rng([seed, n, calls])
     target, true_utilities, _ = make_judge_with_known_noise(n)
-    tilted_mean_weights = target + mean_weight_errors(n)
+    biased_mean_weights = target + mean_weight_errors(n)
     means = np.zeros(VARIANT_COUNT)
     for _ in range(calls):
-        _, _, scores = _draw_judgements(rng, tilted_mean_weights, true_utilities)
+        _, _, scores = _draw_judgements(rng, biased_mean_weights, true_utilities)
         means += scores / calls
     return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
 
 
-def measure_all_signs(snr: float, group: int, seed: int) -> float:
+def simulate_correct_sign_share(snr: float, group: int, seed: int) -> float:
     """Return the share of right signs over all responses of groups whose true gaps are normal.
 
     The noise of a reward has the variance 1. A gap is the distance from the group's true mean.
@@ -197,7 +197,7 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
     terms = []
     for n in STAKEHOLDER_COUNTS:
-        figures_by_seed = [measure_known_judge(n, seed) for seed in seeds]
+        figures_by_seed = [simulate_known_noise_judge(n, seed) for seed in seeds]
         for name, value in true_variance_figures(n).items():
             simulated = [figures[name] for figures in figures_by_seed]
             terms.append(
@@ -205,29 +205,31 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
             )
     signs = []
     for snr, group in product(PUBLISHED_SIGN_SHARE_BY_SNR, GROUP_SIZES):
-        shares = [measure_signs(snr, group, seed) for seed in seeds]
+        shares = [simulate_positive_advantage_share(snr, group, seed) for seed in seeds]
         formula = sign_correctness(snr, group)
         signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
     for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
-        shares = [measure_all_signs(snr, PAPER_GROUP_SIZE, seed) for seed in seeds]
+        shares = [simulate_correct_sign_share(snr, PAPER_GROUP_SIZE, seed) for seed in seeds]
         formula = mean_sign_correctness(snr, PAPER_GROUP_SIZE)
         signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
-    growth_rows = []
+    snr_growth_rows = []
     for (name, drift), n in product(DRIFT_VARIANCE_BY_REGIME.items(), STAKEHOLDER_COUNTS):
         simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
         formula = snr_of_stakeholders(n, drift(n))
-        growth_rows.append(
+        snr_growth_rows.append(
             {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated_values}
         )
     ensemble_rows = []
     for calls in ENSEMBLE_CALL_COUNTS:
-        figures_by_seed = [measure_ensemble(ENSEMBLE_SIZE, calls, seed) for seed in seeds]
-        for name, value in ensemble_figures(ENSEMBLE_SIZE, calls).items():
+        figures_by_seed = [
+            measure_ensemble(ENSEMBLE_STAKEHOLDER_COUNT, calls, seed) for seed in seeds
+        ]
+        for name, value in ensemble_figures(ENSEMBLE_STAKEHOLDER_COUNT, calls).items():
             simulated_values = [figures[name] for figures in figures_by_seed]
             ensemble_rows.append(
                 {"name": name, "calls": calls, "formula": value, "simulated": simulated_values}
             )
-    return {"terms": terms, "signs": signs, "scaling": growth_rows, "ensembles": ensemble_rows}
+    return {"terms": terms, "signs": signs, "scaling": snr_growth_rows, "ensembles": ensemble_rows}
 
 
 def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
@@ -243,10 +245,10 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     regimes = {name: name for name in DRIFT_VARIANCE_BY_REGIME}
     errors = {"variance": "variance", "bias": "bias"}
     parts: Sequence[tuple[str, str, Sequence[str], Mapping[Any, str], int]] = (
-        ("terms", "Theorem 1, Proposition 1", people, _TERM_TITLES, 5),
+        ("terms", "Theorem 1, Proposition 1", people, _VARIANCE_TERM_TITLES, 5),
         ("signs", "Proposition 2: SNR", groups, snrs, 3),
         ("scaling", "Eq. 35: SNR if σ²_η is", people, regimes, 2),
-        ("ensembles", f"B.3: mean of M calls, n={ENSEMBLE_SIZE}", calls, errors, 5),
+        ("ensembles", f"B.3: mean of M calls, n={ENSEMBLE_STAKEHOLDER_COUNT}", calls, errors, 5),
     )
     for part, title, settings, titles, digits in parts:
         header = [title]

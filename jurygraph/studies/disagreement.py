@@ -68,7 +68,7 @@ class ComponentSamples:
     left_out: Mapping[str, int]
 
 
-def read_component_samples(
+def collect_component_samples(
     run: Run,
     advance: ProgressCallback = lambda tasks: None,
     components: Sequence[str] = (),
@@ -104,7 +104,7 @@ def read_component_samples(
                 step = index // (every or 1) + 1.0
                 if step_label is not None:
                     step = _training_step_from_label(trace, step_label)
-                values = [_component_in_unit_interval(trace, name) for name in chosen]
+                values = [_read_unit_interval_component(trace, name) for name in chosen]
                 samples.append((trace, values, step))
         advance(1)
     if len(samples) < 2:
@@ -125,18 +125,18 @@ def read_component_samples(
     )
 
 
-def _choose_components(run: Run, requested_names: Sequence[str]) -> tuple[str, ...]:
+def _choose_components(run: Run, requested_component_names: Sequence[str]) -> tuple[str, ...]:
     specs: list[ComponentSpec] = []
     for decision in run.decisions():
         specs += decision.specs
     names = list(dict.fromkeys(spec.name for spec in specs))
     positive_component_names = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
-    for name in requested_names:
+    for name in requested_component_names:
         if name not in names:
             raise InputError(
                 f"{run.folder}: has no component {name!r}; its components are {', '.join(names)}"
             )
-    chosen = tuple(dict.fromkeys(requested_names))
+    chosen = tuple(dict.fromkeys(requested_component_names))
     if not chosen:
         chosen = (
             PAPER_COMPONENTS
@@ -167,7 +167,7 @@ def _training_step_from_label(trace: Trace, label: str) -> float:
     return float(value)
 
 
-def _component_in_unit_interval(trace: Trace, name: str) -> float:
+def _read_unit_interval_component(trace: Trace, name: str) -> float:
     """Return a component without rounding error, in [0, 1]. Raises InputError outside that range."""
     value = trace.reward.components[name]
     if value is None or not -_ROUNDING_ERROR <= value <= 1.0 + _ROUNDING_ERROR:
@@ -206,7 +206,7 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
         components = ", ".join(row["components"])
         sizes = f"{row['samples']} responses to {row['tasks']} {row['units']}"
         sections.append(f"{row['run']}: {components}, of {sizes}")
-        sections += _run_tables(row)
+        sections += _disagreement_tables_of_run(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
         split_figures = row["split"]
         if split_figures["tied_low"]:
@@ -222,7 +222,7 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
         sections,
         notes,
         list(_plots(run_figures)),
-        symbols=symbols.DISAGREEMENT_SYMBOLS,
+        symbol_meanings=symbols.DISAGREEMENT_SYMBOL_MEANINGS,
     )
 
 
@@ -249,7 +249,7 @@ def _measure_component_disagreement(samples: ComponentSamples) -> Figures:
     }
 
 
-def _run_tables(figures: Figures) -> Iterator[ReportTable]:
+def _disagreement_tables_of_run(figures: Figures) -> Iterator[ReportTable]:
     split_figures = figures["split"]
     columns = {
         "mean": "name",
@@ -284,10 +284,12 @@ def _plots(run_figures: Sequence[Figures]) -> Iterator[Plot]:
 def _step_means(samples: ComponentSamples, disagreement: Floats, conflict: Bools) -> list[Figures]:
     if samples.steps is None:
         return []
-    steps, step_index, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
-    rewards = np.bincount(step_index, samples.rewards) / counts
-    disagreements = np.bincount(step_index, disagreement) / counts
-    conflict_rates = np.bincount(step_index, conflict) / counts
+    steps, step_index_by_sample, counts = np.unique(
+        samples.steps, return_inverse=True, return_counts=True
+    )
+    rewards = np.bincount(step_index_by_sample, samples.rewards) / counts
+    disagreements = np.bincount(step_index_by_sample, disagreement) / counts
+    conflict_rates = np.bincount(step_index_by_sample, conflict) / counts
     rows: list[Figures] = []
     for index, step in enumerate(steps.tolist()):
         row: Figures = {"step": step, "samples": int(counts[index])}
@@ -321,13 +323,13 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
     """
     size = len(disagreement)
     # 20 % of 12.5 is 2.5, and half up is 3
-    exact_count = round((100.0 - CONFLICT_PERCENTILE) * size / 100.0, 9)
-    high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
+    exact_high_count = round((100.0 - CONFLICT_PERCENTILE) * size / 100.0, 9)
+    high_disagreement_count = min(size - 1, max(1, math.floor(exact_high_count + 0.5)))
     order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
-    chosen[order[:high_count]] = True
-    cut_value = disagreement[order[high_count - 1]]
-    is_tied_with_threshold = disagreement == cut_value
+    chosen[order[:high_disagreement_count]] = True
+    lowest_high_disagreement = disagreement[order[high_disagreement_count - 1]]
+    is_tied_with_threshold = disagreement == lowest_high_disagreement
     units = np.unique(samples.units, return_inverse=True)[1]
     columns = {"reward": samples.rewards}
     columns |= zip(samples.components, samples.values.T, strict=True)
@@ -335,9 +337,9 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
     for name, column in columns.items():
         rows.append({"name": name, **_compare_sides(column, chosen, units)})
     return {
-        "high": high_count,
-        "low": size - high_count,
-        "cut": float(cut_value),
+        "high": high_disagreement_count,
+        "low": size - high_disagreement_count,
+        "cut": float(lowest_high_disagreement),
         "tied_high": int((chosen & is_tied_with_threshold).sum()),
         "tied_low": int((~chosen & is_tied_with_threshold).sum()),
         "rows": rows,
@@ -345,10 +347,10 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
 
 
 def _compare_sides(column: Floats, chosen: Bools, units: Ints) -> Figures:
-    sides = (chosen, ~chosen)
-    counts = np.array([np.bincount(units, side) for side in sides])
-    sums = np.array([np.bincount(units, column * side) for side in sides])
-    high, low = [math.fsum(column[side]) / float(side.sum()) for side in sides]
+    side_masks = (chosen, ~chosen)
+    counts = np.array([np.bincount(units, side) for side in side_masks])
+    sums = np.array([np.bincount(units, column * side) for side in side_masks])
+    high, low = [math.fsum(column[side]) / float(side.sum()) for side in side_masks]
     estimate = difference_interval(sums, counts)
     interval = IntervalCell(high - low, estimate.low, estimate.high)
     return {"high": high, "low": low, "difference": interval}

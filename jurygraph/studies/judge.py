@@ -27,20 +27,20 @@ from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judge,
     Judgement,
-    LabelsWithPlaces,
+    LabelsWithPositions,
     RunJudgements,
     pair_name,
     refuse_unknown_responses,
     resolve_label_questions,
-    responses_of,
+    split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
 
 _LABEL_COLUMN_PREFIX = "label."
-_UNNAMED_JUDGE = "unnamed"
+_UNNAMED_REVIEWER = "unnamed"
 
 
-class JudgedRow(NamedTuple):
+class LabelledJudgement(NamedTuple):
     """A labelled response, or pair of them (`pair_name`), with what the judge said of it.
 
     `prediction` is in the units of the target: the decision, 0 or 1, or a number on the scale. `score` is in [0, 1].
@@ -92,8 +92,8 @@ class JudgeStudy:
     """
 
     judge: Judge
-    is_binary: bool
-    rows: Sequence[JudgedRow]
+    has_binary_labels: bool
+    rows: Sequence[LabelledJudgement]
     others: Sequence[tuple[str, float]] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
@@ -104,12 +104,12 @@ class JudgeStudy:
     shares: int = 0
     person_labels: Sequence[PersonLabel] = ()
     traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    is_ranked: bool = False
-    unsupported: Sequence[JudgedRow] = ()
+    is_compared_by_rank: bool = False
+    unsupported: Sequence[LabelledJudgement] = ()
 
     @property
     def has_pairs(self) -> bool:
-        return any(len(responses_of(row.response)) > 1 for row in self.rows[:1])
+        return any(len(split_pair_name(row.response)) > 1 for row in self.rows[:1])
 
     def scale_target_to_unit(self, target: float) -> float:
         """Return the place of a target between both ends of the scale, in [0, 1]."""
@@ -193,7 +193,7 @@ def join_labels_with_judgements(
     runs: Sequence[RunJudgements],
     labels: FileRows[JudgedLabel],
     split: str | None = None,
-    has_consensus_labels: bool = False,
+    should_fit_consensus: bool = False,
     question: str | None = None,
 ) -> list[JudgeStudy]:
     """Return each judge of the runs with the labels, in the order of the runs and their questions.
@@ -210,7 +210,7 @@ def join_labels_with_judgements(
     Raises `InputError` for an unknown response, an unknown or ambiguous question, no label of `split`, no judge with a
     label, a target off the judge's scale, or too few labels for a consensus.
     """
-    chosen: LabelsWithPlaces = [
+    chosen: LabelsWithPositions = [
         (position, label)
         for position, label in labels.rows
         if split is None or label.split == split
@@ -223,19 +223,21 @@ def join_labels_with_judgements(
     chosen = resolve_label_questions(runs, labels, chosen, question)
     studies = []
     for run in runs:
-        for judge, judgements in run.by_judge.items():
-            is_pair_judgement = len(responses_of(next(iter(judgements)))) == 2
+        for judge, judgements in run.judgements_by_judge.items():
+            is_pair_judgement = len(split_pair_name(next(iter(judgements)))) == 2
             matching_labels = [
                 (position, label)
                 for position, label in chosen
                 if (label.question or judge.question) == judge.question
-                and not (judge.is_reward and label.question is None)
+                and not (judge.is_reward_judge and label.question is None)
                 and (label.other is not None) == is_pair_judgement
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
             if matching_labels:
                 studies.append(
-                    _join(run, judge, judgements, labels, matching_labels, has_consensus_labels)
+                    _join_judge_labels(
+                        run, judge, judgements, labels, matching_labels, should_fit_consensus
+                    )
                 )
     if not studies:
         hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
@@ -245,7 +247,7 @@ def join_labels_with_judgements(
 
 def _has_label_scale_mismatch(
     judgements: Mapping[str, Judgement],
-    matching_labels: LabelsWithPlaces,
+    matching_labels: LabelsWithPositions,
     scale: tuple[float, float],
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
@@ -263,9 +265,9 @@ def _has_label_scale_mismatch(
 
 def _is_binary_decision(
     judgements: Mapping[str, Judgement],
-    matching_labels: LabelsWithPlaces,
+    matching_labels: LabelsWithPositions,
     scale: tuple[float, float],
-    has_shares: bool,
+    has_label_shares: bool,
 ) -> bool:
     """Return whether labels and judge decide between two values.
 
@@ -275,19 +277,19 @@ def _is_binary_decision(
         return True
     if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching_labels):
         return False
-    is_decisive = all(
+    has_binary_scores_only = all(
         judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
     )
-    return is_decisive or not has_shares
+    return has_binary_scores_only or not has_label_shares
 
 
-def _join(
+def _join_judge_labels(
     run: RunJudgements,
     judge: Judge,
     judgements: Mapping[str, Judgement],
     labels: FileRows[JudgedLabel],
-    matching_labels: LabelsWithPlaces,
-    has_consensus_labels: bool,
+    matching_labels: LabelsWithPositions,
+    should_fit_consensus: bool,
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
@@ -295,15 +297,15 @@ def _join(
     )
     is_pair_judgement = matching_labels[0][1].other is not None
     shares = [label.target for _, label in matching_labels if 0.0 < label.target < 1.0]
-    is_binary = not is_pair_judgement and _is_binary_decision(
+    has_binary_labels = not is_pair_judgement and _is_binary_decision(
         judgements, matching_labels, scale, bool(shares)
     )
-    low, high = UNIT_SCALE if is_binary else scale
-    is_ranked = not is_pair_judgement and _has_label_scale_mismatch(
+    low, high = UNIT_SCALE if has_binary_labels else scale
+    is_compared_by_rank = not is_pair_judgement and _has_label_scale_mismatch(
         judgements, matching_labels, (low, high)
     )
-    if is_ranked:
-        is_binary = False
+    if is_compared_by_rank:
+        has_binary_labels = False
         values = [float(label.target) for _, label in matching_labels]
         low, high = min(values), max(values)
     targets: dict[str, list[float]] = {}
@@ -316,10 +318,10 @@ def _join(
             )
         name, target = _match_label_to_judgement(label, judgements)
         targets.setdefault(name, []).append(target)
-        votes_cast.append((name, label.reviewer or _UNNAMED_JUDGE, target))
-    person_labels = _labels_by_person(votes_cast, judgements, is_binary)
+        votes_cast.append((name, label.reviewer or _UNNAMED_REVIEWER, target))
+    person_labels = _person_labels(votes_cast, judgements, has_binary_labels)
     likeliest_label_by_item, ceiling = (
-        _fit_consensus(votes_cast) if has_consensus_labels else ({}, None)
+        _fit_consensus(votes_cast) if should_fit_consensus else ({}, None)
     )
     left_out: Counter[str] = Counter()
     rows = []
@@ -329,27 +331,29 @@ def _join(
             response, _majority_pair_value(values) if is_pair_judgement else fmean(values)
         )
         judgement = judgements.get(response)
-        if is_binary and target == MET_THRESHOLD:
+        if has_binary_labels and target == MET_THRESHOLD:
             left_out["tied"] += 1
             continue
-        target = float(target > MET_THRESHOLD) if is_binary else target
+        target = float(target > MET_THRESHOLD) if has_binary_labels else target
         if judgement is None or judgement.score is None:
             left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
                 counted_score = judgement.counted
                 counted_value = low + counted_score * (high - low)
                 unsupported_rows.append(
-                    JudgedRow(response, judgement.task, target, counted_value, counted_score)
+                    LabelledJudgement(
+                        response, judgement.task, target, counted_value, counted_score
+                    )
                 )
         else:
-            prediction = _predicted_value(judgement, is_binary)
+            prediction = _prediction_of_judgement(judgement, has_binary_labels)
             rows.append(
-                JudgedRow(
+                LabelledJudgement(
                     response, judgement.task, target, prediction, judgement.score, judgement.choices
                 )
             )
     unlabelled_predictions = [
-        (judged.task, _predicted_value(judged, is_binary))
+        (judged.task, _prediction_of_judgement(judged, has_binary_labels))
         for response, judged in judgements.items()
         if response not in targets and judged.score is not None
     ]
@@ -361,7 +365,7 @@ def _join(
     lengths = {name: _response_length(name, run.lengths) for name in targets}
     return JudgeStudy(
         judge,
-        is_binary,
+        has_binary_labels,
         rows,
         others=unlabelled_predictions,
         left_out=dict(left_out),
@@ -374,10 +378,10 @@ def _join(
             if judged.choices
         ],
         ceiling=ceiling,
-        shares=len(shares) if is_binary else 0,
-        person_labels=[] if is_ranked else person_labels,
+        shares=len(shares) if has_binary_labels else 0,
+        person_labels=[] if is_compared_by_rank else person_labels,
         traits=run.traits,
-        is_ranked=is_ranked,
+        is_compared_by_rank=is_compared_by_rank,
         unsupported=unsupported_rows,
     )
 
@@ -389,26 +393,28 @@ def _why_left_out(response: str, judgement: Judgement | None, run: RunJudgements
     """
     if judgement is not None:
         return judgement.status
-    has_all_responses = all(name in run.lengths for name in responses_of(response))
+    has_all_responses = all(name in run.lengths for name in split_pair_name(response))
     return "not asked" if has_all_responses else "missing"
 
 
-def _labels_by_person(
-    votes: Sequence[tuple[str, str, float]], judgements: Mapping[str, Judgement], is_binary: bool
+def _person_labels(
+    votes: Sequence[tuple[str, str, float]],
+    judgements: Mapping[str, Judgement],
+    has_binary_labels: bool,
 ) -> list[PersonLabel]:
     """Return what each named person said of the judged responses; several labels of a person are their mean."""
     labels_by_response_and_person: dict[tuple[str, str], list[float]] = {}
     for response, person, label in votes:
         judgement = judgements.get(response)
-        if person != _UNNAMED_JUDGE and judgement is not None and judgement.score is not None:
+        if person != _UNNAMED_REVIEWER and judgement is not None and judgement.score is not None:
             labels_by_response_and_person.setdefault((response, person), []).append(label)
     rows = []
     for (response, person), labels in labels_by_response_and_person.items():
         judgement = judgements[response]
         label = fmean(labels)
-        if is_binary and label != MET_THRESHOLD:
+        if has_binary_labels and label != MET_THRESHOLD:
             label = float(label > MET_THRESHOLD)
-        prediction = _predicted_value(judgement, is_binary)
+        prediction = _prediction_of_judgement(judgement, has_binary_labels)
         rows.append(PersonLabel(response, judgement.task, person, label, prediction))
     return rows
 
@@ -437,7 +443,7 @@ def _majority_pair_value(values: Sequence[float]) -> float:
 def _response_length(name: str, lengths: Mapping[str, int | None]) -> int | None:
     """Return the characters of a response; of a pair, how many more the first has."""
     character_counts = []
-    for response in responses_of(name):
+    for response in split_pair_name(name):
         length = lengths.get(response)
         if length is None:
             return None
@@ -466,12 +472,14 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
         str(item): float(classes[row.argmax()])
         for item, row in zip(fitted_consensus.items, fitted_consensus.posterior, strict=True)
     }
-    right_share = fitted_consensus.confusion.diagonal(axis1=1, axis2=2) @ fitted_consensus.prior
-    return likeliest_label_by_item, float(right_share.mean())
+    expected_accuracy = (
+        fitted_consensus.confusion.diagonal(axis1=1, axis2=2) @ fitted_consensus.prior
+    )
+    return likeliest_label_by_item, float(expected_accuracy.mean())
 
 
-def _predicted_value(judgement: Judgement, is_binary: bool) -> float:
-    chosen = judgement.decision if is_binary else judgement.native
+def _prediction_of_judgement(judgement: Judgement, has_binary_labels: bool) -> float:
+    chosen = judgement.decision if has_binary_labels else judgement.native
     value = judgement.score if chosen is None else chosen
     assert value is not None, "only judged responses have a prediction"
     return value

@@ -18,7 +18,7 @@ from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     jackknife_interval,
-    jackknife_parts,
+    jackknife_masks,
     mean_with_cluster_interval,
     members_by_cluster,
     share_interval,
@@ -34,7 +34,7 @@ from jurygraph.inference.corrected import (
 from jurygraph.inference.sign_flips import holm, sign_flip_p
 from jurygraph.studies import symbols
 from jurygraph.studies.alternative_annotator import (
-    EPSILON,
+    DEFAULT_WIN_RATE_MARGIN,
     AlternativeAnnotator,
     PersonLabels,
     compare_judge_with_people,
@@ -44,8 +44,8 @@ from jurygraph.studies.conclusions import (
     conclude_judge,
     join_judge_conclusions,
 )
-from jurygraph.studies.judge import JudgedRow, JudgeStudy
-from jurygraph.studies.judgements import responses_of
+from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
+from jurygraph.studies.judgements import split_pair_name
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -59,9 +59,9 @@ from jurygraph.studies.report import (
 COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
 RATE_FIGURE_NAMES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
 _ORDER_FIGURE_NAMES = ("flips", "strict")
-_VALUE_FIGURE_NAMES = ("accuracy", "kappa", "bias", "base_rates")
+_SAME_SCALE_FIGURE_NAMES = ("accuracy", "kappa", "bias", "base_rates")
 """What needs labels and predictions in the same units; the rest needs only their order."""
-GATE_NAMES = (
+GATE_STATISTIC_NAMES = (
     *COUNT_FIELD_NAMES,
     *("brier", "ece"),
     *(
@@ -87,7 +87,7 @@ _MAX_PARTS_LISTED = 40
 def report(
     studies: Sequence[JudgeStudy],
     need: float | None = None,
-    epsilon: float = EPSILON,
+    epsilon: float = DEFAULT_WIN_RATE_MARGIN,
     notes: Sequence[str] = (),
 ) -> Report:
     """Measure judges against people.
@@ -115,7 +115,7 @@ def report(
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [*join_judge_conclusions(judges), *conclude_differences(differences)],
-        symbols.JUDGE_STUDY_SYMBOLS,
+        symbols.JUDGE_STUDY_SYMBOL_MEANINGS,
     )
 
 
@@ -132,7 +132,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
 
 
 def _measure_judge_agreement(
-    study: JudgeStudy, need: float | None, epsilon: float = EPSILON
+    study: JudgeStudy, need: float | None, epsilon: float = DEFAULT_WIN_RATE_MARGIN
 ) -> Figures:
     left_out = study.left_out
     judge = study.judge
@@ -148,8 +148,8 @@ def _measure_judge_agreement(
     figures: Figures = identity | {"model": judge.model, "reviewer": judge.reviewer} | counts
     figures["shares"] = study.shares
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
-    figures["scale"] = "binary" if study.is_binary else "ordered"
-    if study.is_ranked:
+    figures["scale"] = "binary" if study.has_binary_labels else "ordered"
+    if study.is_compared_by_rank:
         figures["scale"] = "ranks"
         figures["label_range"] = list(study.scale)
     figures["tasks"] = len({row.task for row in study.rows})
@@ -158,15 +158,15 @@ def _measure_judge_agreement(
     rows_with_both_orders = [row for row in study.rows if row.choices]
     hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
     figures["strict"] = _share_with_interval(hits, [row.task for row in rows_with_both_orders])
-    figures |= _agreement_of_study(study)
+    figures |= _judge_agreement_figures(study)
     figures |= _calibration_figures(study)
     figures |= _estimated_mean_label(study, need)
     figures |= _confusion_figures(study.rows)
-    figures["parts"] = [] if study.is_ranked else list(_part_figures(study))
+    figures["parts"] = [] if study.is_compared_by_rank else list(_accuracy_by_trait(study))
     figures["alternative_annotator"] = _test_alternative_annotator(study, epsilon)
     figures["constant"] = _commonest_label(study.rows)
     figures["above_constant"] = None
-    if study.is_ranked:
+    if study.is_compared_by_rank:
         figures["confusion"] = None
     else:
         figures["above_constant"] = _gain_over_constant_judge(study.rows, figures["constant"])
@@ -174,7 +174,7 @@ def _measure_judge_agreement(
     return figures
 
 
-def _confusion_figures(rows: Sequence[JudgedRow]) -> Figures:
+def _confusion_figures(rows: Sequence[LabelledJudgement]) -> Figures:
     """Return the number of `answers` of the judge, and how often it gave each where people gave each.
 
     `counts` [levels][levels] has a row for each label of people; there are none for many levels.
@@ -189,12 +189,15 @@ def _confusion_figures(rows: Sequence[JudgedRow]) -> Figures:
     return {"answers": len(answers), "confusion": confusion}
 
 
-def _part_figures(study: JudgeStudy) -> Iterator[Figures]:
+def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
     """Yield the accuracy by agent, by domain and by length in thirds, wherever there are several."""
-    names = {trait: _trait_by_row(study, by_name) for trait, by_name in study.traits.items()}
+    names = {
+        trait_name: _trait_by_response(study, by_name)
+        for trait_name, by_name in study.traits.items()
+    }
     names["length"] = _length_third_by_row(study)
-    for trait, parts in names.items():
-        groups: dict[str, list[JudgedRow]] = {name: [] for name in parts.values()}
+    for trait_name, parts in names.items():
+        groups: dict[str, list[LabelledJudgement]] = {name: [] for name in parts.values()}
         for row in study.rows:
             if row.response in parts:
                 groups[parts[row.response]].append(row)
@@ -205,18 +208,18 @@ def _part_figures(study: JudgeStudy) -> Iterator[Figures]:
             tasks = [row.task for row in rows]
             counts = {"n": len(rows), "tasks": len(set(tasks))}
             yield {
-                "by": trait,
+                "by": trait_name,
                 "name": name,
                 **counts,
                 "accuracy": _share_with_interval(hits, tasks),
             }
 
 
-def _trait_by_row(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
+def _trait_by_response(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
     """Return what each row is of, in order of the names; a pair is of both its responses."""
     traits = {}
     for row in study.rows:
-        found = {by_name[name] for name in responses_of(row.response) if name in by_name}
+        found = {by_name[name] for name in split_pair_name(row.response) if name in by_name}
         if found:
             traits[row.response] = " and ".join(sorted(found))
     return dict(sorted(traits.items(), key=lambda item: item[1]))
@@ -244,7 +247,7 @@ def _length_third_by_row(study: JudgeStudy) -> dict[str, str]:
 
 
 def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:
-    if study.is_ranked:
+    if study.is_compared_by_rank:
         why = "labels and judge are on different scales, on which no label is near to another"
         return AlternativeAnnotator(epsilon, why=why)
     rows = study.person_labels
@@ -256,54 +259,62 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
         labels=np.array([row.label for row in rows]),
         predictions=np.array([row.prediction for row in rows]),
         names=tuple(map(str, names)),
-        are_classes=study.is_binary or study.has_pairs,
+        are_classes=study.has_binary_labels or study.has_pairs,
     )
     return compare_judge_with_people(people, epsilon)
 
 
-def _commonest_label(rows: Sequence[JudgedRow]) -> float:
+def _commonest_label(rows: Sequence[LabelledJudgement]) -> float:
     """Return the commonest label; of equally common ones the lower."""
     counts = Counter(row.target for row in rows)
     return min(counts, key=lambda target: (-counts[target], target), default=0.0)
 
 
-def _gain_over_constant_judge(rows: Sequence[JudgedRow], constant: float) -> IntervalCell | None:
+def _gain_over_constant_judge(
+    rows: Sequence[LabelledJudgement], constant: float
+) -> IntervalCell | None:
     """Return how much nearer to people the judge is than the constant, on the same responses."""
-    gains = [abs(constant - row.target) - row.distance for row in rows]
-    return as_interval(mean_with_cluster_interval(gains, [row.task for row in rows]))
+    gains_over_constant = [abs(constant - row.target) - row.distance for row in rows]
+    return as_interval(mean_with_cluster_interval(gains_over_constant, [row.task for row in rows]))
 
 
-def _agreement_of_study(study: JudgeStudy) -> Figures:
+def _judge_agreement_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a study's rows; of those on different scales only that of their order."""
-    figures = _agreement_figures(study.rows, study.is_binary)
-    return figures | dict.fromkeys(_VALUE_FIGURE_NAMES) if study.is_ranked else figures
+    figures = _agreement_figures(study.rows, study.has_binary_labels)
+    return (
+        figures | dict.fromkeys(_SAME_SCALE_FIGURE_NAMES) if study.is_compared_by_rank else figures
+    )
 
 
-def _agreement_figures(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
+def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: bool) -> Figures:
     """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
     if not rows:
         return dict.fromkeys((*RATE_FIGURE_NAMES, "base_rates"))
     targets = np.array([row.target for row in rows])
     predictions = np.array([row.prediction for row in rows])
-    ranks = np.array([row.score for row in rows]) if is_binary else predictions
+    ranks = np.array([row.score for row in rows]) if has_binary_labels else predictions
     tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
     hits = predictions == targets
     is_positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
-    weights: Weights = "equal" if is_binary else "quadratic"
+    weights: Weights = "equal" if has_binary_labels else "quadratic"
     kappa = (
         kappa_interval(targets, predictions, weights, tasks=tasks)
         if levels <= _MAX_KAPPA_LEVELS
         else None
     )
     bias = mean_with_cluster_interval(predictions - targets, tasks)
-    if bias is not None and is_binary:
+    if bias is not None and has_binary_labels:
         bias = bias.within(-1.0, 1.0)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share_with_interval(hits, tasks),
-        "tpr": _share_with_interval(hits[is_positive], tasks[is_positive]) if is_binary else None,
-        "tnr": _share_with_interval(hits[~is_positive], tasks[~is_positive]) if is_binary else None,
+        "tpr": _share_with_interval(hits[is_positive], tasks[is_positive])
+        if has_binary_labels
+        else None,
+        "tnr": _share_with_interval(hits[~is_positive], tasks[~is_positive])
+        if has_binary_labels
+        else None,
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
@@ -328,7 +339,7 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     value = rank_correlation_of_rows(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
         return None
-    parts = list(jackknife_parts(tasks))
+    parts = list(jackknife_masks(tasks))
     jackknife_values = np.array([rank_correlation_of_rows(kept) for kept in parts if kept.any()])
     # without the only task nothing is left
     if len(jackknife_values) < len(parts) or np.isnan(jackknife_values).any():
@@ -345,9 +356,9 @@ def _pairwise_accuracy(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalC
         rank = ranks[members]
         # each pair once, from the side of the better one
         is_first_better = target[:, None] > target
-        order_signs = np.sign(rank[:, None] - rank)[is_first_better]
-        hits.append(((order_signs + 1.0) / 2.0).sum())
-        sizes.append(len(order_signs))
+        judge_order_signs = np.sign(rank[:, None] - rank)[is_first_better]
+        hits.append(((judge_order_signs + 1.0) / 2.0).sum())
+        sizes.append(len(judge_order_signs))
     return as_interval(share_interval(hits, sizes))
 
 
@@ -361,7 +372,7 @@ def _calibration_figures(study: JudgeStudy) -> Figures:
         return figures
     scores = np.array([row.score for row in study.rows])
     targets = np.array([study.scale_target_to_unit(row.target) for row in study.rows])
-    if study.is_binary:
+    if study.has_binary_labels:
         figures["brier"] = float(((scores - targets) ** 2).mean())
     if not np.isin(scores, (0.0, 1.0)).all():
         tasks = np.unique([row.task for row in study.rows], return_inverse=True)[1]
@@ -400,7 +411,7 @@ def _reliability_diagram(judge: Figures) -> Plot:
 
 def _estimated_mean_label(study: JudgeStudy, need: float | None) -> Figures:
     """Return the mean that the judge gives all responses, and what the labels make of it."""
-    if not study.rows or study.is_ranked:
+    if not study.rows or study.is_compared_by_rank:
         return dict.fromkeys(
             ("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed")
         )
@@ -416,7 +427,7 @@ def _estimated_mean_label(study: JudgeStudy, need: float | None) -> Figures:
         "uncorrected": float(np.concatenate([predictions, others]).mean()),
         "corrected": as_interval(ppi_mean(sample, study.scale)),
         "weight": ppi_weight(sample),
-        "rogan_gladen": as_interval(rogan_gladen(sample)) if study.is_binary else None,
+        "rogan_gladen": as_interval(rogan_gladen(sample)) if study.has_binary_labels else None,
         "labels_needed": None if need is None else needed_label_count(sample, need, study.scale),
     }
 
@@ -425,7 +436,7 @@ def _constant_judge_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a judge that always gives the commonest label; of equally common ones the lower."""
     common = _commonest_label(study.rows)
     rows = [row._replace(prediction=common, score=common) for row in study.rows]
-    agreement = _agreement_of_study(replace(study, rows=rows))
+    agreement = _judge_agreement_figures(replace(study, rows=rows))
     return {"question": study.judge.question, "value": common} | agreement
 
 
@@ -438,15 +449,15 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
     for row in rows:
         length = float(lengths[row.response])
         prediction = length
-        if study.is_binary:
+        if study.has_binary_labels:
             prediction = float(length > median)
         elif study.has_pairs:  # the longer one is better
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
-    figures = _agreement_figures(judged, study.is_binary)
-    if not study.is_binary and not study.has_pairs:
+    figures = _agreement_figures(judged, study.has_binary_labels)
+    if not study.has_binary_labels and not study.has_pairs:
         # A number of characters is no score on the scale: only the order counts.
-        figures |= dict.fromkeys(_VALUE_FIGURE_NAMES)
+        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 
@@ -470,15 +481,19 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     Judges with other labels for one of these answer another question, and are not compared. The p-value is of flips of
     tasks, adjusted for the number of pairs (Holm).
     """
-    studies = [study for study in studies if not study.is_ranked]
+    studies = [study for study in studies if not study.is_compared_by_rank]
     names = _judge_display_names([(study.judge.run, study.judge.name) for study in studies])
-    sides = []
+    rows_by_judge = []
     for name, study in zip(names, studies, strict=True):
-        sides.append((name, {row.response: row for row in study.rows}))
+        rows_by_judge.append((name, {row.response: row for row in study.rows}))
     rows: list[Figures] = []
-    for (first, first_rows), (second, second_rows) in combinations(sides, 2):
-        common = [response for response in first_rows if response in second_rows]
-        pairs = [(first_rows[response], second_rows[response]) for response in common]
+    for (first, rows_of_first_judge), (second, rows_of_second_judge) in combinations(
+        rows_by_judge, 2
+    ):
+        common = [response for response in rows_of_first_judge if response in rows_of_second_judge]
+        pairs = [
+            (rows_of_first_judge[response], rows_of_second_judge[response]) for response in common
+        ]
         if not pairs or any(row.target != other.target for row, other in pairs):
             continue
         tasks = np.unique([row.task for row, _ in pairs], return_inverse=True)[1]
@@ -508,7 +523,7 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     """Return where what counts differs from people, the largest distance first; unsupported findings count, too."""
     disagreements = []
     for study in studies:
-        if study.is_ranked:
+        if study.is_compared_by_rank:
             continue
         for status, rows in (("judged", study.rows), ("unsupported", study.unsupported)):
             for row in rows:
@@ -519,10 +534,10 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     )
 
 
-def _disagreement_figures(study: JudgeStudy, row: JudgedRow, status: str) -> Figures:
-    responses = responses_of(row.response)
+def _disagreement_figures(study: JudgeStudy, row: LabelledJudgement, status: str) -> Figures:
+    responses = split_pair_name(row.response)
     command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
-    if not study.judge.is_reward:
+    if not study.judge.is_reward_judge:
         command += ["--verdict", study.judge.question]
     return {
         "response": responses[0],
@@ -532,7 +547,7 @@ def _disagreement_figures(study: JudgeStudy, row: JudgedRow, status: str) -> Fig
         "people": row.target,
         "score": row.score,
         # Of wrong decisions the most confident ones come first.
-        "distance": abs(row.score - row.target) if study.is_binary else row.distance,
+        "distance": abs(row.score - row.target) if study.has_binary_labels else row.distance,
         "status": status,
         "show": shlex.join(command),
     }
@@ -641,6 +656,6 @@ def _notes(judges: Sequence[Figures]) -> Iterator[str]:
                 "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
             )
             yield f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, {meaning}"
-    fewest = min((judge["tasks"] for judge in judges), default=_FEW_TASKS_THRESHOLD)
-    if fewest < _FEW_TASKS_THRESHOLD:
-        yield f"tasks with labels: {fewest}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"
+    fewest_labelled_tasks = min((judge["tasks"] for judge in judges), default=_FEW_TASKS_THRESHOLD)
+    if fewest_labelled_tasks < _FEW_TASKS_THRESHOLD:
+        yield f"tasks with labels: {fewest_labelled_tasks}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"

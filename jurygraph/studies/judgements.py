@@ -42,7 +42,7 @@ class Judge(NamedTuple):
     reviewer: str | None = None
 
     @property
-    def is_reward(self) -> bool:
+    def is_reward_judge(self) -> bool:
         """Return whether it is the reward of the run, with which labels are compared only if they name it."""
         return not self.evaluator
 
@@ -78,7 +78,7 @@ class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses."""
 
     run: str
-    by_judge: Mapping[Judge, Mapping[str, Judgement]]
+    judgements_by_judge: Mapping[Judge, Mapping[str, Judgement]]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -95,20 +95,20 @@ def read_judgements(
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
-    by_judge: dict[Judge, dict[str, Judgement]] = {}
+    judgements_by_judge: dict[Judge, dict[str, Judgement]] = {}
     lengths: dict[str, int | None] = {}
     labels: dict[str, Mapping[str, object]] = {}
     rewards: dict[str, Judgement] = {}
     traits: dict[str, dict[str, str]] = {"agent": {}, "domain": {}}
     for group in run.group_records():
-        scopes = {
+        scope_by_question = {
             question.id: question.scope
             for question in run.survey_without_texts_of(group.key).questions
         }
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
         cluster = unit_name_of_task(run, group.key)
         stored_responses = list(run.group(group))
-        _record_response_traits(
+        _add_response_traits(
             traits, _task_domain(run, group.key), [trace for trace, _ in stored_responses]
         )
         order = {
@@ -119,9 +119,9 @@ def read_judgements(
             labels[trace.response_id] = trace.labels
             rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
-                if scopes[judge.question] != "pair":
-                    by_judge.setdefault(judge, {})[trace.response_id] = _summarize_verdicts(
-                        cluster, verdicts
+                if scope_by_question[judge.question] != "pair":
+                    judgements_by_judge.setdefault(judge, {})[trace.response_id] = (
+                        _summarize_verdicts(cluster, verdicts)
                     )
                     continue
                 for verdict in verdicts:
@@ -129,12 +129,14 @@ def read_judgements(
                         pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
                         pairs.setdefault((judge, pair), []).append(verdict)
         for (judge, pair), verdicts in pairs.items():
-            by_judge.setdefault(judge, {})[pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
+            judgements_by_judge.setdefault(judge, {})[pair] = _summarize_pair_verdicts(
+                cluster, pair, verdicts
+            )
         advance(1)
-    _copy_unasked_judgements_to_models(by_judge)
+    _copy_modelless_judgements(judgements_by_judge)
     if rewards:
-        by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
-    return RunJudgements(str(run.folder), by_judge, lengths, labels, traits)
+        judgements_by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
+    return RunJudgements(str(run.folder), judgements_by_judge, lengths, labels, traits)
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
@@ -143,7 +145,7 @@ def _task_domain(run: Run, task_id: str) -> str | None:
     return None if domain is None else str(domain)
 
 
-def _record_response_traits(
+def _add_response_traits(
     traits: dict[str, dict[str, str]], domain: str | None, traces: Sequence[Trace]
 ) -> None:
     for trace in traces:
@@ -163,7 +165,7 @@ def pair_name(first: str, second: str) -> str:
     return f"{first}\t{second}"
 
 
-def responses_of(name: str) -> list[str]:
+def split_pair_name(name: str) -> list[str]:
     """Return the one or two responses of a row's name."""
     return name.split("\t")
 
@@ -172,8 +174,8 @@ def _verdicts_by_judge(
     run: Run, trace: Trace, superseded: bool
 ) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
-    by_judge: dict[Judge, list[RecordedVerdict]] = {}
-    for verdict in run.verdicts_about(trace, attrgetter("judge"), superseded):
+    verdicts_by_judge: dict[Judge, list[RecordedVerdict]] = {}
+    for verdict in run.verdicts_about_trace(trace, attrgetter("judge"), superseded):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
             used_models = [
@@ -182,14 +184,14 @@ def _verdicts_by_judge(
                 if call in models
             ]
             name = verdict.judge or (used_models[0] if used_models else None)
-            by_judge.setdefault(
+            verdicts_by_judge.setdefault(
                 Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
                 [],
             ).append(verdict)
-    return by_judge
+    return verdicts_by_judge
 
 
-def _copy_unasked_judgements_to_models(
+def _copy_modelless_judgements(
     judgements_by_judge: dict[Judge, dict[str, Judgement]],
 ) -> None:
     """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
@@ -200,15 +202,15 @@ def _copy_unasked_judgements_to_models(
             if other.model is not None and other._replace(model=None) == judge
         ]
         if models:
-            unasked_verdicts = judgements_by_judge.pop(judge)
+            modelless_judgements = judgements_by_judge.pop(judge)
             for other in models:
-                judgements_by_judge[other] = unasked_verdicts | judgements_by_judge[other]
+                judgements_by_judge[other] = modelless_judgements | judgements_by_judge[other]
 
 
 def _summarize_verdicts(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
+    judged = [verdict for verdict in verdicts if judgement_status(verdict) == JUDGED_STATUS]
     if not judged:
-        status = status_of(verdicts[0])
+        status = judgement_status(verdicts[0])
         counted_score = verdicts[0].score if status == UNSUPPORTED_STATUS else None
         return Judgement(task, status, counted=counted_score)
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
@@ -229,12 +231,13 @@ def _summarize_pair_verdicts(
     task: str, pair: str, verdicts: Sequence[RecordedVerdict]
 ) -> Judgement:
     """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
-    first = responses_of(pair)[0]
-    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
-    all_orders = {verdict.responses[0] for verdict in verdicts}
-    if {verdict.responses[0] for verdict in judged} < all_orders:
+    first = split_pair_name(pair)[0]
+    judged = [verdict for verdict in verdicts if judgement_status(verdict) == JUDGED_STATUS]
+    asked_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < asked_orders:
         return Judgement(
-            task, next(status for status in map(status_of, verdicts) if status != JUDGED_STATUS)
+            task,
+            next(status for status in map(judgement_status, verdicts) if status != JUDGED_STATUS),
         )
     orders = scores_by_order(first, judged)
     choice = majority_choice(chain(*orders))
@@ -244,7 +247,7 @@ def _summarize_pair_verdicts(
     )
 
 
-def status_of(verdict: RecordedVerdict) -> str:
+def judgement_status(verdict: RecordedVerdict) -> str:
     """Return `judged`, or the reason why a verdict has no score that counts."""
     if verdict.gated_by is not None:
         return "gated"
@@ -253,11 +256,11 @@ def status_of(verdict: RecordedVerdict) -> str:
     return UNSUPPORTED_STATUS if verdict.is_worst_case else JUDGED_STATUS
 
 
-LabelsWithPlaces = Sequence[tuple[str, JudgedLabel]]
+LabelsWithPositions = Sequence[tuple[str, JudgedLabel]]
 
 
 def refuse_unknown_responses(
-    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPlaces
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPositions
 ) -> None:
     responses = {response for run in runs for response in run.lengths}
     for position, label in chosen:
@@ -273,14 +276,14 @@ def refuse_unknown_responses(
 def resolve_label_questions(
     runs: Sequence[RunJudgements],
     labels: FileRows[JudgedLabel],
-    chosen: LabelsWithPlaces,
+    chosen: LabelsWithPositions,
     question: str | None,
-) -> LabelsWithPlaces:
+) -> LabelsWithPositions:
     """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
 
     Raises `InputError` for a name that is no question's, or several'.
     """
-    judges = [judge for run in runs for judge in run.by_judge.items()]
+    judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
     resolved_labels = []
     for position, label in chosen:
@@ -294,17 +297,17 @@ def resolve_label_questions(
                 )
                 if is_label_for_judge and label.id in judgements:
                     matching_questions[judge.question] = None
-            question_matches = find_questions_by_name(
+            matching_question_ids = find_questions_by_name(
                 name, matching_questions
             ) or find_questions_by_name(name, question_ids)
-            if len(question_matches) != 1:
+            if len(matching_question_ids) != 1:
                 where = "--question"
                 if label.question is not None:
                     where = f"{labels.path}, {position}, field {labels.columns['question']}"
                 raise InputError(
-                    f"{where}: {describe_question_name_problem(name, question_matches, question_ids)}"
+                    f"{where}: {describe_question_name_problem(name, matching_question_ids, question_ids)}"
                 )
-            label = label.model_copy(update={"question": question_matches[0]})
+            label = label.model_copy(update={"question": matching_question_ids[0]})
         resolved_labels.append((position, label))
     return resolved_labels
 
@@ -317,12 +320,14 @@ def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
     if name in questions:
         return [name]
     ends = (f"/{name}", f".{name}")
-    question_matches = [
+    matching_question_ids = [
         question
         for question in questions
         if question.endswith(ends) or question.partition("@")[0].endswith(ends)
     ]
-    return question_matches or [question for question in questions if question.endswith(f"@{name}")]
+    return matching_question_ids or [
+        question for question in questions if question.endswith(f"@{name}")
+    ]
 
 
 def describe_question_name_problem(

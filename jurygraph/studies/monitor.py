@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
-_SERIES_FIGURE_NAMES = ("mean", "sd", "min", "max", "last")
+_SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _MIN_PAIRS_FOR_AUTOCORRELATION = 50
@@ -67,7 +67,7 @@ def report(analyzer: Analyzer) -> Report:
     counts = f"{analyzer.step_count} steps; {len(analyzer.alerts)} alerts, {adverse_count} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
     table = ReportTable(
-        ("series", "steps", *_SERIES_FIGURE_NAMES), [list(row.values()) for row in rows]
+        ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}"]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
@@ -76,12 +76,12 @@ def report(analyzer: Analyzer) -> Report:
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
     values = column[~np.isnan(column)]
     row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(
-        _SERIES_FIGURE_NAMES
+        _SERIES_SUMMARY_NAMES
     )
     if len(values):
         sd = values.std(ddof=1) if len(values) > 1 else 0.0
         figures = (values.mean(), sd, values.min(), values.max(), values[-1])
-        row |= zip(_SERIES_FIGURE_NAMES, map(float, figures), strict=True)
+        row |= zip(_SERIES_SUMMARY_NAMES, map(float, figures), strict=True)
     return row
 
 
@@ -94,12 +94,12 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     if not analyzer.series:
         return
     untested_step_count = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
-    series_learning_first = [
+    calibrated_series_names = [
         series.name for series in analyzer.series if series.name in CALIBRATED_SERIES_NAMES
     ]
     if analyzer.step_count <= untested_step_count:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
-        yield f"{' and '.join(series_learning_first)}: tested from step {untested_step_count + 1} on; {baseline_text}"
+        yield f"{' and '.join(calibrated_series_names)}: tested from step {untested_step_count + 1} on; {baseline_text}"
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
     pair_counts = np.abs(products).sum(axis=0)
@@ -133,19 +133,19 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
             label = "hack" if alert.kind == "hack" else ""
             shaded_ranges.append(PlotShading(alert.since, alert.step, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
-        changes = [_describe_change(alert) for alert in alerts if alert.kind == "change"]
+        changes = [_describe_alert(alert) for alert in alerts if alert.kind == "change"]
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
-        plots.append(Plot(title, "line", [line], "step", series.name, shaded=shaded_ranges))
+        plots.append(Plot(title, "line", [line], "step", series.name, shaded_ranges=shaded_ranges))
     return plots
 
 
-def _describe_change(alert: Alert) -> str:
+def _describe_alert(alert: Alert) -> str:
     verb_text = "rises" if alert.direction == "up" else "falls"
     return f"{verb_text} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
-def read_groups(
+def iter_scored_groups(
     folder: Path, wait: Callable[[], None] | None = None
 ) -> Generator[ScoredGroup, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
@@ -155,13 +155,13 @@ def read_groups(
     writer is not blocked.
     """
     last_read_sequence_number = 0
-    is_complete = False
-    while not is_complete:
+    is_run_finished = False
+    while not is_run_finished:
         with closing(Run.open(folder)) as run:
-            is_complete = run.is_closed or wait is None
+            is_run_finished = run.is_closed or wait is None
             last = run.last_base_record_number
             ledger = run.source.ledger
-            replaced_records = run.replaced_group_numbers()
+            replaced_record_numbers = run.replaced_group_numbers()
             kind = "group" if run.header.is_open_ended else "task"
             records = ledger.records(kind, last_read_sequence_number)
             if run.is_set_of_runs:
@@ -170,17 +170,17 @@ def read_groups(
                 records = iter(sorted(records, key=lambda record: record.content.get("step", 0)))
             for record in records:
                 group = record if record.kind == "group" else ledger.find("group", record.key)
-                if group is None and not is_complete:
+                if group is None and not is_run_finished:
                     break  # later tasks may be scored already
-                is_written_after_last = last is not None and group is not None and group.seq > last
+                is_record_after_last = last is not None and group is not None and group.seq > last
                 if (
                     group is not None
-                    and not is_written_after_last
-                    and group.seq not in replaced_records
+                    and not is_record_after_last
+                    and group.seq not in replaced_record_numbers
                 ):
                     yield run.group(group)
                 last_read_sequence_number = record.seq
-        if not is_complete and wait is not None:
+        if not is_run_finished and wait is not None:
             wait()
 
 
@@ -208,7 +208,7 @@ def split_steps_by_label(stream: Iterable[ScoredGroup], label: str) -> Iterator[
     step: list[ScoredGroup] = []
     step_values: list[JsonValue] = []
     for group in stream:
-        values = [_label(trace, label) for trace, response in group if response is not None]
+        values = [_get_label(trace, label) for trace, response in group if response is not None]
         task = group[0].trace.task_id
         if any(value != values[0] for value in values):
             raise InputError(
@@ -228,7 +228,7 @@ def split_steps_by_label(stream: Iterable[ScoredGroup], label: str) -> Iterator[
         yield step
 
 
-def _label(trace: Trace, label: str) -> JsonValue:
+def _get_label(trace: Trace, label: str) -> JsonValue:
     if label not in trace.labels:
         names = ", ".join(map(repr, trace.labels)) or "none"
         raise InputError(
@@ -237,7 +237,7 @@ def _label(trace: Trace, label: str) -> JsonValue:
     return trace.labels[label]
 
 
-def to_training_steps(groups_by_step: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
+def iter_training_steps(groups_by_step: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
     for tasks in groups_by_step:

@@ -25,10 +25,10 @@ def has_order_flip(choices: Sequence[float]) -> bool:
 
 def scores_by_order(response: str, verdicts: Iterable[RecordedVerdict]) -> list[list[float]]:
     """Return the scores of verdicts on a pair from the side of a response, for each order that was judged."""
-    order_scores: dict[str, list[float]] = {}
+    scores_by_first_response: dict[str, list[float]] = {}
     for verdict in verdicts:
         if verdict.score is not None:
             first_response = verdict.responses[0]
             score = verdict.score if first_response == response else 1.0 - verdict.score
-            order_scores.setdefault(first_response, []).append(score)
-    return list(order_scores.values())
+            scores_by_first_response.setdefault(first_response, []).append(score)
+    return list(scores_by_first_response.values())

@@ -97,7 +97,7 @@ class PowerStudy:
             list(self._sections(alphas, gaps)),
             notes,
             list(self._plots(alphas)),
-            symbols=symbols.AGREEMENT_SYMBOLS,
+            symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
         )
 
     def _plan_alpha(self, part: DimensionRatings) -> Iterator[Figures]:
@@ -111,11 +111,13 @@ class PowerStudy:
         group_of_item = np.zeros(len(part.items), dtype=np.intp)
         group_of_item[part.item] = part.group
         for per_item in range(2, min(_MAX_RATINGS_PER_ITEM, number.max()) + 1):
-            is_usable = number >= per_item
-            items = _GroupedItems.of(rating_codes[is_usable], group_of_item[is_usable])
+            has_enough_ratings = number >= per_item
+            items = _GroupedItems.of(
+                rating_codes[has_enough_ratings], group_of_item[has_enough_ratings]
+            )
             if len(items.sizes) < _MIN_ITEMS_NEEDED:
                 break
-            curve = self._draw_curve(items, per_item, levels)
+            curve = self._simulate_width_curve(items, per_item, levels)
             yield {
                 "dimension": part.dimension,
                 "per_item": per_item,
@@ -124,7 +126,9 @@ class PowerStudy:
                 "curve": curve,
             }
 
-    def _draw_curve(self, items: "_GroupedItems", per_item: int, levels: Floats) -> list[Figures]:
+    def _simulate_width_curve(
+        self, items: "_GroupedItems", per_item: int, levels: Floats
+    ) -> list[Figures]:
         """Return the median half-width over numbers of items, doubled until it is as narrow as wanted."""
         curve: list[Figures] = []
         groups = _MIN_ITEMS_NEEDED
@@ -134,8 +138,8 @@ class PowerStudy:
             rng = np.random.default_rng((self.seed, per_item, groups))
             widths = []
             for _ in range(_RESAMPLE_COUNT):
-                counts, group = items.draw_counts(groups, per_item, len(levels), rng)
-                widths.append(_alpha_half_width(counts, levels, self.level, group))
+                counts, group = items.sample_level_counts(groups, per_item, len(levels), rng)
+                widths.append(_alpha_interval_half_width(counts, levels, self.level, group))
             half_width = float(np.median(widths))
             curve.append(
                 {"items": round(groups * items.mean_items_per_group), "half_width": half_width}
@@ -155,7 +159,7 @@ class PowerStudy:
                 f"--judges: {' and '.join(self.judges)} have no different errors; name two others"
             )
         reviewer = part.reviewer[is_predicted_by_both]
-        effects = split_effects(gaps, reviewer, part.group[is_predicted_by_both])
+        effects = estimate_gap_effects(gaps, reviewer, part.group[is_predicted_by_both])
         current_reviewer_count = len(effects.reviewers)
         ratings = np.unique(reviewer, return_counts=True)[1]
         ratings_per_item = int(np.median(ratings))
@@ -172,7 +176,7 @@ class PowerStudy:
         power_now = power(current_reviewer_count)
         reviewers = None
         if power_with_all_items >= self.power:
-            reviewers = _find_least_count(
+            reviewers = _find_least_sufficient_count(
                 lambda number: power(number) >= self.power, _MAX_REVIEWERS_PLANNED
             )
         return {
@@ -219,13 +223,13 @@ class PowerStudy:
         yield ReportTable.of(columns, rows, left=2, digits=2)
 
     def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
-        figures_by_dimension: dict[str | None, list[PlotSeries]] = {}
+        series_by_dimension: dict[str | None, list[PlotSeries]] = {}
         for row in alphas:
             widths = [point["half_width"] for point in row["curve"]]
             items = [point["items"] for point in row["curve"]]
             line = PlotSeries(f"{row['per_item']} ratings of an item", widths, items)
-            figures_by_dimension.setdefault(row["dimension"], []).append(line)
-        for dimension, series in figures_by_dimension.items():
+            series_by_dimension.setdefault(row["dimension"], []).append(line)
+        for dimension, series in series_by_dimension.items():
             interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
             title = f"{describe_series(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
@@ -269,7 +273,7 @@ class _GroupedItems(NamedTuple):
     def mean_items_per_group(self) -> float:
         return len(self.rated) / len(self.sizes)
 
-    def draw_counts(
+    def sample_level_counts(
         self, groups: int, per_item: int, levels: int, rng: np.random.Generator
     ) -> tuple[Floats, Ints]:
         """Return how often each item of the drawn groups has each level, [n, V], and the number of its group, [n].
@@ -279,10 +283,10 @@ class _GroupedItems(NamedTuple):
         drawn_groups = rng.integers(0, len(self.sizes), groups)
         sizes = self.sizes[drawn_groups]
         group = np.repeat(np.arange(groups), sizes)
-        stored_starts = np.cumsum(self.sizes) - self.sizes
+        group_start_indices = np.cumsum(self.sizes) - self.sizes
         starts = np.cumsum(sizes) - sizes
         index_in_group = np.arange(len(group)) - np.repeat(starts, sizes)
-        drawn_ratings = self.rated[stored_starts[drawn_groups][group] + index_in_group]
+        drawn_ratings = self.rated[group_start_indices[drawn_groups][group] + index_in_group]
         keys = np.where(drawn_ratings >= 0, rng.random(drawn_ratings.shape), np.inf)
         first = np.argsort(keys, axis=1)[:, :per_item]
         chosen = np.take_along_axis(drawn_ratings, first, axis=1)
@@ -291,7 +295,7 @@ class _GroupedItems(NamedTuple):
         return counts.reshape(len(drawn_ratings), levels).astype(np.float64), group
 
 
-def _alpha_half_width(
+def _alpha_interval_half_width(
     counts: Floats, levels: Floats, level: MeasurementLevel, group: Ints
 ) -> float:
     estimate = alpha_estimate(counts, levels, level, group)
@@ -320,10 +324,10 @@ class ReviewerAndItemEffects(NamedTuple):
 
     reviewers: Floats
     items: Floats
-    remainders: Floats
+    residuals: Floats
 
 
-def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> ReviewerAndItemEffects:
+def estimate_gap_effects(gaps: Floats, reviewer: Ints, item: Ints) -> ReviewerAndItemEffects:
     """Return the effects of gaps [N]: each kind varies as it does without what the chance of few ratings adds.
 
     Where items have hardly more than one rating, what is an item's cannot be told, and no item has an effect.
@@ -335,12 +339,12 @@ def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> ReviewerAndItemEf
         items = items._replace(means=np.zeros(len(items.sizes)))
         degrees_of_freedom = len(gaps) - len(reviewers.sizes)
     reviewers = _means_by_cluster(reviewer, gaps - items.cluster_mean_of_each_value)
-    remainders = gaps - items.cluster_mean_of_each_value - reviewers.cluster_mean_of_each_value
-    variance = float((remainders**2).sum()) / max(1, degrees_of_freedom)
+    gap_residuals = gaps - items.cluster_mean_of_each_value - reviewers.cluster_mean_of_each_value
+    variance = float((gap_residuals**2).sum()) / max(1, degrees_of_freedom)
     scale = np.sqrt(len(gaps) / max(1, degrees_of_freedom))
     reviewer_effects = reviewers.shrunken_means(variance)
     item_effects = items.shrunken_means(variance)
-    return ReviewerAndItemEffects(reviewer_effects, item_effects, scale * remainders)
+    return ReviewerAndItemEffects(reviewer_effects, item_effects, scale * gap_residuals)
 
 
 class _MeansByCluster(NamedTuple):
@@ -387,36 +391,40 @@ def simulate_power(
     number = reviewers * ratings
     item_indices = np.arange(number) % item_count
     rated_item_count = min(item_count, number)
-    is_complete = ratings == item_count
+    is_fully_rated = ratings == item_count
     padding = -number % item_count
     quantile = t_quantile(min(reviewers, rated_item_count) - 1)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // number)
     for start in range(0, _SIMULATED_TEST_COUNT, batch):
         size = min(batch, _SIMULATED_TEST_COUNT - start)
-        gaps = rng.choice(effects.remainders, (size, reviewers, ratings))
+        gaps = rng.choice(effects.residuals, (size, reviewers, ratings))
         gaps += rng.choice(effects.reviewers, (size, reviewers, 1))
         item_effects = rng.choice(effects.items, (size, item_count))
         gaps += item_effects[:, item_indices].reshape(gaps.shape)
         means = gaps.mean(axis=(1, 2))
         residuals = (gaps - means[:, None, None]).reshape(size, number)
         padded_residuals = np.pad(residuals, ((0, 0), (0, padding)))
-        by_item = padded_residuals.reshape(size, -1, item_count).sum(axis=1)[:, :rated_item_count]
+        residual_sum_by_item = padded_residuals.reshape(size, -1, item_count).sum(axis=1)[
+            :, :rated_item_count
+        ]
         residual_sum_by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
         squares = (residuals**2).sum(axis=1)
         errors = crossed_error(
-            residual_sum_by_reviewer, by_item, squares, number, number, is_complete
+            residual_sum_by_reviewer, residual_sum_by_item, squares, number, number, is_fully_rated
         )
-        is_found = np.abs(means + difference) > quantile * errors
-        hits += int(is_found.sum())
+        is_difference_found = np.abs(means + difference) > quantile * errors
+        hits += int(is_difference_found.sum())
     return hits / _SIMULATED_TEST_COUNT
 
 
-def _find_least_count(is_enough: Callable[[int], bool], max_count: int) -> int | None:
+def _find_least_sufficient_count(
+    has_target_power: Callable[[int], bool], max_count: int
+) -> int | None:
     """Return the least number that is enough, by bisection below the first such power of 2; None above `max_count`."""
     high = 2
-    while not is_enough(high):
+    while not has_target_power(high):
         high *= 2
         if high > max_count:
             return None
-    return bisect_left(range(high), True, high // 2 + 1, key=is_enough)
+    return bisect_left(range(high), True, high // 2 + 1, key=has_target_power)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import share_of_cluster_trials, wilson
+from jurygraph.inference.clusters import share_of_clustered_trials, wilson
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
@@ -80,8 +80,8 @@ JUDGEBENCH_CATEGORY_BY_SOURCE: Mapping[str, str] = {
 }
 """JudgeBench's categories by the beginning of the source."""
 _SECTION_BY_SUBSET: dict[str, str] = {}
-for _section, _subsets in SECTIONS.items():
-    _SECTION_BY_SUBSET |= dict.fromkeys(_subsets, _section)
+for _section_name, _subset_sizes in SECTIONS.items():
+    _SECTION_BY_SUBSET |= dict.fromkeys(_subset_sizes, _section_name)
 _CATEGORIES_BY_BENCHMARK = {
     REWARDBENCH_NAME: list(SECTIONS),
     JUDGEBENCH_NAME: list(JUDGEBENCH_CATEGORY_BY_SOURCE.values()),
@@ -89,7 +89,7 @@ _CATEGORIES_BY_BENCHMARK = {
 """The categories of the published sets, in their order."""
 
 
-class BenchmarkPlace(NamedTuple):
+class BenchmarkSubset(NamedTuple):
     """The place of a task in a published set; in any other, the category is the task's own subset or source."""
 
     benchmark: str
@@ -97,24 +97,24 @@ class BenchmarkPlace(NamedTuple):
     subset: str
 
 
-def find_benchmark_place(task: Task) -> BenchmarkPlace:
+def identify_benchmark_subset(task: Task) -> BenchmarkSubset:
     """Return the place of a task by `subset` or `source` of its metadata."""
     subset = str(task.metadata.get("subset") or "")
     source = str(task.metadata.get("source") or "")
     if subset in _SECTION_BY_SUBSET:
-        return BenchmarkPlace(REWARDBENCH_NAME, _SECTION_BY_SUBSET[subset], subset)
-    for beginning, category in JUDGEBENCH_CATEGORY_BY_SOURCE.items():
-        if source.startswith(beginning):
-            return BenchmarkPlace(JUDGEBENCH_NAME, category, source)
+        return BenchmarkSubset(REWARDBENCH_NAME, _SECTION_BY_SUBSET[subset], subset)
+    for source_prefix, category in JUDGEBENCH_CATEGORY_BY_SOURCE.items():
+        if source.startswith(source_prefix):
+            return BenchmarkSubset(JUDGEBENCH_NAME, category, source)
     name = subset or source or "(none)"
-    return BenchmarkPlace(OTHER_SECTION, name, name)
+    return BenchmarkSubset(OTHER_SECTION, name, name)
 
 
 PreferenceResult = Literal["right", "wrong", "tie", "failed"]
-_RESULTS_WORST_FIRST: tuple[PreferenceResult, ...] = ("wrong", "failed", "tie", "right")
+_PREFERENCE_RESULTS_WORST_FIRST: tuple[PreferenceResult, ...] = ("wrong", "failed", "tie", "right")
 _RESULT_BY_SCORE: Mapping[float, PreferenceResult] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
 """The results of a choice from the side of the preferred response."""
-REWARD_SOURCE = "reward"
+DECIDED_BY_REWARD = "reward"
 PREFERRED_LABEL_NAME = "preferred"
 _ROUNDING_DECIMALS = 12  # equal rewards can differ in their last bits
 _MAX_SUBSETS_LISTED = 40
@@ -132,14 +132,14 @@ class PreferenceComparison(NamedTuple):
     result: PreferenceResult
     reason: str = ""
     is_flipped: bool = False
-    is_strict: bool | None = None
+    is_strict_win: bool | None = None
 
 
 class PreferenceOutcome(NamedTuple):
     """A task's result; tasks of one `group` belong together."""
 
     task: str
-    place: BenchmarkPlace
+    place: BenchmarkSubset
     duel: PreferenceComparison
     group: str | None = None
 
@@ -193,14 +193,16 @@ def read_comparisons(
             # it has to win every one
             worst_comparison = min(
                 comparisons_with_chosen,
-                key=lambda comparison: _RESULTS_WORST_FIRST.index(comparison.result),
+                key=lambda comparison: _PREFERENCE_RESULTS_WORST_FIRST.index(comparison.result),
             )
             is_flipped = any(comparison.is_flipped for comparison in comparisons_with_chosen)
             comparison = worst_comparison._replace(
-                is_flipped=is_flipped, is_strict=_is_strict_win(comparisons_with_chosen)
+                is_flipped=is_flipped, is_strict_win=_is_strict_win(comparisons_with_chosen)
             )
             outcomes.append(
-                PreferenceOutcome(group.key, find_benchmark_place(task), comparison, task.group)
+                PreferenceOutcome(
+                    group.key, identify_benchmark_subset(task), comparison, task.group
+                )
             )
         advance(1)
     if not outcomes:
@@ -237,13 +239,13 @@ def _deciding_judge_name(run: Run) -> str:
             if spec.weight:
                 for column in spec.inputs.values():
                     counted.update(column.questions)
-    return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD_SOURCE
+    return counted.pop() if len(counted) == 1 and counted <= pairs else DECIDED_BY_REWARD
 
 
 def _compare_chosen_with_rejected(
     run: Run, decided_by: str, chosen: Trace, rejected_traces: Sequence[Trace]
 ) -> list[PreferenceComparison]:
-    if decided_by == REWARD_SOURCE:
+    if decided_by == DECIDED_BY_REWARD:
         return [_compare_rewards(chosen.reward, other.reward) for other in rejected_traces]
     questions = run.survey_without_texts_of(chosen.task_id).questions
     question = next((question for question in questions if question.id == decided_by), None)
@@ -252,13 +254,13 @@ def _compare_chosen_with_rejected(
 
 def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
     """Compare two rewards; a degraded one counts with its whole range, so that its failures help neither side."""
-    ranges = []
+    reward_ranges = []
     for name, reward in (("preferred", chosen), ("other", rejected)):
         if reward.value is None or reward.range is None:
             return PreferenceComparison("failed", f"the {name} response has no reward")
         bounds = reward.range if reward.status == "degraded" else (reward.value, reward.value)
-        ranges.append([round(bound, _ROUNDING_DECIMALS) for bound in bounds])
-    (low, high), (other_low, other_high) = ranges
+        reward_ranges.append([round(bound, _ROUNDING_DECIMALS) for bound in bounds])
+    (low, high), (other_low, other_high) = reward_ranges
     if low > other_high:
         return PreferenceComparison("right")
     if high < other_low:
@@ -278,20 +280,22 @@ def _compare_verdicts(
         return PreferenceComparison("failed", "the task has no question about pairs")
     is_ordered = question.pairs == "ordered"
     expected = question.samples * (2 if is_ordered else 1)
-    verdicts = list(_verdicts_on(question.id, chosen, rejected))
-    is_strict = False if is_ordered else None
+    verdicts = list(_verdicts_on_pair(question.id, chosen, rejected))
+    is_strict_win = False if is_ordered else None
     if len(verdicts) < expected:
         reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
-        return PreferenceComparison("failed", reason, is_strict=is_strict)
+        return PreferenceComparison("failed", reason, is_strict_win=is_strict_win)
     orders = scores_by_order(chosen.response_id, verdicts)
     choices = tuple(map(majority_choice, orders))
     if len(choices) > 1:
-        is_strict = set(choices) == {1.0}
+        is_strict_win = set(choices) == {1.0}
     result = _RESULT_BY_SCORE[majority_choice(chain(*orders))]
-    return PreferenceComparison(result, is_flipped=has_order_flip(choices), is_strict=is_strict)
+    return PreferenceComparison(
+        result, is_flipped=has_order_flip(choices), is_strict_win=is_strict_win
+    )
 
 
-def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
+def _verdicts_on_pair(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*verdicts_about_response(chosen), *verdicts_about_response(rejected)):
         if verdict.question != question or verdict.score is None:
@@ -302,8 +306,8 @@ def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[Reco
 
 def _is_strict_win(comparisons: Sequence[PreferenceComparison]) -> bool | None:
     """Return whether both orders prefer the right response to every other one; None if one is judged in one order."""
-    sides = [comparison.is_strict for comparison in comparisons]
-    return None if None in sides else all(sides)
+    strict_outcomes = [comparison.is_strict_win for comparison in comparisons]
+    return None if None in strict_outcomes else all(strict_outcomes)
 
 
 WeightedOutcomes = list[tuple[float, PreferenceOutcome]]
@@ -324,17 +328,21 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of tasks that are
     right in both orders, with its interval; None unless pairs are judged in both.
     """
-    outcomes_by_benchmark = _outcomes_by_level(comparisons.outcomes, "benchmark")
+    outcomes_by_benchmark = _group_outcomes_by_field(comparisons.outcomes, "benchmark")
     sorted_names = sorted(
         outcomes_by_benchmark, key=lambda name: (name not in _CATEGORIES_BY_BENCHMARK, name)
     )
-    benchmarks = [_measure_benchmark(name, outcomes_by_benchmark[name]) for name in sorted_names]
-    failed_duels = []
+    benchmarks = [
+        _benchmark_accuracy_figures(name, outcomes_by_benchmark[name]) for name in sorted_names
+    ]
+    failed_comparisons = []
     for outcome in comparisons.outcomes:
         if outcome.duel.result == "failed":
             category = outcome.place.category
             reason = outcome.duel.reason
-            failed_duels.append({"task": outcome.task, "category": category, "reason": reason})
+            failed_comparisons.append(
+                {"task": outcome.task, "category": category, "reason": reason}
+            )
     units = units_label(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
@@ -342,27 +350,27 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
         "left_out": comparisons.left_out,
         "units": units,
         "benchmarks": benchmarks,
-        "failed": failed_duels,
+        "failed": failed_comparisons,
     }
     judge = f"verdicts of {comparisons.decided_by} on pairs"
-    if comparisons.decided_by == REWARD_SOURCE:
+    if comparisons.decided_by == DECIDED_BY_REWARD:
         judge = "rewards"
     rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
     sections: list[str | ReportTable] = [
         f"{comparisons.run}: decided by {judge}; {rules}",
-        *_tables(benchmarks),
+        *_build_preference_tables(benchmarks),
     ]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
-    sections.append(ReportTable.of(columns, failed_duels, left=3, most=_MAX_FAILED_LISTED))
+    sections.append(ReportTable.of(columns, failed_comparisons, left=3, most=_MAX_FAILED_LISTED))
     notes = list(omission_notes(comparisons.left_out))
     for benchmark in benchmarks:
         if benchmark["overall"]["accuracy"] is None:
             problem = "no accuracy of all: it is the mean of four categories, and one has no task"
             notes.append(f"{benchmark['benchmark']}: {problem}")
-    return Report(figures, sections, notes, list(map(_plot, benchmarks)))
+    return Report(figures, sections, notes, list(map(_plot_benchmark_accuracy, benchmarks)))
 
 
-def _outcomes_by_level(
+def _group_outcomes_by_field(
     outcomes: Sequence[PreferenceOutcome], level: str
 ) -> dict[str, list[PreferenceOutcome]]:
     groups: dict[str, list[PreferenceOutcome]] = {}
@@ -371,14 +379,14 @@ def _outcomes_by_level(
     return groups
 
 
-def _measure_benchmark(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
-    outcomes_by_category = _outcomes_by_level(outcomes, "category")
+def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
+    outcomes_by_category = _group_outcomes_by_field(outcomes, "category")
     categories = []
     outcomes_of_all_categories: WeightedOutcomes = []
     for category in _CATEGORIES_BY_BENCHMARK.get(name, sorted(outcomes_by_category)):
         if category not in outcomes_by_category:
             continue
-        outcomes_by_subset = _outcomes_by_level(outcomes_by_category[category], "subset")
+        outcomes_by_subset = _group_outcomes_by_field(outcomes_by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
         weighted_outcomes: WeightedOutcomes = []
         for subset, members in outcomes_by_subset.items():
@@ -393,24 +401,24 @@ def _measure_benchmark(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figu
         outcomes_of_all_categories += [
             (weight / total, outcome) for weight, outcome in weighted_outcomes
         ]
-    is_known = name != REWARDBENCH_NAME or outcomes_by_category.keys() == SECTIONS.keys()
+    is_overall_known = name != REWARDBENCH_NAME or outcomes_by_category.keys() == SECTIONS.keys()
     return {
         "benchmark": name,
         "categories": categories,
-        "overall": _preference_figures("all", outcomes_of_all_categories, is_known),
+        "overall": _preference_figures("all", outcomes_of_all_categories, is_overall_known),
     }
 
 
 def _preference_figures(
-    name: str, weighted_outcomes: WeightedOutcomes, is_known: bool = True
+    name: str, weighted_outcomes: WeightedOutcomes, is_accuracy_known: bool = True
 ) -> Figures:
     comparisons = [outcome.duel for _, outcome in weighted_outcomes]
     counts = Counter(comparison.result for comparison in comparisons)
     accuracy = None
     strict = None
-    if is_known:
+    if is_accuracy_known:
         accuracy = _weighted_share(weighted_outcomes, is_right)
-        if all(comparison.is_strict is not None for comparison in comparisons):
+        if all(comparison.is_strict_win is not None for comparison in comparisons):
             strict = _weighted_share(weighted_outcomes, is_strict)
     return {
         "name": name,
@@ -431,7 +439,7 @@ def is_right(outcome: PreferenceOutcome) -> bool:
 
 
 def is_strict(outcome: PreferenceOutcome) -> bool:
-    return bool(outcome.duel.is_strict)
+    return bool(outcome.duel.is_strict_win)
 
 
 def _weighted_share(
@@ -439,8 +447,10 @@ def _weighted_share(
 ) -> IntervalCell:
     weights = [weight for weight, _ in weighted_outcomes]
     total = sum(weights)
-    hit_weight = sum(weight for weight, outcome in weighted_outcomes if is_outcome_counted(outcome))
-    share = min(1.0, hit_weight / total)
+    counted_weight = sum(
+        weight for weight, outcome in weighted_outcomes if is_outcome_counted(outcome)
+    )
+    share = min(1.0, counted_weight / total)
     size = total**2 / sum(weight**2 for weight in weights)
     names = [outcome.unit for _, outcome in weighted_outcomes]
     if len(set(names)) == len(names):
@@ -449,25 +459,27 @@ def _weighted_share(
     trials = np.array(weights) * size / total
     hits = np.array([is_outcome_counted(outcome) for _, outcome in weighted_outcomes])
     units = np.unique(names, return_inverse=True)[1]
-    unit_hits = np.bincount(units, trials * hits).astype(np.float64)
-    unit_trials = np.bincount(units, trials).astype(np.float64)
-    estimate = share_of_cluster_trials(unit_hits, unit_trials)
+    success_counts_by_unit = np.bincount(units, trials * hits).astype(np.float64)
+    trial_counts_by_unit = np.bincount(units, trials).astype(np.float64)
+    estimate = share_of_clustered_trials(success_counts_by_unit, trial_counts_by_unit)
     return IntervalCell(share, estimate.low, estimate.high)
 
 
-def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
+def _build_preference_tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
     categories: list[Figures] = []
     subsets: list[Figures] = []
     for benchmark in benchmarks:
-        yield _row_table(benchmark["benchmark"], [*benchmark["categories"], benchmark["overall"]])
+        yield _build_accuracy_table(
+            benchmark["benchmark"], [*benchmark["categories"], benchmark["overall"]]
+        )
         for category in benchmark["categories"]:
             categories.append(category)
             subsets += category["subsets"]
     if len(subsets) > len(categories):
-        yield _row_table("subset", subsets, _MAX_SUBSETS_LISTED)
+        yield _build_accuracy_table("subset", subsets, _MAX_SUBSETS_LISTED)
 
 
-def _row_table(
+def _build_accuracy_table(
     title: str, rows: Sequence[Figures], max_rows_listed: int | None = None
 ) -> ReportTable:
     columns = {title: "name"}
@@ -479,9 +491,9 @@ def _row_table(
     return ReportTable.of(columns, rows, most=max_rows_listed)
 
 
-def _plot(benchmark: Figures) -> Plot:
+def _plot_benchmark_accuracy(benchmark: Figures) -> Plot:
     rows = (*benchmark["categories"], benchmark["overall"])
     cells = {row["name"]: row["accuracy"] for row in rows}
     title = describe_range(f"Accuracy on {benchmark['benchmark']}", cells)
-    series = PlotSeries.with_intervals("accuracy", cells)
+    series = PlotSeries.from_estimates_with_intervals("accuracy", cells)
     return Plot(title, "bars", [series], y_label="accuracy, 95 % interval")

@@ -137,13 +137,15 @@ def read_presentations_of_sources(sources: Sequence[Path], read_runs: RunsReader
     refuse_repeated_sources(sources)
     parts: list[Presentations] = []
     for source in sources:
-        parts += read_runs([source], read_run) if source.is_dir() else [read_table(source)]
+        parts += (
+            read_runs([source], read_run) if source.is_dir() else [read_presentation_scores(source)]
+        )
     rows = tuple(chain.from_iterable(part.rows for part in parts))
     left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
     return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=dict(left_out))
 
 
-def read_table(path: Path) -> Presentations:
+def read_presentation_scores(path: Path) -> Presentations:
     """Read a table of scores: CSV, JSONL or Parquet with the fields of `PresentationScore` as columns.
 
     In CSV, the columns `weights`, `utilities` and `difficulty` hold JSON objects. Raises InputError with file, line and
@@ -184,11 +186,11 @@ def _drop_reward_equal_to_component(
     for row in rows:
         scores.setdefault(row.protocol, []).append(row.score)
     rewards = scores.pop(REWARD_PROTOCOL, None)
-    copied_protocol = next((name for name in scores if scores[name] == rewards), None)
-    if copied_protocol is None:
+    reward_equal_protocol = next((name for name in scores if scores[name] == rewards), None)
+    if reward_equal_protocol is None:
         return rows
     components = [row for row in rows if row.protocol != REWARD_PROTOCOL]
-    return sorted(components, key=lambda row: row.protocol != copied_protocol)
+    return sorted(components, key=lambda row: row.protocol != reward_equal_protocol)
 
 
 def _presentation_scores_of_group(
@@ -202,10 +204,10 @@ def _presentation_scores_of_group(
         )
     people = sorted(person.id for person in task.stakeholders)
     difficulty = difficulty_by_stakeholder(task, run.config.weights)
-    qualities = {}
+    quality_by_response = {}
     for trace in traces:
         if "quality" in trace.labels:
-            qualities[trace.response_id] = trace.labels["quality"]
+            quality_by_response[trace.response_id] = trace.labels["quality"]
     for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
         for trace, reward in zip(traces, rewards, strict=True):
             if reward.value is None:
@@ -217,7 +219,7 @@ def _presentation_scores_of_group(
                 "seed": seed,
                 "family": str(labels.get("family", ORIGINAL_FAMILY)),
                 "version": str(labels.get("version", "0")),
-                "quality": str(labels.get("quality", qualities.get(seed, "-"))),
+                "quality": str(labels.get("quality", quality_by_response.get(seed, "-"))),
                 "stakeholders": len(people),
                 "difficulty": difficulty,
                 "repeat": repeat,
@@ -304,7 +306,7 @@ class StakeholderWeightsFromFile(NamedTuple):
     """The weights of a file, by task and stakeholder."""
 
     name: str
-    by_task: Mapping[str, Mapping[str, float]]
+    weights_by_task: Mapping[str, Mapping[str, float]]
 
 
 def difficulty_by_stakeholder(task: Task, config: WeightsConfig) -> dict[str, float]:
@@ -322,21 +324,21 @@ def read_weights(path: Path) -> StakeholderWeightsFromFile:
 
     Raises InputError with file, line and field.
     """
-    by_task: dict[str, dict[str, float]] = {}
+    weights_by_task: dict[str, dict[str, float]] = {}
     for line, row in read_validated_rows(path, StakeholderWeight).rows:
-        task_weights = by_task.setdefault(row.task, {})
-        if row.stakeholder in task_weights:
+        stakeholder_weights = weights_by_task.setdefault(row.task, {})
+        if row.stakeholder in stakeholder_weights:
             raise InputError(
                 f"{path}, {line}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}"
             )
-        task_weights[row.stakeholder] = row.weight
-    for task, weights in by_task.items():
+        stakeholder_weights[row.stakeholder] = row.weight
+    for task, weights in weights_by_task.items():
         total = sum(weights.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
             raise InputError(
                 f"{path}: the weights of task {quote(task)} sum to {total:g}; they have to sum to 1"
             )
-    return StakeholderWeightsFromFile(path.name, by_task)
+    return StakeholderWeightsFromFile(path.name, weights_by_task)
 
 
 def check_stakeholder_weights(
@@ -350,19 +352,19 @@ def check_stakeholder_weights(
     for score in scores:
         if score.utilities and score.task is not None:
             people[score.task] = score.utilities.keys()
-    weighted_tasks = file_weights.by_task.keys() & people.keys()
-    if not weighted_tasks:
+    tasks_with_file_weights = file_weights.weights_by_task.keys() & people.keys()
+    if not tasks_with_file_weights:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
         raise InputError(
             f"{file_weights.name}: has no weights of a task whose scores have utilities; {hint}"
         )
-    for task in sorted(weighted_tasks):
-        if file_weights.by_task[task].keys() != people[task]:
-            found = ", ".join(sorted(file_weights.by_task[task]))
+    for task in sorted(tasks_with_file_weights):
+        if file_weights.weights_by_task[task].keys() != people[task]:
+            found = ", ".join(sorted(file_weights.weights_by_task[task]))
             people_text = ", ".join(sorted(people[task]))
             problem = f"the weights of task {quote(task)} are of {found}"
             raise InputError(f"{file_weights.name}: {problem}; write those of {people_text}")
-    left_out = len(people) - len(weighted_tasks)
+    left_out = len(people) - len(tasks_with_file_weights)
     if left_out:
         yield f"left out of Table 5's row {file_weights.name}, tasks without weights there: {left_out}"
 
@@ -380,8 +382,12 @@ def fixed_weights(
         d = [score.difficulty[person] for person in people]
         for tau in PAPER_TAUS:
             by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
-    if file_weights is not None and score.task is not None and score.task in file_weights.by_task:
-        weights = file_weights.by_task[score.task]
+    if (
+        file_weights is not None
+        and score.task is not None
+        and score.task in file_weights.weights_by_task
+    ):
+        weights = file_weights.weights_by_task[score.task]
         by_name[file_weights.name] = np.array([weights[person] for person in people])
     return by_name
 
@@ -477,7 +483,7 @@ def _view_of_query(task: Task) -> TaskView:
 def generate_presentations(
     pairs: TasksWithResponses,
     versions: int = 5,
-    with_originals: bool = True,
+    should_include_originals: bool = True,
     written: Mapping[str, PresentationSet] | None = None,
     prose: ResponseProseById = MappingProxyType({}),
 ) -> tuple[list[bytes], Report]:
@@ -489,46 +495,48 @@ def generate_presentations(
     """
     counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded", "broken")}
     lines = []
-    prose_count = 0
-    presented_count = 0
+    prose_response_count = 0
+    responses_with_variants_count = 0
     left_out = 0
     for task, responses in pairs:
-        written_responses: list[Response] = []
+        output_responses: list[Response] = []
         for response in responses:
             presentation = present(response.data, versions)
             if presentation is None and response.id in prose:
                 presentation = make_prose_presentations(prose[response.id], versions)
-                prose_count += 1
+                prose_response_count += 1
             if presentation is None:
                 left_out += 1
                 continue
             if written is not None and response.id in written:
                 presentation.add(written[response.id])
-            presented_count += 1
+            responses_with_variants_count += 1
             original, *variants = _variants_as_responses(response, presentation)
-            written_responses += [original, *variants] if with_originals else variants
+            output_responses += [original, *variants] if should_include_originals else variants
             counts["variants"].update(variant.family for variant in presentation.variants)
             counts["undefined"].update(presentation.undefined.keys())
             counts["discarded"].update(presentation.discarded)
             counts["broken"].update(presentation.broken)
-        if written_responses:
+        if output_responses:
             content = {name: getattr(task, name) for name in Task.model_fields}
-            line = TaskLine.model_construct(**content, responses=tuple(written_responses))
+            line = TaskLine.model_construct(**content, responses=tuple(output_responses))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
-    if not presented_count:
+    if not responses_with_variants_count:
         hint = "give `data` the form of docs/stability.md, or name a model that reads them with --reader"
         raise InputError(f"none of {left_out} responses has structured data; {hint}")
-    title = f"{presented_count} responses, {counts['variants'].total()} variants"
+    title = f"{responses_with_variants_count} responses, {counts['variants'].total()} variants"
     *counts_by_family, broken = counts.values()
     rows = []
     for family in dict.fromkeys(chain.from_iterable(counts_by_family)):
         rows.append([family, *(count[family] for count in counts_by_family)])
     table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
-    flaws = ReportTable(("discarded, because it breaks", "variants"), broken.most_common())
-    structured_count = presented_count - prose_count
-    sizes = {"structured": structured_count, "prose": prose_count, "left_out": left_out}
+    discarded_variants_table = ReportTable(
+        ("discarded, because it breaks", "variants"), broken.most_common()
+    )
+    structured_count = responses_with_variants_count - prose_response_count
+    sizes = {"structured": structured_count, "prose": prose_response_count, "left_out": left_out}
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
-    return lines, Report({**sizes, **counts}, [title, table, flaws], notes)
+    return lines, Report({**sizes, **counts}, [title, table, discarded_variants_table], notes)
 
 
 def _variants_as_responses(response: Response, presentation: PresentationSet) -> Iterator[Response]:

@@ -17,7 +17,7 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names, notes_on_similar_names
-from jurygraph.runs.reports.summary import mean_of
+from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
@@ -33,7 +33,7 @@ from jurygraph.views.agents import (
     agent_label,
     conclude_ranking,
     rank_agents_by_mean,
-    reward_limits_of,
+    reward_limits_of_decisions,
 )
 from jurygraph.views.components import ComponentMeans, compare_components, conclude_components
 
@@ -86,7 +86,7 @@ class TriedSetting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionMeans:
+class DecisionMethods:
     """The means by which a run was decided.
 
     Attributes:
@@ -100,12 +100,12 @@ class DecisionMeans:
     others: int = 0
 
 
-def read_decision_means(run: Run) -> DecisionMeans:
+def collect_decision_methods(run: Run) -> DecisionMethods:
     """Return the means by which a run was decided; this reads every decision."""
     combiners: set[tuple[str, str]] = set()
     rubrics: list[set[tuple[str, float]]] = []
     for decision in run.decisions():
-        for spec in decision.counting_specs:
+        for spec in decision.effective_specs:
             combiners.add((spec.name, spec.combiner))
             if spec.name == RUBRIC_COMPONENT_NAME:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
@@ -115,12 +115,12 @@ def read_decision_means(run: Run) -> DecisionMeans:
     criteria = {name: weight for name, weight in sorted(shared_criteria) if "." not in name}
     if len(criteria) > _MAX_CRITERIA_VARIED:
         criteria = {}
-    return DecisionMeans(
+    return DecisionMethods(
         combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
     )
 
 
-def list_settings(config: Config, decided_by: DecisionMeans) -> list[TriedSetting]:
+def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSetting]:
     """Return the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
     combiners = decided_by.combiners
     components = {component for component, _ in combiners}
@@ -166,8 +166,8 @@ def list_settings(config: Config, decided_by: DecisionMeans) -> list[TriedSettin
         )
     for index, gate in enumerate(config.gates):
         name = "above" if gate.kind == "repetition" else "below"
-        neutral_value_text = "1 is off" if name == "above" else "0 is off"
-        label = f"{gate.kind} gate, where {gate.component} is {name} ({neutral_value_text})"
+        gate_off_text = "1 is off" if name == "above" else "0 is off"
+        label = f"{gate.kind} gate, where {gate.component} is {name} ({gate_off_text})"
         settings.append(
             _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
         )
@@ -227,20 +227,20 @@ class AgentRanker:
         if key not in self._means:
             if len(self._means) >= _MAX_CONFIGS_DECIDED:
                 self._means.clear()
-            self._means[key] = self._mean_of_each(self.tables.decide(config).values.value)
+            self._means[key] = self._mean_reward_by_agent(self.tables.decide(config).values.value)
         return self._means[key]
 
-    def _mean_of_each(self, rewards: Floats) -> dict[str, float]:
-        mean_by_agent = {}
+    def _mean_reward_by_agent(self, rewards: Floats) -> dict[str, float]:
+        rewards_by_agent = {}
         for number, agent in enumerate(self.agents):
-            mean_by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
-        return mean_reward_by_agent(mean_by_agent)
+            rewards_by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
+        return mean_reward_by_agent(rewards_by_agent)
 
     def rank_by_single_judge(self, config: Config, judge: str) -> list[Figures]:
         """Return a row for each agent, the best first, as if a judge's colleagues had not been asked."""
         rewards = self.tables.decide(config, judge).values.value
         rows = []
-        for agent, mean in self._mean_of_each(rewards).items():
+        for agent, mean in self._mean_reward_by_agent(rewards).items():
             left_out = np.isnan(rewards[self.agent == self.agents.index(agent)]).sum()
             rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
         return rows
@@ -273,16 +273,20 @@ def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[
         low + (high - low) * step / _SETTING_GRID_STEPS for step in range(_SETTING_GRID_STEPS + 1)
     ]
     means = [rank(point) for point in points]
-    overtakings = []
+    rank_swaps = []
     for (interval_start, before), (interval_end, after) in pairwise(
         zip(points, means, strict=True)
     ):
         for first, second in combinations(before, 2):
-            has_both = {first, second} <= after.keys()
-            if has_both and before[first] >= before[second] and _is_reversed(after, first, second):
-                value = _bisect_overtaking_value(rank, interval_start, interval_end, first, second)
-                overtakings.append(RankSwap(value, first, second))
-    return sorted(overtakings)
+            has_both_values = {first, second} <= after.keys()
+            if (
+                has_both_values
+                and before[first] >= before[second]
+                and _is_reversed(after, first, second)
+            ):
+                value = _bisect_rank_swap_value(rank, interval_start, interval_end, first, second)
+                rank_swaps.append(RankSwap(value, first, second))
+    return sorted(rank_swaps)
 
 
 def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
@@ -290,7 +294,7 @@ def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
     return {first, second} <= means.keys() and means[first] < means[second]
 
 
-def _bisect_overtaking_value(
+def _bisect_rank_swap_value(
     rank: MeanRewardsFunction, start: float, end: float, first: str, second: str
 ) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
@@ -333,7 +337,7 @@ def find_nearest_reversals(
     ranker: AgentRanker,
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
-    tried_keys: Sequence[str],
+    tried_settings: Sequence[str],
 ) -> list[NearestRankReversal | None]:
     """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
@@ -350,12 +354,12 @@ def find_nearest_reversals(
         reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
         for setting in numbers:
             for start, end in _steps(setting, inner, relative_change):
-                rank = ranker.mean_rewards_function(setting.key, tried_keys)
+                rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
                 for index in unsolved_indices:
                     if _is_reversed(after, *pairs[index]):
-                        value = _bisect_overtaking_value(rank, start, end, *pairs[index])
-                        reversals[index].append(_find_nearest_reversal(setting, value))
+                        value = _bisect_rank_swap_value(rank, start, end, *pairs[index])
+                        reversals[index].append(_make_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
@@ -365,20 +369,20 @@ def find_nearest_reversals(
 
 
 def _steps(
-    setting: TriedSetting, inner_relative_change: float, outer_relative_change: float
+    setting: TriedSetting, smaller_relative_change: float, larger_relative_change: float
 ) -> Iterator[tuple[float, float]]:
     """Yield the steps of a setting, from one size of a change to the next: down and up, as far as its range goes."""
     current_value = float(setting.value)
     low, high = setting.same_sign_range
     scale = abs(current_value) or 1.0
     for sign in (-1.0, 1.0):
-        start = min(max(current_value + sign * inner_relative_change * scale, low), high)
-        end = min(max(current_value + sign * outer_relative_change * scale, low), high)
+        start = min(max(current_value + sign * smaller_relative_change * scale, low), high)
+        end = min(max(current_value + sign * larger_relative_change * scale, low), high)
         if start != end:
             yield start, end
 
 
-def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestRankReversal:
+def _make_nearest_reversal(setting: TriedSetting, value: float) -> NearestRankReversal:
     current_value = float(setting.value)
     return NearestRankReversal(
         key=setting.key,
@@ -406,13 +410,13 @@ class NeighbouringAgents(AgentDifference):
         return [self.sentence, change]
 
 
-def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Report:
+def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> Report:
     """Return the order of the agents under the config, or with the settings that are tried, and what could turn it.
 
     Raises `InputError` where no reward has a value.
     """
-    config = apply_settings(ranker.run.config, tried_keys)
-    means = ranker.rank(tried_keys)
+    config = apply_settings(ranker.run.config, tried_settings)
+    means = ranker.rank(tried_settings)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
     decided_rewards = ranker.tables.decide(config)
@@ -420,10 +424,10 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
     components = compare_components(
         ranked_agents, _component_means(ranker, decided_rewards), config
     )
-    decided_by = read_decision_means(ranker.run)
+    decided_by = collect_decision_methods(ranker.run)
     settings = list_settings(config, decided_by)
     pairs = list(pairwise(means))
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_keys)
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings)
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
     neighbours = [
         NeighbouringAgents(**vars(lead), turn=turn)
@@ -434,14 +438,14 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
     for row in ranked_agents:
         counts = {"responses": row.responses, "left_out": row.responses - row.scored}
         agents.append({"agent": row.agent, "mean": row.mean, **counts})
-    searched_keys = [setting.key for setting in settings if setting.is_number]
+    searched_setting_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
-        "settings": list(tried_keys),
+        "settings": list(tried_settings),
         "agents": agents,
         "pairs": neighbours,
         "gaps": gaps,
         "components": components,
-        "searched": searched_keys,
+        "searched": searched_setting_keys,
     }
     columns = {
         "agent": "name",
@@ -455,22 +459,24 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
         first_mean, second_mean, *_ = means.values()
         conclusion.append(conclude_components(first_mean - second_mean, components))
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
-    conclusion += [neighbouring_agents.sentence for neighbouring_agents in gaps]
+    conclusion += [rank_gap.sentence for rank_gap in gaps]
     orders = {judge: ranker.rank_by_single_judge(config, judge) for judge in ranker.tables.judges}
-    by_judge = [{"judge": judge, **row} for judge, order in orders.items() for row in order]
-    if by_judge:
-        figures["judges"] = by_judge
+    rank_rows_by_judge = [
+        {"judge": judge, **row} for judge, order in orders.items() for row in order
+    ]
+    if rank_rows_by_judge:
+        figures["judges"] = rank_rows_by_judge
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
-    elif by_judge:
+    elif rank_rows_by_judge:
         conclusion += compare_orders(means, orders)
-    by_judge = [{**row, "agent": agent_label(row["agent"])} for row in by_judge]
+    rank_rows_by_judge = [{**row, "agent": agent_label(row["agent"])} for row in rank_rows_by_judge]
     by_name = {row["name"]: row["mean"] for row in rows}
-    series = PlotSeries.with_intervals("mean reward", by_name)
+    series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
     return Report(
         figures,
@@ -480,15 +486,17 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
                 ["component (points behind)", "weight", *(row["name"] for row in rows)],
                 [[row.component, row.weight, *row.agents] for row in components],
             ),
-            ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, by_judge, left=2),
+            ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, rank_rows_by_judge, left=2),
         ],
         [
-            *_notes(searched_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)),
+            *_notes(
+                searched_setting_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)
+            ),
             *notes_on_similar_names(ranker.agents),
         ],
         plots,
         conclusion,
-        symbols.RANKING_SYMBOLS,
+        symbols.RANKING_SYMBOL_MEANINGS,
     )
 
 
@@ -499,14 +507,14 @@ def compare_orders(
     others = []
     level = []
     for judge, order in orders.items():
-        mean_by_agent = {row["agent"]: row["mean"] for row in order}
+        rewards_by_agent = {row["agent"]: row["mean"] for row in order}
         # in the order by all judges; below zero where the next agent is ahead
         leads_over_next_agent = [
-            mean_by_agent[a] - mean_by_agent[b]
+            rewards_by_agent[a] - rewards_by_agent[b]
             for a, b in pairwise(means)
-            if {a, b} <= mean_by_agent.keys()
+            if {a, b} <= rewards_by_agent.keys()
         ]
-        if mean_by_agent.keys() != means.keys() or min(leads_over_next_agent) < 0:
+        if rewards_by_agent.keys() != means.keys() or min(leads_over_next_agent) < 0:
             others.append(judge)
         elif min(leads_over_next_agent) == 0:
             level.append(judge)
@@ -518,9 +526,12 @@ def compare_orders(
         yield "Each judge alone gives this order, too."
 
 
-def _notes(searched_keys: Sequence[str], others: int, run: Run, differences: int) -> Iterator[str]:
+def _notes(
+    searched_setting_keys: Sequence[str], others: int, run: Run, differences: int
+) -> Iterator[str]:
     yield (
-        f"searched, one at a time: {', '.join(searched_keys)}; from today's value outwards in steps that double, from "
+        f"searched, one at a time: {', '.join(searched_setting_keys)}; from today's value "
+        "outwards in steps that double, from "
         "1/64 of it on, then by bisection. Two turns between two steps are missed, and so are changes of several "
         "settings at once; a weight keeps its sign"
     )
@@ -539,10 +550,10 @@ def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Co
     names = [spec.name for spec in decided_rewards.decisions[0].specs if spec.weight]
     means = {}
     for name, values in zip(names, judged.T, strict=True):
-        is_counted = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
+        has_value_and_reward = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
         for number, agent in enumerate(ranker.agents):
-            counted = values[is_counted & (ranker.agent == number)].tolist()
-            means[name, agent] = mean_of(counted), len(counted)
+            counted = values[has_value_and_reward & (ranker.agent == number)].tolist()
+            means[name, agent] = mean_without_none(counted), len(counted)
     return means
 
 
@@ -567,5 +578,5 @@ def _agent_means(
         for column in columns
     )
     lowest_reward = columns.least.min(initial=0.0)
-    limits = reward_limits_of(decided_rewards.decisions, lowest_reward)
+    limits = reward_limits_of_decisions(decided_rewards.decisions, lowest_reward)
     return rank_agents_by_mean(agents, totals, ranker.units, limits)

@@ -22,7 +22,7 @@ from jurygraph.studies.agreement import MIN_SHARED_ITEMS
 
 TextVectorizer = Callable[[Sequence[str]], Any]
 """Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
-_WORD = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 PERMUTATION_COUNT = 1999
 _MIN_PAIRS_FOR_CORRELATION = 3
 _MAX_UNKNOWN_SHARE = 0.05
@@ -32,7 +32,7 @@ def tf_idf(texts: Sequence[str]) -> Any:
     """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
     from scipy import sparse
 
-    words_by_text = [_WORD.findall(fold_text(text)) for text in texts]
+    words_by_text = [_WORD_PATTERN.findall(fold_text(text)) for text in texts]
     rows = np.repeat(np.arange(len(texts)), [len(words) for words in words_by_text])
     column_by_word: dict[str, int] = {}
     columns = []
@@ -75,7 +75,7 @@ class EmbeddedTexts:
             self._advance(len(batch))
 
 
-def cosines(vectors: Any, rows: Ints, columns: Ints) -> Floats:
+def cosine_similarities(vectors: Any, rows: Ints, columns: Ints) -> Floats:
     """Return the cosines of rows of unit vectors, [rows, columns]."""
     matrix = vectors[rows] @ vectors[columns].T
     return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
@@ -110,7 +110,7 @@ def relate_reasons(
         scores = score[rows]
         pairs = np.ix_(reviewer[rows], reviewer[rows])
         common[pairs] += 1.0
-        similarity[pairs] += cosines(vectors, positions, positions)
+        similarity[pairs] += cosine_similarities(vectors, positions, positions)
         agreement[pairs] -= np.abs(scores[:, None] - scores)
     number = np.where(common >= MIN_SHARED_ITEMS, common, np.nan)
     return mantel(similarity / number, agreement / number)
@@ -127,28 +127,28 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
     values = first[upper]
     others = second[upper]
     pairs = int((~np.isnan(values + others)).sum())
-    observed_correlation = _correlation(values, others)
+    observed_correlation = _pearson_correlation(values, others)
     if np.isnan(observed_correlation):
         return MantelTest(pairs, None, None)
     rng = np.random.default_rng(seed)
     hits = 0
-    unknown_count = 0
+    undefined_count = 0
     for _ in range(PERMUTATION_COUNT):
         order = rng.permutation(len(second))
         permuted_matrix = second[np.ix_(order, order)]
-        drawn_correlation = _correlation(values, permuted_matrix[upper])
-        unknown_count += np.isnan(drawn_correlation)
+        drawn_correlation = _pearson_correlation(values, permuted_matrix[upper])
+        undefined_count += np.isnan(drawn_correlation)
         # What cannot be computed counts against the relation.
         hits += not abs(drawn_correlation) < abs(observed_correlation) - 1e-12
-    if unknown_count > _MAX_UNKNOWN_SHARE * PERMUTATION_COUNT:
+    if undefined_count > _MAX_UNKNOWN_SHARE * PERMUTATION_COUNT:
         return MantelTest(pairs, observed_correlation, None)
     return MantelTest(pairs, observed_correlation, (1 + hits) / (1 + PERMUTATION_COUNT))
 
 
-def _correlation(first: Floats, second: Floats) -> float:
-    has_both = ~np.isnan(first + second)
-    a = first[has_both]
-    b = second[has_both]
+def _pearson_correlation(first: Floats, second: Floats) -> float:
+    has_both_values = ~np.isnan(first + second)
+    a = first[has_both_values]
+    b = second[has_both_values]
     if len(a) < _MIN_PAIRS_FOR_CORRELATION or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return np.nan
     return float(np.corrcoef(a, b)[0, 1])
@@ -180,15 +180,17 @@ def match_reasons(
     """
     vectors = vectorize([*reasons, *judge_reasons])
     has_own_reason = np.array([bool(reason.strip()) for reason in reasons])
-    has_both = has_own_reason & [bool(reason.strip()) for reason in judge_reasons]
+    has_both_values = has_own_reason & [bool(reason.strip()) for reason in judge_reasons]
     means = []
     units = []
-    for row in np.flatnonzero(has_both):
+    for row in np.flatnonzero(has_both_values):
         is_by_other = has_own_reason & (item == item[row]) & (reviewer != reviewer[row])
         if is_by_other.any():
             judge_row = np.array([len(reasons) + row])
             compared_rows = (np.array([row]), np.flatnonzero(is_by_other))
-            means.append([cosines(vectors, judge_row, rows).mean() for rows in compared_rows])
+            means.append(
+                [cosine_similarities(vectors, judge_row, rows).mean() for rows in compared_rows]
+            )
             units.append(reviewer[row])
     if not means:
         return ReasonMatch(0, None, None, None)

@@ -31,7 +31,7 @@ from jurygraph.studies.report import (
     format_cell,
     omission_notes,
 )
-from jurygraph.views.agents import UNBOUNDED_LIMITS, clip_to_limits, reward_limits_of
+from jurygraph.views.agents import UNBOUNDED_LIMITS, clip_to_limits, reward_limits_of_decisions
 
 VALUES_PER_MEAN = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
@@ -89,7 +89,7 @@ class RunScores:
     rewards: QuestionScores
     questions: tuple[QuestionScores, ...]
     left_out: Mapping[str, int]
-    last_judges: Mapping[str, str] = field(default_factory=dict)
+    last_judge_by_question: Mapping[str, str] = field(default_factory=dict)
     limits: tuple[float, float] = UNBOUNDED_LIMITS
 
 
@@ -105,20 +105,26 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     rewards = QuestionScores("reward")
     names = dict.fromkeys(run.questions())
     questions: dict[tuple[str, str | None], QuestionScores] = {}
-    last_judges: dict[str, str] = {}
+    last_judge_by_question: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
-        last_judges |= _last_judge_by_question(run.survey_without_texts_of(group.key).questions)
+        last_judge_by_question |= _last_judge_by_question(
+            run.survey_without_texts_of(group.key).questions
+        )
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
             else:
                 rewards.add(trace.reward.value, trace, unit)
-            verdicts = run.verdicts_about(trace, attrgetter("judge", "sample"), superseded=True)
+            verdicts = run.verdicts_about_trace(
+                trace, attrgetter("judge", "sample"), superseded=True
+            )
             for verdict in verdicts:
-                is_of_response = not verdict.responses or trace.response_id in verdict.responses
-                if is_of_response and verdict.question in names:
+                is_about_this_response = (
+                    not verdict.responses or trace.response_id in verdict.responses
+                )
+                if is_about_this_response and verdict.question in names:
                     key = verdict.question, verdict.judge
                     scores = questions.setdefault(key, QuestionScores(*key))
                     _add_verdict_score(verdict, trace, unit, scores, left_out)
@@ -139,8 +145,8 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         rewards,
         tuple(questions[key] for key in scored),
         dict(sorted(left_out.items())),
-        last_judges,
-        reward_limits_of(list(run.decisions()), min(rewards.values)),
+        last_judge_by_question,
+        reward_limits_of_decisions(list(run.decisions()), min(rewards.values)),
     )
 
 
@@ -149,12 +155,12 @@ def _last_judge_by_question(questions: Iterable[Question]) -> dict[str, str]:
 
     A single first judge can be compared with no other one, and stays beside the last.
     """
-    last_judges = {}
+    last_judge_by_question = {}
     for question in questions:
         escalation = question.escalate
         if escalation is not None and len(escalation.first) > 1:
-            last_judges[question.id] = escalation.then
-    return last_judges
+            last_judge_by_question[question.id] = escalation.then
+    return last_judge_by_question
 
 
 def _add_verdict_score(
@@ -182,14 +188,14 @@ def report(scores: RunScores) -> Report:
     assert mean is not None, "a run without rewards is refused"
     mean = clip_to_limits(mean, scores.limits)
     questions = [split_score_variance(question) for question in scores.questions]
-    by_question: dict[str, dict[str, QuestionScores]] = {}
+    scores_by_question: dict[str, dict[str, QuestionScores]] = {}
     for question_scores in scores.questions:
         if question_scores.judge is not None:
-            by_judge = by_question.setdefault(question_scores.question, {})
-            by_judge[question_scores.judge] = question_scores
+            scores_by_judge = scores_by_question.setdefault(question_scores.question, {})
+            scores_by_judge[question_scores.judge] = question_scores
     judges = [
-        agreement_of_judges(name, by_judge, scores.last_judges.get(name))
-        for name, by_judge in sorted(by_question.items())
+        agreement_of_judges(name, scores_by_judge, scores.last_judge_by_question.get(name))
+        for name, scores_by_judge in sorted(scores_by_question.items())
     ]
     figures = {
         "run": scores.run,
@@ -198,7 +204,7 @@ def report(scores: RunScores) -> Report:
         "questions": questions,
         "left_out": scores.left_out,
     }
-    pairs = compare_judge_pairs(by_question, scores.last_judges)
+    pairs = compare_judge_pairs(scores_by_question, scores.last_judge_by_question)
     if judges:
         figures["judges"] = judges
         figures["pairs"] = pairs
@@ -214,7 +220,7 @@ def report(scores: RunScores) -> Report:
             "no question has several samples (`samples`): how far a judge would repeat a score is unknown"
         )
     for question in judges:
-        last_judge = scores.last_judges.get(question["name"])
+        last_judge = scores.last_judge_by_question.get(question["name"])
         if last_judge in question["judges"]:
             reason = f"since they chose what {last_judge} was asked"
             notes.append(f"{question['name']}: α is of the first judges, {reason}")
@@ -248,7 +254,12 @@ def report(scores: RunScores) -> Report:
     cell = IntervalCell(mean.value, mean.low, mean.high)
     conclusion = conclude_reliability(cell, units, unit_count, questions, pairs)
     return Report(
-        figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT_SYMBOLS
+        figures,
+        sections,
+        notes,
+        list(_plots(questions)),
+        conclusion,
+        symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
 
 
@@ -261,7 +272,7 @@ def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
             question["name"]: question[name] for question in questions if question[name]
         }
         if correlations:
-            series = PlotSeries.with_intervals("correlation", correlations)
+            series = PlotSeries.from_estimates_with_intervals("correlation", correlations)
             sentence = describe_range(f"The correlation of two {title}", correlations)
             yield Plot(sentence, "bars", [series], y_label="correlation, 95 % interval")
 
@@ -335,20 +346,21 @@ def agreement_of_judges(
         units |= zip(scores.responses, scores.units, strict=True)
         means[judge] = scores.means
     table = np.array([[row.get(response, np.nan) for response in units] for row in means.values()])
-    compared_scores = table[[judge != last_judge for judge in means]]
+    scores_without_last_judge = table[[judge != last_judge for judge in means]]
     return {
         "name": question,
-        "responses": int(np.count_nonzero((~np.isnan(compared_scores)).sum(axis=0) > 1)),
+        "responses": int(np.count_nonzero((~np.isnan(scores_without_last_judge)).sum(axis=0) > 1)),
         "judges": {
             judge: {"responses": len(row), "mean": fmean(row.values())}
             for judge, row in means.items()
         },
-        "alpha": alpha_interval(compared_scores, "interval", tasks=list(units.values())),
+        "alpha": alpha_interval(scores_without_last_judge, "interval", tasks=list(units.values())),
     }
 
 
 def compare_judge_pairs(
-    by_question: Mapping[str, Mapping[str, QuestionScores]], last_judges: Mapping[str, str]
+    scores_by_question: Mapping[str, Mapping[str, QuestionScores]],
+    last_judge_by_question: Mapping[str, str],
 ) -> list[Figures]:
     """Return for each two judges how many answers both gave, and which of them alone found met what was asked.
 
@@ -356,9 +368,11 @@ def compare_judge_pairs(
     question went on because others differed is not compared on it.
     """
     counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = {}
-    for question, by_judge in sorted(by_question.items()):
-        last_judge = last_judges.get(question)
-        means = {judge: scores.means for judge, scores in by_judge.items() if judge != last_judge}
+    for question, scores_by_judge in sorted(scores_by_question.items()):
+        last_judge = last_judge_by_question.get(question)
+        means = {
+            judge: scores.means for judge, scores in scores_by_judge.items() if judge != last_judge
+        }
         for first, second in combinations(sorted(means), 2):
             tally = counts.setdefault((first, second), Counter())
             for response in means[first].keys() & means[second].keys():
@@ -381,14 +395,14 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    reliability_by_size = {
+    reliability_by_value_count = {
         count: reliability(correlation.value, count) for count in VALUES_PER_MEAN
     }
     return {
         "value": correlation.value,
         "low": correlation.low,
         "high": correlation.high,
-        "of_means": reliability_by_size,
+        "of_means": reliability_by_value_count,
     }
 
 

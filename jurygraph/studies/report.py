@@ -76,7 +76,7 @@ class ReportTable:
         """Return the rows that a person is shown, as text."""
         return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
 
-    def narrow(self) -> Iterator[Self]:
+    def split_columns(self) -> Iterator[Self]:
         """Yield tables of twelve columns at most, each with the columns of text; a single one if it is no wider."""
         step = MAX_COLUMNS - self.left
         for start in range(self.left, max(len(self.header), self.left + 1), step):
@@ -106,7 +106,7 @@ class PlotSeries:
     high: Sequence[float | None] = ()
 
     @classmethod
-    def with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
+    def from_estimates_with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
         """Return a series of estimates with intervals, over their names."""
         missing = IntervalCell(None, None, None)
         cells = [as_interval(estimate) or missing for estimate in by_name.values()]
@@ -139,10 +139,10 @@ class Plot:
     x_label: str = ""
     y_label: str = ""
     marks: Sequence[tuple[float, str]] = ()
-    shaded: Sequence[PlotShading] = ()
+    shaded_ranges: Sequence[PlotShading] = ()
 
     @property
-    def has_content(self) -> bool:
+    def has_visible_values(self) -> bool:
         """Return whether there is something to see: a number, and in lines of several points a change."""
         numbers = []
         for series in self.series:
@@ -170,7 +170,7 @@ class Report:
     notes: Sequence[str] = ()
     plots: Sequence[Plot] = ()
     conclusion: Sequence[str] = ()
-    symbols: Mapping[str, str] = field(default_factory=dict)
+    symbol_meanings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sections = [
@@ -184,10 +184,10 @@ class Report:
     @property
     def content(self) -> Iterator[str | ReportTable]:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
-        unexplained_symbols = dict(self.symbols)
+        unexplained_symbols = dict(self.symbol_meanings)
         for part in (self.conclusion, *([section] for section in self.sections)):
             for section in part:
-                yield from [section] if isinstance(section, str) else section.narrow()
+                yield from [section] if isinstance(section, str) else section.split_columns()
             printed_text = " ".join(text for section in part for text in _texts_of_section(section))
             for symbol in [
                 name for name in unexplained_symbols if _contains_symbol(printed_text, name)
@@ -204,11 +204,11 @@ class Report:
         blocks = [f"`{escape_hidden_characters(command).replace('`', ' ')}`"] if command else []
         for section in self.content:
             if isinstance(section, str):
-                blocks.append(_escape(section))
+                blocks.append(_escape_markdown(section))
             else:
                 blocks.append("\n".join(_table_lines(section)))
         if self.notes:
-            blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
+            blocks.append("\n".join(f"- {_escape_markdown(note)}" for note in self.notes))
         return "\n\n".join(blocks) + "\n"
 
 
@@ -268,10 +268,10 @@ def describe_series(subject: str, unit: str, series: PlotSeries) -> str:
     if not points:
         return f"{subject} was not measured"
     (start, first), (end, last) = points[0], points[-1]
-    beginning = f"{subject} is {format_number(first, 2)} at {unit} {_format_tick(start)}"
+    first_clause = f"{subject} is {format_number(first, 2)} at {unit} {_format_tick(start)}"
     if len(points) == 1:
-        return beginning
-    return f"{beginning}, and {format_number(last, 2)} at {unit} {_format_tick(end)}"
+        return first_clause
+    return f"{first_clause}, and {format_number(last, 2)} at {unit} {_format_tick(end)}"
 
 
 def _format_tick(x: float | str) -> str:
@@ -312,16 +312,18 @@ def omission_notes(left_out: Mapping[str, int], prefix: str = "") -> Iterator[st
 
 
 def _table_lines(table: ReportTable) -> Iterator[str]:
-    yield _table_row(table.header)
-    yield _table_row("---" if index < table.left else "---:" for index in range(len(table.header)))
+    yield _format_markdown_row(table.header)
+    yield _format_markdown_row(
+        "---" if index < table.left else "---:" for index in range(len(table.header))
+    )
     for row in table.cells():
-        yield _table_row(map(_escape, row))
+        yield _format_markdown_row(map(_escape_markdown, row))
     yield from (f"\n{line}" for line in table.hidden_rows_lines)
 
 
-def _table_row(cells: Iterable[str]) -> str:
+def _format_markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return escape_hidden_characters(text).translate(_MARKDOWN_ESCAPES)

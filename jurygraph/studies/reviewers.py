@@ -41,15 +41,25 @@ from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
-from jurygraph.studies.agreement import DimensionRatings, note_if_scores_look_like_codes, part_name
+from jurygraph.studies.agreement import (
+    DimensionRatings,
+    dimension_domain_name,
+    note_if_scores_look_like_codes,
+)
 from jurygraph.studies.alternative_annotator import (
     AlternativeAnnotator,
     PersonLabels,
     compare_judge_with_people,
 )
-from jurygraph.studies.conclusions import conclude_reviewers, predict_alike
-from jurygraph.studies.judgements import JUDGED_STATUS, status_of
-from jurygraph.studies.reasons import TextVectorizer, cosines, match_reasons, relate_reasons, tf_idf
+from jurygraph.studies.conclusions import conclude_reviewers, has_equal_predictions
+from jurygraph.studies.judgements import JUDGED_STATUS, judgement_status
+from jurygraph.studies.reasons import (
+    TextVectorizer,
+    cosine_similarities,
+    match_reasons,
+    relate_reasons,
+    tf_idf,
+)
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -65,7 +75,7 @@ from jurygraph.studies.report import (
 OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
 PEER_BASELINE_NAMES = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
-NO_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
+BASELINES_WITHOUT_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS_PER_BATCH = 256  # limits memory
@@ -125,21 +135,23 @@ def predict(
         for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
             yield Predictions("own-history", count, np.stack(drawn))
         history = _mean_without_own_subgroup(
-            part.score, _reviewer_domain_numbers(part), _item_group_numbers(part)
+            part.score, _reviewer_domain_numbers(part), _pool_and_group_numbers(part)
         )
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        neighbour_means = _mean_of_own_scores(
-            part, counts, _TextSimilarityOrder(part, texts, vectorize)
+        neighbour_score_means = _mean_of_own_scores(
+            part, counts, _TextSimilarityRanker(part, texts, vectorize)
         )
-        for count, means in zip(counts, neighbour_means, strict=True):
+        for count, means in zip(counts, neighbour_score_means, strict=True):
             yield Predictions("neighbours", count, means[None])
     means_of_peers = _mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
         offset = _mean_without_own_subgroup(
-            part.score - means_of_peers, _reviewer_domain_numbers(part), _item_group_numbers(part)
+            part.score - means_of_peers,
+            _reviewer_domain_numbers(part),
+            _pool_and_group_numbers(part),
         )
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
@@ -149,7 +161,7 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _item_group_numbers(part: DimensionRatings) -> Ints:
+def _pool_and_group_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each pool and group, [n]."""
     columns = np.stack([_reviewer_domain_numbers(part), part.group])
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
@@ -179,12 +191,14 @@ def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: An
             keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
             sums = np.cumsum(part.score[history][first], axis=1)
-            usable_count = np.isfinite(keys).sum(axis=1)
+            usable_score_count = np.isfinite(keys).sum(axis=1)
             for values, count in zip(means, counts, strict=True):
-                used_count = np.minimum(count, usable_count)
-                last = np.maximum(used_count - 1, 0)[:, None]
+                used_score_count = np.minimum(count, usable_score_count)
+                last = np.maximum(used_score_count - 1, 0)[:, None]
                 totals = np.take_along_axis(sums, last, axis=1)[:, 0]
-                values[rows] = np.where(used_count > 0, totals / np.maximum(used_count, 1), np.nan)
+                values[rows] = np.where(
+                    used_score_count > 0, totals / np.maximum(used_score_count, 1), np.nan
+                )
     return means
 
 
@@ -193,7 +207,7 @@ def _make_random_order(seed: int) -> Any:
     return lambda rows, history: rng.random((len(rows), len(history)))
 
 
-class _TextSimilarityOrder:
+class _TextSimilarityRanker:
     """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
 
     def __init__(
@@ -206,13 +220,13 @@ class _TextSimilarityOrder:
     def __call__(self, rows: Ints, history: Ints) -> Floats:
         judged = self._item[rows]
         others = self._item[history]
-        similarity = cosines(self._vectors, judged, others)
-        is_usable = (
+        similarity = cosine_similarities(self._vectors, judged, others)
+        is_usable_neighbour = (
             (similarity < _NEAR_COPY_COSINE)
             & self._has_text[judged][:, None]
             & self._has_text[others]
         )
-        return np.where(is_usable, -similarity, np.inf)
+        return np.where(is_usable_neighbour, -similarity, np.inf)
 
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
@@ -264,30 +278,30 @@ class JudgeRunSetting(NamedTuple):
 
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
     """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
-    judge_run_settings = []
+    planned_judge_runs = []
     if "zero-shot" in judges:
-        judge_run_settings.append(JudgeRunSetting("zero-shot", 0, 0))
+        planned_judge_runs.append(JudgeRunSetting("zero-shot", 0, 0))
     judges_with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
     counts = sorted({*shots} - {0})
     for judge, count, seed in product(judges_with_examples, counts, range(seeds)):
-        judge_run_settings.append(JudgeRunSetting(judge, count, seed))
-    return judge_run_settings
+        planned_judge_runs.append(JudgeRunSetting(judge, count, seed))
+    return planned_judge_runs
 
 
 def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
     """Return a line of TASKS for each rated item with a text, and its reviewers; responses have the items' keys."""
-    by_item: dict[str, list[Rating]] = {}
+    ratings_by_item: dict[str, list[Rating]] = {}
     for _, rating in ratings.rows:
         if rating.score is not None and rating.key in texts:
-            by_item.setdefault(rating.item, []).append(rating)
-    if not by_item:
+            ratings_by_item.setdefault(rating.item, []).append(rating)
+    if not ratings_by_item:
         unread = join_names([*ratings.unread_columns]) or "none"
         remedy = "call the column of texts `text`, or name a file of them with --items"
         raise InputError(
             f"{ratings.path}: no rated item has a text; {remedy} (columns not read: {unread})"
         )
     tasks = []
-    for item, item_ratings in by_item.items():
+    for item, item_ratings in ratings_by_item.items():
         reviewers = [rating.reviewer for rating in item_ratings]
         tasks.append(item_to_task(ratings.path, item, item_ratings, reviewers, texts))
     return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
@@ -304,8 +318,8 @@ def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
             raise InputError(
                 f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict"
             )
-        is_whole = bool((part.score == np.round(part.score)).all())
-        step = 1.0 if is_whole else None
+        has_integer_scores = bool((part.score == np.round(part.score)).all())
+        step = 1.0 if has_integer_scores else None
         dimensions[name] = {"text": name, "scale": [low, high], "step": step}
     return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
 
@@ -331,7 +345,7 @@ class RunPredictions:
     bill: CallBill = field(default_factory=CallBill)
 
 
-def _answer_of_verdicts(
+def _predict_answer_from_verdicts(
     verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction
 ) -> _JudgeAnswer:
     """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
@@ -345,15 +359,19 @@ def _answer_of_verdicts(
         v for v in judged if v.confidence is None or v.confidence >= min_confidence
     ]
     if not confident_verdicts:
-        problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
+        problem = (
+            f"confidence below {100 * min_confidence:g}"
+            if judged
+            else judgement_status(verdicts[0])
+        )
         return _JudgeAnswer(np.nan, "", problem)
     scores = [float(v.native or 0.0) for v in confident_verdicts]
     if reduce == "mean":
         return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason, "")
-    empty_count = sum(v.status == "failed" for v in verdicts)
-    has_vote = np.arange(len(scores) + empty_count)[None] < len(scores)
+    failed_verdict_count = sum(v.status == "failed" for v in verdicts)
+    has_vote = np.arange(len(scores) + failed_verdict_count)[None] < len(scores)
     majority = strict_majority(
-        np.array([scores + [0.0] * empty_count]), has_vote, np.ones_like(has_vote)
+        np.array([scores + [0.0] * failed_verdict_count]), has_vote, np.ones_like(has_vote)
     )
     if not majority.decided[0]:
         return _JudgeAnswer(np.nan, "", "no majority")
@@ -364,7 +382,7 @@ def _answer_of_verdicts(
 def _is_prediction(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict predicts a score; that a dimension excludes the item is one, too (such as 0)."""
     is_judged_not_applicable = verdict.status == "not_applicable" and verdict.gated_by is None
-    is_judged = status_of(verdict) == JUDGED_STATUS or is_judged_not_applicable
+    is_judged = judgement_status(verdict) == JUDGED_STATUS or is_judged_not_applicable
     return is_judged and isinstance(verdict.native, int | float)
 
 
@@ -417,10 +435,10 @@ def join_runs(
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_several_models = len({run.model for run in runs}) > 1
-    runs_by_group: dict[tuple[str, int], dict[int, RunPredictions]] = {}
+    runs_by_judge_shots: dict[tuple[str, int], dict[int, RunPredictions]] = {}
     for run in runs:
         name = f"{run.judge} ({run.model})" if has_several_models else run.judge
-        seeds = runs_by_group.setdefault((name, run.shots), {})
+        seeds = runs_by_judge_shots.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
             problem = (
@@ -428,19 +446,21 @@ def join_runs(
             )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
     sorted_runs = sorted(
-        runs_by_group.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
+        runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
     )
     joined_columns = []
     for part in parts:
         columns = []
         for (name, shots), seeds in sorted_runs:
             members = [seeds[seed] for seed in sorted(seeds)]
-            columns.append(_join(part, name, shots, members, min_confidence, reduce))
+            columns.append(
+                _join_run_predictions(part, name, shots, members, min_confidence, reduce)
+            )
         joined_columns.append(columns)
     return joined_columns
 
 
-def _join(
+def _join_run_predictions(
     part: DimensionRatings,
     name: str,
     shots: int,
@@ -449,23 +469,23 @@ def _join(
     reduce: SeedReduction,
 ) -> Predictions:
     answers = []
-    for cell in _predicted_rating_keys(part, runs):
+    for cell in _rating_keys_of_part(part, runs):
         verdicts: list[RecordedVerdict] = []
         for run in runs:
             verdicts += run.verdicts.get(cell, ())
-        answers.append(_answer_of_verdicts(verdicts, min_confidence, reduce))
+        answers.append(_predict_answer_from_verdicts(verdicts, min_confidence, reduce))
     values = [answer.value for answer in answers]
     problems = [answer.problem for answer in answers if answer.problem]
-    sent_tallies = [run.bill.tallies["sent"] for run in runs]
+    sent_call_tallies = [run.bill.costs_by_source["sent"] for run in runs]
     cost = None
-    if not any(tally.unpriced for tally in sent_tallies):
-        cost = sum(tally.cost for tally in sent_tallies)
+    if not any(tally.unpriced for tally in sent_call_tallies):
+        cost = sum(tally.cost for tally in sent_call_tallies)
     return Predictions(
         name,
         shots,
         np.array([values]),
         left_out=Counter(problems),
-        calls=sum(tally.number for tally in sent_tallies),
+        calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
     )
@@ -479,7 +499,7 @@ def _judge_kind_position(name: str) -> int:
     return len(MODEL_JUDGES)
 
 
-def _predicted_rating_keys(
+def _rating_keys_of_part(
     part: DimensionRatings, runs: Sequence[RunPredictions]
 ) -> Iterator[_RatingKey]:
     """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
@@ -500,7 +520,7 @@ def notes_on_unrated_predictions(
     """
     rated_keys: set[_RatingKey] = set()
     for part in parts:
-        rated_keys.update(_predicted_rating_keys(part, runs))
+        rated_keys.update(_rating_keys_of_part(part, runs))
     for run in runs:
         unrated_count = len(run.verdicts.keys() - rated_keys)
         if unrated_count == len(run.verdicts):
@@ -552,7 +572,7 @@ def report(
     """
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
-    judge_rows_by_domain: list[Figures] = []
+    domain_judge_rows: list[Figures] = []
     sizes: dict[str, int] = {}
     for part, columns in judged:
         # of each judge the last, which has the most examples
@@ -566,27 +586,25 @@ def report(
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
                 rows = part.domain == index
-                judge_rows_by_domain += _measure_predictions(
-                    part, rows, name or "none", best, level
-                )
+                domain_judge_rows += _measure_predictions(part, rows, name or "none", best, level)
         figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
         figures["differences"] += _judge_differences(part, compared_judges)
-        figures["reasons"] += _relate_reasons(part, best, vectorize)
+        figures["reasons"] += _relate_reasons_to_scores(part, best, vectorize)
         figures["matches"] += _match_reasons(part, best, vectorize)
-        figures["side_by_side"] += _reasons_side_by_side(part, best)
-        figures["reviewers"] += _figures_by_reviewer(part, compared_judges)
+        figures["side_by_side"] += _paired_reason_rows(part, best)
+        figures["reviewers"] += _reviewer_figures(part, compared_judges)
     judges_without_peer_ratings = [
         row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
     ]
     conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], sizes)
-    figures["judges"] += judge_rows_by_domain
+    figures["judges"] += domain_judge_rows
     return Report(
         figures,
         list(_sections(figures)),
         list(_notes(judged)),
         list(_plots(figures)),
         conclusion,
-        symbols.REVIEWER_STUDY_SYMBOLS,
+        symbols.REVIEWER_STUDY_SYMBOL_MEANINGS,
     )
 
 
@@ -642,11 +660,11 @@ def _alpha_with_interval(
     levels, level_index_of_score = np.unique(part.score, return_inverse=True)
     if len(levels) > _MAX_ALPHA_LEVELS or not rows.any():
         return None
-    middles = (levels[1:] + levels[:-1]) / 2.0
+    level_midpoints = (levels[1:] + levels[:-1]) / 2.0
     one_hot_levels = np.eye(len(levels))
     alphas_by_seed = []
     for predicted_scores in values:
-        level_index_of_prediction = np.searchsorted(middles, predicted_scores[rows])
+        level_index_of_prediction = np.searchsorted(level_midpoints, predicted_scores[rows])
         counts = (
             one_hot_levels[level_index_of_prediction] + one_hot_levels[level_index_of_score[rows]]
         )
@@ -677,8 +695,8 @@ def _judge_differences(part: DimensionRatings, columns: Sequence[Predictions]) -
         row["nearer"] = int((sums < 0).sum())
         row["farther"] = int((sums > 0).sum())
         rows.append(row)
-    adjusted_p = holm([row["absolute_p"] for row in rows])
-    for row, p in zip(rows, adjusted_p, strict=True):
+    adjusted_p_values = holm([row["absolute_p"] for row in rows])
+    for row, p in zip(rows, adjusted_p_values, strict=True):
         row["absolute_p"] = p
     return rows
 
@@ -709,7 +727,7 @@ def _test_alternative_annotator(
     return tests
 
 
-def _relate_reasons(
+def _relate_reasons_to_scores(
     part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     sources: dict[str, Sequence[str]] = {"the reviewers": part.reasons}
@@ -735,7 +753,7 @@ def _match_reasons(
                 yield {"dimension": part.dimension, "judge": prediction.judge, **match._asdict()}
 
 
-def _reasons_side_by_side(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+def _paired_reason_rows(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
     """Return each judge's reason and the person's own, where both gave one; the largest error comes first."""
     rows = []
     for prediction in columns:
@@ -756,9 +774,7 @@ def _reasons_side_by_side(part: DimensionRatings, columns: Sequence[Predictions]
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _figures_by_reviewer(
-    part: DimensionRatings, columns: Sequence[Predictions]
-) -> Iterator[Figures]:
+def _reviewer_figures(part: DimensionRatings, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors: dict[str, Floats] = {}
     for prediction in columns:
@@ -781,7 +797,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _judge_table(
         "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES]
     )
-    for dimension, reviewers in groupby(figures["reviewers"], key=part_name):
+    for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
         records = list(reviewers)
         header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
         rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
@@ -802,17 +818,19 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "nearer to (reviewers)": "nearer",
         "farther from (reviewers)": "farther",
     }
-    yield _table(columns, [row for row in figures["differences"] if not predict_alike(row)], left=3)
+    yield _table(
+        columns, [row for row in figures["differences"] if not has_equal_predictions(row)], left=3
+    )
     columns = {"similar reasons of": "reasons_of", "pairs": "pairs"}
     columns |= {"correlation with agreement": "correlation", "p": "p"}
     yield _table(columns, figures["reasons"])
     columns = {"reasons of": "judge", "cells": "cells", "as the person's": "own"}
     columns |= {"as others'": "others", "less (95 %)": "difference"}
     yield _table(columns, figures["matches"])
-    yield _side_by_side_table(figures["side_by_side"])
+    yield _reasons_table(figures["side_by_side"])
 
 
-def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:
+def _reasons_table(cells: Sequence[Figures]) -> ReportTable:
     rows = []
     for cell in cells:
         texts = [
@@ -826,9 +844,11 @@ def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:
 
 def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -> ReportTable:
     """Return a table of records, whose dimension, with its domain, comes first."""
-    named_rows = [{**row, "part": part_name(row)} for row in rows]
-    titled = {"dimension": "part", **columns}
-    return ReportTable.of(titled, named_rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
+    rows_with_dimension = [{**row, "part": dimension_domain_name(row)} for row in rows]
+    columns_with_dimension = {"dimension": "part", **columns}
+    return ReportTable.of(
+        columns_with_dimension, rows_with_dimension, left=left, digits=3, most=_MAX_ROWS_LISTED
+    )
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
@@ -883,7 +903,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
-    for dimension, curve in groupby(figures["curve"], key=part_name):
+    for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
         series = []
         errors = {}
         for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
@@ -893,7 +913,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
                     cells[row["shots"]] = row["mae"]
                     errors[f"{judge} with {row['shots']} examples"] = row["mae"]
             if cells:
-                series.append(PlotSeries.with_intervals(judge, cells))
+                series.append(PlotSeries.from_estimates_with_intervals(judge, cells))
         if series:
             title = describe_range(f"The mean absolute error on {dimension}", errors)
             yield Plot(title, "line", series, "examples", "error, 95 % interval")

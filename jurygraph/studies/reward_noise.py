@@ -52,11 +52,13 @@ def estimate_variance_terms(
     rest = scores - np.sum(weights * utilities, axis=1)
     covariance = np.cov(weights, rowvar=False)
     covariance = np.atleast_2d(covariance)  # NumPy gives a number for one stakeholder
-    variances = np.var(utilities, axis=0, ddof=1)
-    mean_weights = weights.mean(axis=0)
+    utility_variances = np.var(utilities, axis=0, ddof=1)
+    mean_stakeholder_weights = weights.mean(axis=0)
     mean_utilities = utilities.mean(axis=0)
     score_variance = float(np.var(rest, ddof=1))
-    return variance_terms(mean_weights, mean_utilities, covariance, variances, score_variance)
+    return variance_terms(
+        mean_stakeholder_weights, mean_utilities, covariance, utility_variances, score_variance
+    )
 
 
 def exchangeable_aggregation(utilities: Floats, drift_variance: float) -> float:

@@ -31,7 +31,7 @@ CONFUSION_BY_BEHAVIOUR: Mapping[RaterBehaviour, Sequence[Sequence[float]]] = _PU
 ]
 CLASS_COUNT = 3
 CREDIT_BY_CLASS = (0.0, 0.5, 1.0)
-PARTLY_RIGHT_SHARE = 0.35
+PARTLY_CORRECT_PROPORTION = 0.35
 """Share of the responses that are not right which are partly right."""
 CLEAR_ITEM_AMBIGUITY_BETA = (2.0, 12.0)
 HARD_ITEM_AMBIGUITY_BETA = (6.0, 3.0)
@@ -75,10 +75,14 @@ class SimulationSetting:
     @property
     def shares(self) -> Floats:
         """Return P(z) of each agent's items, [agents, 3]."""
-        right_share = np.array(self.qualities)
-        rest = 1.0 - right_share
+        correct_probability = np.array(self.qualities)
+        rest = 1.0 - correct_probability
         return np.column_stack(
-            [(1.0 - PARTLY_RIGHT_SHARE) * rest, PARTLY_RIGHT_SHARE * rest, right_share]
+            [
+                (1.0 - PARTLY_CORRECT_PROPORTION) * rest,
+                PARTLY_CORRECT_PROPORTION * rest,
+                correct_probability,
+            ]
         )
 
 
@@ -100,7 +104,7 @@ class SimulatedEvaluation:
     agent: Ints
     annotator: Ints
     label: Ints
-    behaviours: tuple[RaterBehaviour, ...]
+    rater_behaviours: tuple[RaterBehaviour, ...]
     confusions: Floats
     truth: Ints
     ambiguity: Floats
@@ -121,12 +125,12 @@ def stableval(setting: SimulationSetting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
     generator = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(RATER_BEHAVIOURS)), setting.pool)
-    behaviours = generator.permutation(pool)[: setting.annotator_count]
-    return simulate_with(setting, behaviours, generator)
+    rater_behaviours = generator.permutation(pool)[: setting.annotator_count]
+    return simulate_with(setting, rater_behaviours, generator)
 
 
 def simulate_with(
-    setting: SimulationSetting, behaviours: Ints, generator: np.random.Generator
+    setting: SimulationSetting, rater_behaviours: Ints, generator: np.random.Generator
 ) -> SimulatedEvaluation:
     """Simulate an evaluation by annotators of these behaviours, as indices of `RATER_BEHAVIOURS`, [A]."""
     agents = len(setting.qualities)
@@ -140,13 +144,13 @@ def simulate_with(
     ambiguity = np.where(is_hard, hard_ambiguity, clear_item_ambiguity) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
-    order = generator.random((total, len(behaviours))).argsort(axis=1)
+    order = generator.random((total, len(rater_behaviours))).argsort(axis=1)
     annotator = order[:, :labels].ravel()
-    names = [RATER_BEHAVIOURS[index] for index in behaviours.tolist()]
+    names = [RATER_BEHAVIOURS[index] for index in rater_behaviours.tolist()]
     confusions = np.array([CONFUSION_BY_BEHAVIOUR[name] for name in names])
-    noise_share = ambiguity[item, None]
-    clear_share = (1.0 - noise_share) * confusions[annotator, truth[item]]
-    probabilities = clear_share + noise_share / CLASS_COUNT
+    item_noise_share = ambiguity[item, None]
+    clear_share = (1.0 - item_noise_share) * confusions[annotator, truth[item]]
+    probabilities = clear_share + item_noise_share / CLASS_COUNT
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
     return SimulatedEvaluation(
         setting=setting,
@@ -154,7 +158,7 @@ def simulate_with(
         agent=agent[item],
         annotator=annotator,
         label=label,
-        behaviours=tuple(names),
+        rater_behaviours=tuple(names),
         confusions=confusions,
         truth=truth,
         ambiguity=ambiguity,
@@ -175,7 +179,7 @@ ValuesByMethod = tuple[float, float, float]
 """A value for each method: majority, hard Dawid-Skene, and posterior expected credit."""
 
 
-class Configuration(NamedTuple):
+class PaperConfiguration(NamedTuple):
     """A row of the paper's tables: its sweep, its setting, and the numbers printed for the three methods.
 
     `mse` is in 10⁻³ (Table 4), `accuracy` in % (Table 6), `tau_b` is that with the true order (Table 7).
@@ -188,21 +192,23 @@ class Configuration(NamedTuple):
     tau_b: ValuesByMethod
 
 
-FIGURE_NAMES = ("mse", "accuracy", "tau_b")
+RECOVERY_MEASURE_NAMES = ("mse", "accuracy", "tau_b")
 
 
-def _read_configurations() -> dict[str, Configuration]:
-    configurations = {}
+def _read_configurations() -> dict[str, PaperConfiguration]:
+    paper_configurations = {}
     for name, row in _PUBLISHED["configurations"].items():
         for field, value in row.items():
             row[field] = tuple(value) if isinstance(value, list) else value
         sweep = row.pop("sweep")
-        published_values = [row.pop(figure) for figure in FIGURE_NAMES]
-        configurations[name] = Configuration(sweep, SimulationSetting(**row), *published_values)
-    return configurations
+        published_values = [row.pop(figure) for figure in RECOVERY_MEASURE_NAMES]
+        paper_configurations[name] = PaperConfiguration(
+            sweep, SimulationSetting(**row), *published_values
+        )
+    return paper_configurations
 
 
-CONFIGURATIONS: Mapping[str, Configuration] = _read_configurations()
+PAPER_CONFIGURATION_BY_NAME: Mapping[str, PaperConfiguration] = _read_configurations()
 """The rows of Tables 4, 6 and 7, by the names that the authors' files use. Equal settings have equal numbers."""
 
 
@@ -232,10 +238,10 @@ def _measure_recovery(setting: SimulationSetting, seed: int) -> Floats:
     true_scores = simulation.true_scores
     rows = np.ones(len(simulation.item), dtype=np.bool_)
     figures = []
-    for estimated in score_by_each_method(simulation, rows, preset="paper-synthetic"):
-        error = np.mean((estimated - true_scores) ** 2)
-        accuracy = pair_order_accuracy(estimated, true_scores)
-        figures.append([error, accuracy, tau_b(true_scores, estimated)])
+    for estimated_scores in score_by_each_method(simulation, rows, preset="paper-synthetic"):
+        error = np.mean((estimated_scores - true_scores) ** 2)
+        accuracy = pair_order_accuracy(estimated_scores, true_scores)
+        figures.append([error, accuracy, tau_b(true_scores, estimated_scores)])
     return np.array(figures)
 
 
@@ -271,7 +277,7 @@ def pair_order_accuracy(scores: Floats, true_scores: Floats) -> float:
 SimulationName = SweepName | Literal["decompr"]
 SIMULATION_NAMES: tuple[SimulationName, ...] = (*get_args(SweepName), "decompr")
 _SCALE_BY_FIGURE = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
-_TABLE_SPECS = (
+_RECOVERY_TABLE_SPECS = (
     ("mse", "Table 4: MSE, 10⁻³", 2),
     ("accuracy", "Table 6: in order, %", 1),
     ("tau_b", "Table 7: τ_b", 3),
@@ -291,18 +297,18 @@ class MeanOverSeeds(NamedTuple):
         return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
 
 
-def configurations_of(parts: Sequence[SimulationName]) -> dict[str, Configuration]:
+def select_configurations(parts: Sequence[SimulationName]) -> dict[str, PaperConfiguration]:
     chosen = {}
-    for name, configuration in CONFIGURATIONS.items():
-        if configuration.sweep in parts:
-            chosen[name] = configuration
+    for name, paper_configuration in PAPER_CONFIGURATION_BY_NAME.items():
+        if paper_configuration.sweep in parts:
+            chosen[name] = paper_configuration
     return chosen
 
 
 def count_evaluations(parts: Sequence[SimulationName], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    chosen = configurations_of(parts)
-    settings = {configuration.setting for configuration in chosen.values()}
+    chosen = select_configurations(parts)
+    settings = {paper_configuration.setting for paper_configuration in chosen.values()}
     return len(seeds) * len(settings)
 
 
@@ -317,7 +323,7 @@ def report(
       in %, τ_b.
     - `decompr`: what `simulate_decompr_theory` returns.
     """
-    rows = _recovery_rows(configurations_of(parts), seeds, advance)
+    rows = _recovery_rows(select_configurations(parts), seeds, advance)
     decompr = simulate_decompr_theory(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
     seeds_text = f"seed {seeds[0]}"
@@ -325,7 +331,7 @@ def report(
         seeds_text = f"means over seeds {seeds[0]} to {seeds[-1]}"
         seeds_text += " (standard error)" if rows else ""
     sections: list[str | ReportTable] = [f"{seeds_text}, and the paper's number"]
-    for name, title, digits in _TABLE_SPECS:
+    for name, title, digits in _RECOVERY_TABLE_SPECS:
         header = [title]
         for method in CONSENSUS_METHODS:
             header += [method, "paper"]
@@ -337,17 +343,22 @@ def report(
             cells.append(line)
         sections.append(ReportTable(header, cells, digits=digits))
     sections += decompr_sections(decompr)
-    return Report(figures, sections, plots=list(_plots(rows)), symbols=symbols.SIMULATION_SYMBOLS)
+    return Report(
+        figures,
+        sections,
+        plots=list(_plots(rows)),
+        symbol_meanings=symbols.SIMULATION_SYMBOL_MEANINGS,
+    )
 
 
 def _recovery_rows(
-    chosen: Mapping[str, Configuration], seeds: Sequence[int], advance: ProgressCallback
+    chosen: Mapping[str, PaperConfiguration], seeds: Sequence[int], advance: ProgressCallback
 ) -> list[Figures]:
     rows = []
-    settings = {name: configuration.setting for name, configuration in chosen.items()}
+    settings = {name: paper_configuration.setting for name, paper_configuration in chosen.items()}
     for name, values in recovery(settings, seeds, advance).items():
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
-        for index, figure in enumerate(FIGURE_NAMES):
+        for index, figure in enumerate(RECOVERY_MEASURE_NAMES):
             published_values = getattr(chosen[name], figure)
             values_in_paper_units = _SCALE_BY_FIGURE[figure] * values[:, :, index]
             columns = zip(CONSENSUS_METHODS, values_in_paper_units.T, published_values, strict=True)

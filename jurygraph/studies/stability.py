@@ -100,9 +100,9 @@ def wording_variance(
     return part._replace(value=max(0.0, part.value)).within(0.0, math.inf)
 
 
-def weight_shift(weights: Floats, mean_weights: Floats, utilities: Floats) -> Floats:
+def weight_shift(weights: Floats, mean_stakeholder_weights: Floats, utilities: Floats) -> Floats:
     """Return ΔR_w = Σ_i (w_i - w̄_i) û_i of one variant [n] or of several [V, n] (DecompR Eq. 1)."""
-    return np.asarray(((weights - mean_weights) * utilities).sum(axis=-1))
+    return np.asarray(((weights - mean_stakeholder_weights) * utilities).sum(axis=-1))
 
 
 class WeightDriftSummary(NamedTuple):
@@ -137,17 +137,17 @@ def diagnose_drift(
     weight_shifts = []
     for weights, utilities, _ in units:
         weight_shifts.append(weight_shift(weights, weights.mean(axis=0), utilities))
-    variances = [variance(scores) for _, _, scores in units]
-    spread = float(np.mean(np.sqrt(variances)))
+    score_variances = [variance(scores) for _, _, scores in units]
+    spread = float(np.mean(np.sqrt(score_variances)))
     sizes = np.abs(np.concatenate(weight_shifts))
     shift_ranges = [np.ptp(shift) for shift in weight_shifts]
     cluster = np.unique(clusters, return_inverse=True)[1]
     shift_variances = [variance(shift) for shift in weight_shifts]
     explained_share = ratio_interval(
-        np.bincount(cluster, shift_variances), np.bincount(cluster, variances)
+        np.bincount(cluster, shift_variances), np.bincount(cluster, score_variances)
     )
 
-    def divide_by_spread(size: SupportsFloat) -> float | None:
+    def divide_by_score_spread(size: SupportsFloat) -> float | None:
         return float(size) / spread if spread else None
 
     return WeightDriftSummary(
@@ -156,9 +156,9 @@ def diagnose_drift(
         weight_cv=_mean_variation_coefficient([weights for weights, _, _ in units]),
         utility_cv=_mean_variation_coefficient([utilities for _, utilities, _ in units]),
         spread=spread,
-        mean_shift=divide_by_spread(sizes.mean()),
-        p95_shift=divide_by_spread(np.quantile(sizes, 0.95)),
-        shift_range=divide_by_spread(np.mean(shift_ranges)),
+        mean_shift=divide_by_score_spread(sizes.mean()),
+        p95_shift=divide_by_score_spread(np.quantile(sizes, 0.95)),
+        shift_range=divide_by_score_spread(np.mean(shift_ranges)),
         explained=explained_share and explained_share.within(0.0, math.inf),
     )
 
@@ -214,11 +214,11 @@ class ScoredPresentations(NamedTuple):
         return None if mean == 0.0 else math.sqrt(semantic_variance) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
-        variances = []
+        score_variances = []
         for rows in groups.values():
             if len(rows) > 1:
-                variances.append(variance([row.score for row in rows]))
-        return fmean(variances) if variances else None
+                score_variances.append(variance([row.score for row in rows]))
+        return fmean(score_variances) if score_variances else None
 
     def weights_utilities_and_scores(
         self,
@@ -262,7 +262,7 @@ def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[Score
 
 def measure_stability(
     presentations: Presentations,
-    qualities: Sequence[str] = (),
+    quality_bands: Sequence[str] = (),
     file_weights: StakeholderWeightsFromFile | None = None,
 ) -> Report:
     """Return the measures of scores by protocol.
@@ -279,11 +279,13 @@ def measure_stability(
     Raises:
         InputError: no unit has two variants, or no score is of a chosen quality.
     """
-    rows = _select_presentations_by_quality(presentations, qualities)
+    rows = _select_presentations_by_quality(presentations, quality_bands)
     protocol_units = units_by_protocol(rows)
-    all_units: list[ScoredPresentations] = list(chain.from_iterable(protocol_units.values()))
-    sizes = sorted({unit.stakeholders for unit in all_units})
-    if all(unit.semantic() is None for unit in all_units):
+    units_of_all_protocols: list[ScoredPresentations] = list(
+        chain.from_iterable(protocol_units.values())
+    )
+    sizes = sorted({unit.stakeholders for unit in units_of_all_protocols})
+    if all(unit.semantic() is None for unit in units_of_all_protocols):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
         omission_text = list_omissions(presentations.left_out)
         if omission_text:
@@ -299,7 +301,7 @@ def measure_stability(
     figures |= {name: [] for name in names}
     sections: list[str | ReportTable] = [_variants_summary_sentence(rows)]
     for protocol, units in protocol_units.items():
-        figures["units"] += [_unit_figures(protocol, unit) for unit in units]
+        figures["units"] += [_stability_figures_of_unit(protocol, unit) for unit in units]
         sections += _noise_tables(protocol, units, sizes, figures)
     protocols = protocol_units if len(protocol_units) > 1 else {}
     sections.append(
@@ -321,14 +323,14 @@ def measure_stability(
                 title, "weightings", common, units_by_weighting, sizes, figures
             )
         )
-        sections += _drift_sections(protocol, units, sizes, figures)
+        sections += _weight_drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    notes = list(_notes(presentations, all_units, figures["ratios"]))
+    notes = list(_notes(presentations, units_of_all_protocols, figures["ratios"]))
     notes += weight_notes
     plot = _noise_plot(figures["noise"], list(protocol_units), len(sizes))
-    tasks = len({unit.cluster for unit in all_units})
+    tasks = len({unit.cluster for unit in units_of_all_protocols})
     conclusion = conclude_stability(figures["ratios"], tasks)
-    return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING_SYMBOLS)
+    return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING_SYMBOL_MEANINGS)
 
 
 def _units_by_family(
@@ -338,26 +340,29 @@ def _units_by_family(
     families: set[str] = set()
     for unit in units:
         families.update(row.family for row in unit.variants)
-    family_units: dict[str, Sequence[ScoredPresentations]] = {}
+    units_by_family: dict[str, Sequence[ScoredPresentations]] = {}
     for name in sorted(families):
-        family_units[name] = [unit.select_families({name}) for unit in units]
-    family_units["all variants"] = units
-    return family_units
+        units_by_family[name] = [unit.select_families({name}) for unit in units]
+    units_by_family["all variants"] = units
+    return units_by_family
 
 
 def _select_presentations_by_quality(
-    presentations: Presentations, qualities: Sequence[str]
+    presentations: Presentations, quality_bands: Sequence[str]
 ) -> list[PresentationScore]:
-    bands = list(dict.fromkeys(row.quality for row in presentations.rows))
-    for name in qualities:
-        if name not in bands:
-            hint = did_you_mean(name, bands) or f"there are {', '.join(bands)}"
+    known_quality_bands = list(dict.fromkeys(row.quality for row in presentations.rows))
+    for name in quality_bands:
+        if name not in known_quality_bands:
+            hint = (
+                did_you_mean(name, known_quality_bands)
+                or f"there are {', '.join(known_quality_bands)}"
+            )
             source = ", ".join(presentations.sources)
             raise InputError(f"{source}: no score has the quality {quote(name)}; {hint}")
-    return [row for row in presentations.rows if not qualities or row.quality in qualities]
+    return [row for row in presentations.rows if not quality_bands or row.quality in quality_bands]
 
 
-def _unit_figures(protocol: str, unit: ScoredPresentations) -> Figures:
+def _stability_figures_of_unit(protocol: str, unit: ScoredPresentations) -> Figures:
     inputs = {row.input for row in unit.variants}
     measures = {name: measure(unit) for name, measure in MEASURE_BY_NAME.items()}
     return {
@@ -401,13 +406,13 @@ def _growths(
     """
     if len(sizes) < 2:
         return {"growth": None, "growth_same_families": None}
-    units_of_largest_size = _units_with_stakeholder_count(units, sizes[-1])
-    units_of_smallest_size = _units_with_stakeholder_count(units, sizes[0])
-    families = _families_in_units(units_of_largest_size) & _families_in_units(
-        units_of_smallest_size
+    units_with_most_stakeholders = _units_with_stakeholder_count(units, sizes[-1])
+    units_with_fewest_stakeholders = _units_with_stakeholder_count(units, sizes[0])
+    families = _families_in_units(units_with_most_stakeholders) & _families_in_units(
+        units_with_fewest_stakeholders
     )
 
-    def ratio_of_mean_measures(
+    def ratio_of_cluster_means(
         above: Iterable[ScoredPresentations], below: Iterable[ScoredPresentations]
     ) -> Estimate | None:
         return ratio_of_positive_means(
@@ -416,11 +421,13 @@ def _growths(
 
     common = [
         [unit.select_families(families) for unit in end]
-        for end in (units_of_largest_size, units_of_smallest_size)
+        for end in (units_with_most_stakeholders, units_with_fewest_stakeholders)
     ]
     return {
-        "growth": ratio_of_mean_measures(units_of_largest_size, units_of_smallest_size),
-        "growth_same_families": ratio_of_mean_measures(*common),
+        "growth": ratio_of_cluster_means(
+            units_with_most_stakeholders, units_with_fewest_stakeholders
+        ),
+        "growth_same_families": ratio_of_cluster_means(*common),
     }
 
 
@@ -433,7 +440,7 @@ _QUALITY_BANDS_BY_ROW = {"All (Med+High)": ("med", "medium", "high"), "All (Low)
 """The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
 
 
-def _noise_rows(
+def _units_by_noise_row(
     units: Sequence[ScoredPresentations],
 ) -> dict[tuple[str, str], list[ScoredPresentations]]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
@@ -441,8 +448,8 @@ def _noise_rows(
         units, attrgetter("judge", "quality")
     )
     if len(rows) > 1:
-        for name, bands in _QUALITY_BANDS_BY_ROW.items():
-            pooled_units = [unit for unit in units if unit.quality.casefold() in bands]
+        for name, quality_bands in _QUALITY_BANDS_BY_ROW.items():
+            pooled_units = [unit for unit in units if unit.quality.casefold() in quality_bands]
             if pooled_units:
                 rows[name, "-"] = pooled_units
         rows[_ALL_BANDS_NAME, _ALL_BANDS_NAME] = list(units)
@@ -456,7 +463,7 @@ def _noise_tables(
     cells: list[list[object]] = []
     variances: list[object] = []
     ratios: list[Figures] = []
-    for (judge, quality), members in _noise_rows(units).items():
+    for (judge, quality), members in _units_by_noise_row(units).items():
         band = {"protocol": protocol, "judge": judge, "quality": quality}
         row: list[object] = []
         for size in sizes:
@@ -470,7 +477,7 @@ def _noise_tables(
         cells.append([judge, quality, *row])
         variances += row
         largest = _units_with_stakeholder_count(members, sizes[-1])
-        ratios.append({**band, **_growths(members, sizes), **_wording_figures(largest)})
+        ratios.append({**band, **_growths(members, sizes), **_wording_noise_figures(largest)})
     figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
@@ -484,14 +491,16 @@ def _noise_tables(
     yield ReportTable.of(columns, rows, left=2, digits=_TABLE_DIGITS)
 
 
-def _wording_figures(units: Sequence[ScoredPresentations]) -> Figures:
+def _wording_noise_figures(units: Sequence[ScoredPresentations]) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone."""
     semantic_variances = _measures_by_cluster(units, ScoredPresentations.semantic)
     repeat_variances = _measures_by_cluster(units, ScoredPresentations.repeat)
-    freedom = sum(unit.repeat_freedom() for unit in units)
+    degrees_of_freedom = sum(unit.repeat_freedom() for unit in units)
     return {
-        "semantic_to_repeat": semantic_to_repeat(semantic_variances, repeat_variances, freedom),
-        "repeat_freedom": freedom,
+        "semantic_to_repeat": semantic_to_repeat(
+            semantic_variances, repeat_variances, degrees_of_freedom
+        ),
+        "repeat_freedom": degrees_of_freedom,
         "wording_alone": wording_variance(semantic_variances, repeat_variances),
     }
 
@@ -519,9 +528,9 @@ def _table_by_stakeholder_count(
             means[size] = mean_of_positive_values(
                 _measures_by_cluster(_units_with_stakeholder_count(units, size), measure)
             )
-        growths = _growths(units, sizes, measure)
-        figures[name].append({**common, "name": key, "variance": means, **growths})
-        growth_cells = [format_cell(growth, _TABLE_DIGITS) for growth in growths.values()]
+        growth_ratios = _growths(units, sizes, measure)
+        figures[name].append({**common, "name": key, "variance": means, **growth_ratios})
+        growth_cells = [format_cell(growth, _TABLE_DIGITS) for growth in growth_ratios.values()]
         cells.append([key, *means.values(), *growth_cells])
         variances += means.values()
     header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
@@ -572,7 +581,7 @@ def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list
     return groups
 
 
-def _drift_sections(
+def _weight_drift_sections(
     protocol: str, units: Sequence[ScoredPresentations], sizes: Sequence[int], figures: Figures
 ) -> Iterator[str | ReportTable]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
@@ -582,11 +591,11 @@ def _drift_sections(
         clusters = []
         arrays = []
         for unit in _units_with_stakeholder_count(units, size):
-            weight_arrays = unit.weights_utilities_and_scores()
-            if weight_arrays is not None:
+            stakeholder_arrays = unit.weights_utilities_and_scores()
+            if stakeholder_arrays is not None:
                 clusters.append(unit.cluster)
-                arrays.append(weight_arrays[2])
-                largest_shift_presentations.append(_variant_furthest_from_original(*weight_arrays))
+                arrays.append(stakeholder_arrays[2])
+                largest_shift_presentations.append(_find_largest_weight_shift(*stakeholder_arrays))
         if clusters:
             summary = diagnose_drift(arrays, clusters)
             record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
@@ -617,12 +626,14 @@ def _drift_sections(
         }
         figures["worst"].append(record)
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
-        breakdown = [(name, *person.values()) for name, person in people.items()]
+        stakeholder_rows = [(name, *person.values()) for name, person in people.items()]
         columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
-        yield ReportTable(columns, [*breakdown, ("total shift", *[None] * 4, shift)], digits=3)
+        yield ReportTable(
+            columns, [*stakeholder_rows, ("total shift", *[None] * 4, shift)], digits=3
+        )
 
 
-def _variant_furthest_from_original(
+def _find_largest_weight_shift(
     rows: Sequence[PresentationScore], people: Sequence[str], arrays: tuple[Floats, Floats, Floats]
 ) -> tuple[float, PresentationScore, Figures]:
     """Return the largest shift by weights among variants, its variant, and the breakdown by stakeholder."""
@@ -636,25 +647,28 @@ def _variant_furthest_from_original(
         [weights[largest_shift_index], means, change, utility, change * utility]
     ).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
-    breakdown = {}
+    shift_by_stakeholder = {}
     for person, row in zip(people, table, strict=True):
-        breakdown[person] = dict(zip(names, row, strict=True))
-    return float(shift[largest_shift_index]), rows[largest_shift_index], breakdown
+        shift_by_stakeholder[person] = dict(zip(names, row, strict=True))
+    return float(shift[largest_shift_index]), rows[largest_shift_index], shift_by_stakeholder
 
 
 def _noise_plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
-    cells_by_name: dict[str, object] = {}
+    variances_by_protocol: dict[str, object] = {}
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
-        variance_by_size = {str(row["stakeholders"]): row["semantic"] for row in rows}
-        cells_by_name |= {
-            f"{protocol}, {size} stakeholders": cell for size, cell in variance_by_size.items()
+        variance_by_stakeholder_count = {str(row["stakeholders"]): row["semantic"] for row in rows}
+        variances_by_protocol |= {
+            f"{protocol}, {size} stakeholders": cell
+            for size, cell in variance_by_stakeholder_count.items()
         }
-        series.append(PlotSeries.with_intervals(protocol, variance_by_size))
-    digits = variance_table_digits(list(cells_by_name.values()))
-    title = describe_range("The noise of wording, σ²_Sem,", cells_by_name, digits)
+        series.append(
+            PlotSeries.from_estimates_with_intervals(protocol, variance_by_stakeholder_count)
+        )
+    digits = variance_table_digits(list(variances_by_protocol.values()))
+    title = describe_range("The noise of wording, σ²_Sem,", variances_by_protocol, digits)
     return Plot(title, "points", series, x_label="stakeholders", y_label="σ²_Sem, 95 % interval")
 
 
@@ -710,7 +724,7 @@ class GroupSignal(NamedTuple):
     variants: int | None
 
 
-def measure_signal(
+def measure_signal_to_noise(
     presentations: Presentations,
     protocol: str | None = None,
     correct: float = 0.9,
@@ -732,7 +746,7 @@ def measure_signal(
         InputError: an unknown protocol, no variants, or no task with two responses.
     """
     source = ", ".join(presentations.sources)
-    units = _select_units(presentations, protocol, source)
+    units = _select_units_of_protocol(presentations, protocol, source)
     wording_variances = _measures_by_cluster(units, ScoredPresentations.semantic)
     if not wording_variances:
         raise InputError(
@@ -744,35 +758,35 @@ def measure_signal(
         raise InputError(
             f"{source}: no task has two responses, so that there is no group to compare"
         )
-    signal_of_all = _measure_pooled_signal(groups, wording_variances)
+    pooled_signal = _measure_pooled_signal(groups, wording_variances)
     terms = list(_variance_terms_by_stakeholder_count(units))
     flips: list[Figures] = []
     if cut is not None:
         for unit in units:
             flips += _count_flips(unit, cut)
     name = units[0].rows[0].protocol
-    figures = {"protocol": name, "correct": correct, "groups": groups, "together": signal_of_all}
+    figures = {"protocol": name, "correct": correct, "groups": groups, "together": pooled_signal}
     figures |= {"terms": terms, "flips": flips}
     sections: list[str | ReportTable] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
         ReportTable(
-            ["of all groups together", "value (95 %)"], list(signal_of_all.items()), digits=3
+            ["of all groups together", "value (95 %)"], list(pooled_signal.items()), digits=3
         ),
-        _group_table(groups, correct),
-        _terms_table(terms),
+        _group_reliability_table(groups, correct),
+        _variance_terms_table(terms),
     ]
     if cut is not None:
         sections += _flip_sections(flips, cut)
     signs = PlotSeries("groups", [group.sign_correct for group in groups])
     marks = [(correct, "wanted")]
-    sure_count = sum((sign or 0.0) >= correct for sign in signs.y)
-    title = f"The sign is right with P ≥ {correct:g} in {sure_count} of {len(groups)} groups"
+    likely_correct_group_count = sum((sign or 0.0) >= correct for sign in signs.y)
+    title = f"The sign is right with P ≥ {correct:g} in {likely_correct_group_count} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
-    notes = list(_signal_notes(presentations, groups))
-    return Report(figures, sections, notes, [plot], symbols=symbols.WORDING_SYMBOLS)
+    notes = list(_signal_to_noise_notes(presentations, groups))
+    return Report(figures, sections, notes, [plot], symbol_meanings=symbols.WORDING_SYMBOL_MEANINGS)
 
 
-def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
+def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
     columns = {
         "task": "task",
         "G": "group",
@@ -825,7 +839,7 @@ def _measure_pooled_signal(
     return {"SNR": IntervalCell(*snrs), "P(correct sign)": IntervalCell(*signs)}
 
 
-def _select_units(
+def _select_units_of_protocol(
     presentations: Presentations, protocol: str | None, source: str
 ) -> list[ScoredPresentations]:
     protocol_units = units_by_protocol(presentations.rows)
@@ -847,8 +861,8 @@ def _signals_by_group(
         size = len(members)
         if size < 2:
             continue
-        noises = _measures_by_cluster(members, ScoredPresentations.semantic).get(task, [])
-        noise = fmean(noises) if noises else pooled_noise
+        noise_variances = _measures_by_cluster(members, ScoredPresentations.semantic).get(task, [])
+        noise = fmean(noise_variances) if noise_variances else pooled_noise
         rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
         variants = None
@@ -856,7 +870,7 @@ def _signals_by_group(
             variants = max(1, math.ceil(needed_snr(correct, size) / snr))
         sign = sign_correctness(snr, size)
         spread = float(np.var(rewards, ddof=1))
-        yield GroupSignal(task, size, spread, noise, bool(noises), snr, sign, variants)
+        yield GroupSignal(task, size, spread, noise, bool(noise_variances), snr, sign, variants)
 
 
 def _original_score(unit: ScoredPresentations) -> float:
@@ -870,15 +884,17 @@ def _variance_terms_by_stakeholder_count(units: Sequence[ScoredPresentations]) -
     # the weight of one alone cannot drift
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
         terms = []
-        exchangeable_term = []
+        exchangeable_drift_variances = []
         totals = []
         for unit in _units_with_stakeholder_count(units, size):
-            weight_arrays = unit.weights_utilities_and_scores()
-            if weight_arrays is not None:
-                weights, utilities, scores = weight_arrays[2]
+            stakeholder_arrays = unit.weights_utilities_and_scores()
+            if stakeholder_arrays is not None:
+                weights, utilities, scores = stakeholder_arrays[2]
                 drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
                 terms.append(estimate_variance_terms(weights, utilities, scores))
-                exchangeable_term.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
+                exchangeable_drift_variances.append(
+                    exchangeable_aggregation(utilities.mean(axis=0), drift)
+                )
                 totals.append(float(np.var(scores, ddof=1)))
         if not terms:
             continue
@@ -889,11 +905,11 @@ def _variance_terms_by_stakeholder_count(units: Sequence[ScoredPresentations]) -
             **means._asdict(),
             "sum": means.total,
             "variance": fmean(totals),
-            "exchangeable": fmean(exchangeable_term),
+            "exchangeable": fmean(exchangeable_drift_variances),
         }
 
 
-def _terms_table(terms: Sequence[Figures]) -> ReportTable:
+def _variance_terms_table(terms: Sequence[Figures]) -> ReportTable:
     columns = {
         "Theorem 1: n": "size",
         "I estimation": "estimation",
@@ -931,7 +947,9 @@ def _count_flips(unit: ScoredPresentations, cut: float) -> Iterator[Figures]:
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 
-def _signal_notes(presentations: Presentations, groups: Sequence[GroupSignal]) -> Iterator[str]:
+def _signal_to_noise_notes(
+    presentations: Presentations, groups: Sequence[GroupSignal]
+) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
     groups_without_own_noise_count = sum(not group.has_own_noise for group in groups)
     if groups_without_own_noise_count:

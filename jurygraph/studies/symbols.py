@@ -4,22 +4,22 @@ A letter has one meaning in a report, and may have another one in the next, as i
 """
 
 _ALPHA_MEANING = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
-AGREEMENT_SYMBOLS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
-ALTERNATIVE_ANNOTATOR_SYMBOLS = {
+AGREEMENT_SYMBOL_MEANINGS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
+ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
     "ε": "what the judge may be worse than a person, in this chance",
 }
-JUDGE_STUDY_SYMBOLS = ALTERNATIVE_ANNOTATOR_SYMBOLS | {
+JUDGE_STUDY_SYMBOL_MEANINGS = ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS | {
     "κ": "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives",
     "λ": "how far the mean label follows the judge; 0 takes the labels alone",
 }
-REVIEWER_STUDY_SYMBOLS = AGREEMENT_SYMBOLS | ALTERNATIVE_ANNOTATOR_SYMBOLS
-CREDIT_SYMBOLS = {
+REVIEWER_STUDY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS
+CREDIT_SYMBOL_MEANINGS = {
     "κ": "how strictly a criterion's prerequisites count; 0 is not at all",
     "λ": "what is left of a criterion whose prerequisite is not met",
 }
-WORDING_SYMBOLS = {
+WORDING_SYMBOL_MEANINGS = {
     "σ²_Sem": "variance of a response's score over its wordings",
     "σ²_Rep": "variance of a response's score over exact repeats of one input",
     "σ²_ξ": "variance of a response's reward over its wordings",
@@ -28,14 +28,14 @@ WORDING_SYMBOLS = {
     "Δw": "change of a stakeholder's weight from its mean over wordings",
     "τ": "temperature of the weights: the higher, the more alike stakeholders count",
 }
-_THEORY_SYMBOLS = WORDING_SYMBOLS | {
+_DECOMPR_SYMBOL_MEANINGS = WORDING_SYMBOL_MEANINGS | {
     "η": "drift of a weight, with the variance σ²_η",
     "δ": "error of a utility",
     "ε": "error that all stakeholders share",
 }
 _TAU_B_MEANING = "rank correlation of two orders of the agents (Kendall); 1 is the same order"
-CONSENSUS_SYMBOLS = {"τ_b": _TAU_B_MEANING, "Δ": "difference of an agent's scores"}
-SIMULATION_SYMBOLS = _THEORY_SYMBOLS | CONSENSUS_SYMBOLS
-RANKING_SYMBOLS = CREDIT_SYMBOLS | {"τ": WORDING_SYMBOLS["τ"]}
-DISAGREEMENT_SYMBOLS = {"τ": "distance of components from which they are in conflict"}
-CERTIFICATE_SYMBOLS = AGREEMENT_SYMBOLS | WORDING_SYMBOLS
+CONSENSUS_SYMBOL_MEANINGS = {"τ_b": _TAU_B_MEANING, "Δ": "difference of an agent's scores"}
+SIMULATION_SYMBOL_MEANINGS = _DECOMPR_SYMBOL_MEANINGS | CONSENSUS_SYMBOL_MEANINGS
+RANKING_SYMBOL_MEANINGS = CREDIT_SYMBOL_MEANINGS | {"τ": WORDING_SYMBOL_MEANINGS["τ"]}
+DISAGREEMENT_SYMBOL_MEANINGS = {"τ": "distance of components from which they are in conflict"}
+CERTIFICATE_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | WORDING_SYMBOL_MEANINGS

@@ -98,8 +98,8 @@ _BinaryOperation = Callable[[Fraction, Fraction], Any]
 def _raise_to_power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1:
         raise ToolError("a power has a whole exponent; write one")
-    bits = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
-    if base not in (-1, 0, 1) and bits * abs(exponent) > 2 * MAX_NUMBER_BITS:
+    bit_count = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
+    if base not in (-1, 0, 1) and bit_count * abs(exponent) > 2 * MAX_NUMBER_BITS:
         raise ToolError(_TOO_LARGE_MESSAGE)
     return Fraction(base**exponent.numerator)
 
@@ -140,14 +140,14 @@ _FUNCTION_BY_NAME: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
 }
 
 
-def _evaluate_tree(tree: ast.expr, expression: str) -> Fraction | bool:
+def _evaluate_tree(syntax_tree: ast.expr, expression: str) -> Fraction | bool:
     """Return the value of a parsed expression; a part that is no arithmetic raises KeyError.
 
     `expression` has its numbers digit by digit, which floats have not.
     """
     numbers: dict[ast.AST, Fraction] = {}
     # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
-    for node in reversed([*ast.walk(tree)]):
+    for node in reversed([*ast.walk(syntax_tree)]):
         number = _evaluate_node(node, numbers, expression)
         if number is None:
             continue
@@ -157,10 +157,10 @@ def _evaluate_tree(tree: ast.expr, expression: str) -> Fraction | bool:
         ):
             raise ToolError(_TOO_LARGE_MESSAGE)
         numbers[node] = number
-    if not isinstance(tree, ast.Compare):
-        return numbers[tree]
-    operands = [numbers[part] for part in (tree.left, *tree.comparators)]
-    for sign, (first, second) in zip(tree.ops, pairwise(operands), strict=True):
+    if not isinstance(syntax_tree, ast.Compare):
+        return numbers[syntax_tree]
+    operands = [numbers[part] for part in (syntax_tree.left, *syntax_tree.comparators)]
+    for sign, (first, second) in zip(syntax_tree.ops, pairwise(operands), strict=True):
         if not _BINARY_OPERATIONS[type(sign)](first, second):
             return False
     return True

@@ -12,11 +12,11 @@ from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
 from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Id, ParamsModel, PositiveInt
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.tools.result import to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
-MAX_CHECK_ANSWERS = 50
+MAX_ANSWERS_PER_CHECK = 50
 MAX_REASON_CHARACTERS = 200
 MAX_RESULT_CHARACTERS = 7_500
 
@@ -67,16 +67,16 @@ class RunCheckTool(Tool):
         check = self._checks.get(arguments.check)
         if check is None:
             raise ToolError(f"there is no such check; there are {', '.join(self._checks)}")
-        response = inputs.responses[inputs.index_of(arguments.response)]
+        response = inputs.responses[inputs.response_index_of_number(arguments.response)]
         if check.name not in self._opened:
             check.open()
             self._opened.add(check.name)
-        view = _drop_references(inputs.task)
-        questions = check.questions(view)[:MAX_CHECK_ANSWERS]
+        view = _make_judge_task_view(inputs.task)
+        questions = check.questions(view)[:MAX_ANSWERS_PER_CHECK]
         answers = [
-            check.answer(_make_question_input(question, view, response)) for question in questions
+            check.answer(_make_evaluator_input(question, view, response)) for question in questions
         ]
-        return _describe_answers(questions, answers)
+        return _describe_check_answers(questions, answers)
 
     def close(self) -> None:
         for name in sorted(self._opened):
@@ -99,15 +99,15 @@ def _load_check(use: CheckUse) -> Evaluator:
     return check
 
 
-def _drop_references(task: TaskView) -> TaskView:
+def _make_judge_task_view(task: TaskView) -> TaskView:
     """Return the view of the task itself without what its judge may not see: references, metadata and people."""
     return TaskView(
         id=task.id, query=task.query, facts=task.facts, tools=task.tools, context=task.context
     )
 
 
-def _make_question_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
-    if question.needs or question.material != SUBMITTED_RESPONSE_MATERIAL:
+def _make_evaluator_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
+    if question.needs or question.material != SUBMITTED_MATERIAL_NAME:
         raise ToolError("this check needs what only a deriver has; it cannot be run here")
     # A check sees no more than its judge, and the last reply alone where it would by itself.
     shown_response = (
@@ -116,7 +116,7 @@ def _make_question_input(question: Question, view: TaskView, response: Response)
     return EvaluatorInput(question, view, (shown_response,), ({},))
 
 
-async def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
+async def _describe_check_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
     rows = []
     for question, answer_or_awaitable in zip(questions, answers, strict=True):
         answer = (

@@ -17,7 +17,7 @@ from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem, did_you_mean, shorten
 from jurygraph.schema import digest_of
-from jurygraph.tools.result import to_result
+from jurygraph.tools.result import to_result_text
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
 _ARGUMENT_FIELD_PREFIX = "argument_"
@@ -109,7 +109,7 @@ class FunctionTool(CustomTool):
         if self._input_name is not None:
             values[self._input_name] = inputs
         result = self.target(**values)
-        return _await_result(result) if inspect.isawaitable(result) else to_result(result)
+        return _await_result(result) if inspect.isawaitable(result) else to_result_text(result)
 
 
 class RunnableTool(CustomTool):
@@ -119,8 +119,8 @@ class RunnableTool(CustomTool):
         super().__init__(target, name)
         if is_langchain_tool(target):
             call_schema = target.tool_call_schema
-            is_plain = isinstance(call_schema, dict)
-            schema = call_schema if is_plain else call_schema.model_json_schema()
+            is_dict_schema = isinstance(call_schema, dict)
+            schema = call_schema if is_dict_schema else call_schema.model_json_schema()
             self._set_version(_compute_code_version(target))
             # Its fields alone: what it has computed and keeps is no setting.
             fields = {name: getattr(target, name) for name in type(target).model_fields}
@@ -154,7 +154,7 @@ class RunnableTool(CustomTool):
     def parameters(self) -> dict[str, Any]:
         return self._schema
 
-    def read_arguments(self, arguments: Any) -> Any:
+    def validate_arguments(self, arguments: Any) -> Any:
         for error in self._validator.iter_errors(arguments):
             return Problem(tuple(error.path), error.message[:300])
         return arguments
@@ -172,7 +172,7 @@ _NAMED_PARAMETER_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Param
 
 
 async def _await_result(result: Awaitable[Any]) -> str:
-    return to_result(await result)
+    return to_result_text(await result)
 
 
 def _compute_graph_version(graph: Any) -> str:

@@ -92,22 +92,22 @@ class TextDocument:
             raise ToolError("to_line is before from_line; exchange them")
         last = min(to_line or lines, from_line + MAX_READ_LINES - 1, lines)
         spans: list[LineSpan] = []
-        continuation_text = f"from_line={last + 1}" if last < lines else ""
+        next_arguments_text = f"from_line={last + 1}" if last < lines else ""
         length = 0
         for span in self._iter_pieces(from_line, last, from_character):
             length += span.end - span.start + _ROW_PREFIX_LENGTH
             if length > MAX_RESULT_CHARACTERS and spans:
-                continuation_text = f"from_line={span.line}"
+                next_arguments_text = f"from_line={span.line}"
                 offset = self._compute_offset_in_line(span)
                 if offset:
-                    continuation_text += f", from_character={offset}"
+                    next_arguments_text += f", from_character={offset}"
                 break
             spans.append(span)
         rows = [
             f"[{lines:,} lines, {len(self.text):,} characters in all]",
             *self._rows(spans),
-            f"[more follows: read on with {continuation_text}]"
-            if continuation_text
+            f"[more follows: read on with {next_arguments_text}]"
+            if next_arguments_text
             else "[the end]",
         ]
         return "\n".join(rows)
@@ -141,12 +141,12 @@ class TextDocument:
         pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
         spans: list[LineSpan] = []
         total = 0
-        covered_end = 0
+        last_span_end = 0
         for match in pattern.finditer(self.text):
-            if match.start() < covered_end:
+            if match.start() < last_span_end:
                 continue
             span = self._make_span_around(match.start())
-            covered_end = max(span.end, match.end())
+            last_span_end = max(span.end, match.end())
             total += 1
             if first_match <= total < first_match + MAX_SHOWN_MATCHES:
                 spans.append(span)
@@ -165,11 +165,13 @@ class TextDocument:
             "[its first lines:]",
         ]
         first = min(_OUTLINE_LINE_COUNT, lines)
-        rows += self._rows(self._clip(line, _OUTLINE_LINE_WIDTH) for line in range(1, first + 1))
+        rows += self._rows(
+            self._clip_line(line, _OUTLINE_LINE_WIDTH) for line in range(1, first + 1)
+        )
         rows.append("[its last lines:]")
         last = max(1, lines - _OUTLINE_LINE_COUNT + 1)
         rows += self._rows(
-            self._clip(
+            self._clip_line(
                 line, _OUTLINE_LINE_WIDTH, self._find_line_bounds(line)[1] - _OUTLINE_LINE_WIDTH
             )
             for line in range(last, lines + 1)
@@ -196,12 +198,12 @@ class TextDocument:
 
     def _rows(self, spans: Iterable[LineSpan]) -> Iterator[str]:
         """Yield the rows of spans, with the name of the part where the first row of a part is not its header."""
-        current_part_index = -1
+        document_part_index = -1
         for span in spans:
             index = bisect_right(self._part_starts, span.start) - 1
-            if index not in (-1, current_part_index) and span.start > self._part_starts[index]:
+            if index not in (-1, document_part_index) and span.start > self._part_starts[index]:
                 yield f"[in {self.parts[index].name}:]"
-            current_part_index = index
+            document_part_index = index
             yield self.row(span)
 
     def _iter_pieces(self, first: int, last: int, from_character: int) -> Iterator[LineSpan]:
@@ -221,7 +223,7 @@ class TextDocument:
             span.line + step for span in spans for step in (-1, 1)
         } - shown_line_numbers
         surrounding_spans = [
-            self._clip(line, _SURROUNDING_LINE_WIDTH)
+            self._clip_line(line, _SURROUNDING_LINE_WIDTH)
             for line in nearby_line_numbers
             if 1 <= line <= self.line_count
         ]
@@ -230,12 +232,12 @@ class TextDocument:
     def _make_span_around(self, position: int) -> LineSpan:
         line = self._find_line_number(position)
         start, end = self._find_line_bounds(line)
-        is_long = end - start > _MATCH_SPAN_WIDTH
-        return self._clip(
-            line, _MATCH_SPAN_WIDTH, position - _CHARACTERS_BEFORE_MATCH if is_long else start
+        is_long_line = end - start > _MATCH_SPAN_WIDTH
+        return self._clip_line(
+            line, _MATCH_SPAN_WIDTH, position - _CHARACTERS_BEFORE_MATCH if is_long_line else start
         )
 
-    def _clip(self, line: int, width: int, begin: int = 0) -> LineSpan:
+    def _clip_line(self, line: int, width: int, begin: int = 0) -> LineSpan:
         """Return so many characters of a line, from its beginning or an index in the text on."""
         start, end = self._find_line_bounds(line)
         start = max(start, begin)

@@ -20,9 +20,9 @@ MAX_LISTED_FILES = 200
 MAX_LIST_CHARACTERS = 7_000
 MAX_SEARCHED_BYTES = 64 << 20
 """Bytes of files that one search reads."""
-MAX_FILE_MATCHES = 16
+MAX_SHOWN_FILE_MATCHES = 16
 _BYTES_SEARCHED_FOR_NUL = 8192
-_BINARY_CONTENT = FileContent(b"\0", is_cut=False)
+_BINARY_FILE_PLACEHOLDER = FileContent(b"\0", is_truncated=False)
 
 GlobPattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 PathText = Annotated[str, StringConstraints(max_length=2000)]
@@ -84,14 +84,18 @@ class ReadFileTool(RowTool):
         content = _get_workspace(inputs, arguments).read(arguments.path)
         text = decode_file_text(content)
         if text is None:
-            size = f"more than {MAX_FILE_BYTES:,}" if content.is_cut else f"{len(content.data):,}"
+            size = (
+                f"more than {MAX_FILE_BYTES:,}"
+                if content.is_truncated
+                else f"{len(content.data):,}"
+            )
             return f"[a binary file, or not in UTF-8, of {size} bytes]"
         lines = TextDocument(text).read(
             arguments.from_line, arguments.to_line, arguments.from_character
         )
         return (
             f"{lines}\n[only its first {MAX_FILE_BYTES:,} bytes can be read]"
-            if content.is_cut
+            if content.is_truncated
             else lines
         )
 
@@ -114,7 +118,7 @@ class GrepTool(RowTool):
             content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_byte_count)
             searched_byte_count += len(content.data)
             text = decode_file_text(content)
-            if text is None or content.is_cut:
+            if text is None or content.is_truncated:
                 unread_file_count += 1
             if text is None:
                 continue
@@ -133,7 +137,7 @@ class GrepTool(RowTool):
         all_rows = chain.from_iterable(
             found[path].rows for path in sorted(found, key=_path_sort_key)
         )
-        return _join_first_rows(heading, [*islice(all_rows, MAX_FILE_MATCHES)], total)
+        return _join_first_rows(heading, [*islice(all_rows, MAX_SHOWN_FILE_MATCHES)], total)
 
 
 class FileMatches(NamedTuple):
@@ -148,7 +152,7 @@ def _read_limited_file(entry: WorkspaceEntry, max_bytes: int) -> FileContent:
     with suppress(ToolError):  # no right to read it, for instance
         if min(entry.size, MAX_FILE_BYTES) <= max_bytes:
             return entry.read()
-    return _BINARY_CONTENT
+    return _BINARY_FILE_PLACEHOLDER
 
 
 def decode_file_text(content: FileContent) -> str | None:
@@ -157,13 +161,13 @@ def decode_file_text(content: FileContent) -> str | None:
         return None
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     try:
-        return decoder.decode(content.data, final=not content.is_cut)
+        return decoder.decode(content.data, final=not content.is_truncated)
     except UnicodeDecodeError:
         return None
 
 
 def _get_workspace(inputs: ToolInput, arguments: WorkspaceArguments) -> Workspace:
-    index = inputs.index_of(arguments.response)
+    index = inputs.response_index_of_number(arguments.response)
     workspace = inputs.workspaces[index] if inputs.workspaces else None
     if workspace is None:
         raise ToolError("the response has no files")

@@ -44,7 +44,7 @@ class DocumentTool(RowTool):
 
     reads_documents = True
 
-    def response_of(self, arguments: Any) -> int | None:
+    def response_number_of_call(self, arguments: Any) -> int | None:
         match = _RESPONSE_NAME_PATTERN.fullmatch(arguments.document)
         return None if match is None else int(match[1] or 1)
 

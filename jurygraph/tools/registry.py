@@ -10,7 +10,7 @@ from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import (
     BUILTIN_TOOL_PATHS,
     add_settings_to_version,
-    find_code,
+    find_named_object,
     load_components_by_name,
     make_instance,
     prefix_config_errors,
@@ -26,13 +26,15 @@ _TOOL_NAME_ADAPTER: TypeAdapter[str] = TypeAdapter(ToolName)
 
 
 def attach_toolsets(
-    key: str, uses: Iterable[EvaluatorUse | DeriverUse], owners: Mapping[str, Evaluator | Deriver]
+    key: str,
+    uses: Iterable[EvaluatorUse | DeriverUse],
+    owner_by_name: Mapping[str, Evaluator | Deriver],
 ) -> None:
     """Give evaluators or derivers their tools. Raises ConfigError with the key of a faulty one."""
     for index, use in enumerate(uses):
         if not use.tools:
             continue
-        owner = owners[use.known_as]
+        owner = owner_by_name[use.known_as]
         if not owner.uses_model:
             raise ConfigError(
                 f"{key}[{index}].tools: {use.known_as!r} asks no model; leave them out"
@@ -52,7 +54,7 @@ def load_tool(use: ToolUse) -> Tool:
     target = use.target
     is_builtin = target is None and use.use in BUILTIN_TOOL_PATHS
     if target is None:
-        target = find_code("tool", use.use, BUILTIN_TOOL_PATHS, {})
+        target = find_named_object("tool", use.use, BUILTIN_TOOL_PATHS, {})
     tool = _make_tool(use, target)
     if is_builtin and use.deterministic is not None:
         raise ConfigError(
@@ -71,28 +73,28 @@ def load_tool(use: ToolUse) -> Tool:
 
 
 def _make_tool(use: ToolUse, target: Any) -> Tool:
-    is_class = inspect.isclass(target)
-    if isinstance(target, Tool) or (is_class and issubclass(target, Tool)):
+    is_target_class = inspect.isclass(target)
+    if isinstance(target, Tool) or (is_target_class and issubclass(target, Tool)):
         tool: Tool = make_instance("tool", use.use, target, use.params, (Tool,))
         if target is use.target:
             add_settings_to_version(tool, target)
         return tool
     if inspect.isroutine(target):
-        return FunctionTool(target, _check_name(_name_of(use, target)), use.params)
+        return FunctionTool(target, _check_name(_choose_tool_name(use, target)), use.params)
     if is_runnable(target):
         if use.params:
             raise ConfigError(
                 f"tool {use.use!r} is a Runnable and takes no params; bind them to it instead"
             )
-        return RunnableTool(target, _name_of(use, target))
-    kind = target.__name__ if is_class else type(target).__name__
+        return RunnableTool(target, _choose_tool_name(use, target))
+    kind = target.__name__ if is_target_class else type(target).__name__
     raise ConfigError(
         f"{use.use!r} is no tool: it is a {kind}; write a function with a docstring, subclass jurygraph.Tool, or name "
         "a LangChain tool or a compiled graph"
     )
 
 
-def _name_of(use: ToolUse, target: Any) -> str:
+def _choose_tool_name(use: ToolUse, target: Any) -> str:
     """Return the name for a target that is no `Tool`. A graph is called LangGraph by itself, which says nothing."""
     if use.name is not None:
         return use.name

@@ -39,7 +39,7 @@ def mask_tool_words(result: str) -> str:
     return MASK_CHARACTER.join(lines)
 
 
-def to_result(value: Any) -> str:
+def to_result_text(value: Any) -> str:
     """Return what a tool of the user returned: text as it is, else JSON, or `str` of what has none.
 
     Raises TypeError for an error that was returned, and for what would have to be iterated.

@@ -36,20 +36,20 @@ class LookUpTool(Tool):
     description = "Look up rows in the tables of facts that belong to the task. Returns them as lines of JSON."
     Arguments = LookUpArguments
 
-    def files_of(self, task: TaskView) -> Mapping[str, str]:
+    def task_file_digests(self, task: TaskView) -> Mapping[str, str]:
         return table_file_digests(task)
 
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
-        tables = _read_table_specs(inputs.task.facts)
+        tables = _parse_fact_table_specs(inputs.task.facts)
         if arguments.table is None:
-            return "\n".join(_describe_table(name, tables[name]) for name in sorted(tables))
+            return "\n".join(_describe_fact_table(name, tables[name]) for name in sorted(tables))
         if arguments.table not in tables:
             hint = did_you_mean(arguments.table, tables) or f"there are {', '.join(sorted(tables))}"
             raise ToolError(f"there is no such table; {hint}")
         return _look_up_rows(tables[arguments.table], arguments.where, arguments.first_row)
 
 
-def _read_table_specs(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
+def _parse_fact_table_specs(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
     specs = (facts or {}).get("tables")
     if not specs:
         raise ToolError("the task has no tables")
@@ -66,7 +66,7 @@ def _read_rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
     yield from (row for _, row in read_rows(Path(table.file)))
 
 
-def _describe_table(name: str, table: FactTableSpec) -> str:
+def _describe_fact_table(name: str, table: FactTableSpec) -> str:
     if table.tool is not None:
         return to_json({"table": name, "rows": "cannot be looked up here"})
     columns: set[str] = set()
@@ -115,8 +115,10 @@ def _look_up_rows(table: FactTableSpec, where: Mapping[str, Any], first_row: int
     return "\n".join(rows)
 
 
-def _are_values_equal(value: Any, wanted_value: Any) -> bool:
-    if are_equal(value, wanted_value):
+def _are_values_equal(value: Any, requested_value: Any) -> bool:
+    if are_equal(value, requested_value):
         return True
-    are_words = isinstance(value, str) and isinstance(wanted_value, str)
-    return are_words and normalise_text(value).casefold() == normalise_text(wanted_value).casefold()
+    are_words = isinstance(value, str) and isinstance(requested_value, str)
+    return (
+        are_words and normalise_text(value).casefold() == normalise_text(requested_value).casefold()
+    )

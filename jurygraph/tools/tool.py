@@ -40,7 +40,7 @@ class ToolInput(ShortRepr):
     responses: tuple[Response, ...]
     workspaces: tuple[Workspace | None, ...] = ()
 
-    def index_of(self, number: int) -> int:
+    def response_index_of_number(self, number: int) -> int:
         """Return the index of the response with this number, from 1. Raises ToolError if there is none."""
         if number > len(self.responses):
             raise ToolError(f"the last response is number {len(self.responses)}")
@@ -60,7 +60,7 @@ class ToolSet:
         """The records of all tools; each investigation needs them, and a schema takes .3 ms to make."""
         return tuple(tool.spec for tool in self.tools.values())
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_plan_fields(self) -> dict[str, Any]:
         """Return the fields of a question or derivation that a plan fixes."""
         return {
             "tools": self.specs,
@@ -101,7 +101,7 @@ class Tool(Configurable, ABC):
             field.pop("title", None)
         return schema
 
-    def read_arguments(self, arguments: Any) -> Any:
+    def validate_arguments(self, arguments: Any) -> Any:
         """Return the arguments of a call as `run` gets them, or the `Problem` of those that are not of its schema."""
         return validate(self.Arguments, arguments)
 
@@ -116,14 +116,14 @@ class Tool(Configurable, ABC):
             deterministic=self.deterministic,
         )
 
-    def files_of(self, task: TaskView) -> Mapping[str, str]:
+    def task_file_digests(self, task: TaskView) -> Mapping[str, str]:
         """Return the SHA-256 of each file that the task gives the tool to read, by the field that names it.
 
         A plan records them. Raises PlanError if what the task gives the tool is wrong.
         """
         return {}
 
-    def response_of(self, arguments: Any) -> int | None:
+    def response_number_of_call(self, arguments: Any) -> int | None:
         """Return the number, from 1, of the response whose words the result has; None for other words."""
         return getattr(arguments, "response", 1) if self.reads_response else None
 

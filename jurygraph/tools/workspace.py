@@ -56,11 +56,11 @@ class FileContent(NamedTuple):
     """The bytes of a file; `is_cut` where it has more."""
 
     data: bytes
-    is_cut: bool
+    is_truncated: bool
 
 
 def _read_empty_file() -> FileContent:
-    return FileContent(b"", is_cut=False)
+    return FileContent(b"", is_truncated=False)
 
 
 class WorkspaceEntry(NamedTuple):
@@ -166,12 +166,12 @@ class FolderWorkspace(Workspace):
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         errors: list[OSError] = []
-        with _open_folder(self.root, (*self.steps, *folder)) as descriptor:
+        with _open_folder_descriptor(self.root, (*self.steps, *folder)) as descriptor:
             folder_walk = os.fwalk(".", onerror=errors.append, dir_fd=descriptor)
             for path, folders, files, inner in folder_walk:
                 steps = (*folder, *PurePosixPath(path).parts)
                 names = sorted(folders + files)[: MAX_VISITED_ENTRIES + 1]
-                entries = [_make_entry(inner, steps, name) for name in names]
+                entries = [_make_workspace_entry(inner, steps, name) for name in names]
                 yield from entries
                 folders[:] = [
                     PurePosixPath(entry.path).name for entry in entries if entry.kind == "folder"
@@ -179,9 +179,9 @@ class FolderWorkspace(Workspace):
         yield from [_UNREADABLE_ENTRY] * len(errors)
 
 
-def _make_entry(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
+def _make_workspace_entry(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
     path = "/".join((*steps, name))
-    status = _read_file_status(folder, name)
+    status = _stat_file(folder, name)
     if status is None or _split_safe_path(path) is None:
         return _UNREADABLE_ENTRY
     if stat.S_ISDIR(status.st_mode) and len(steps) < MAX_FOLDER_DEPTH:
@@ -201,8 +201,8 @@ class ArchiveWorkspace(Workspace):
         name = self.steps[-1]
         iter_members = _iter_zip_members if name.lower().endswith(".zip") else _iter_tar_members
         with (
-            _open_folder(self.root, self.steps[:-1]) as outer,
-            _open_file(outer, name) as file,
+            _open_folder_descriptor(self.root, self.steps[:-1]) as outer,
+            _open_plain_file(outer, name) as file,
             _report_broken_archive(),
         ):
             for entry in iter_members(file):
@@ -241,8 +241,8 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
             f"{error_location} is no path below {root}; {remedy} in it, without `..` and links"
         )
     try:
-        with _open_folder(root, steps[:-1]) as outer:
-            status = _read_file_status(outer, steps[-1])
+        with _open_folder_descriptor(root, steps[:-1]) as outer:
+            status = _stat_file(outer, steps[-1])
     except ToolError:
         status = None
     if status is None:
@@ -276,7 +276,7 @@ def _report_broken_archive() -> Iterator[None]:
 
 
 @contextmanager
-def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
+def _open_folder_descriptor(root: Path, steps: PathSteps) -> Iterator[int]:
     """Open a folder below the root, which alone may be a link. Raises ToolError if there is none."""
     flags = _OPEN_FOLDER_FLAGS
     descriptor = None
@@ -293,13 +293,13 @@ def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
 
 
 def _read_file_in_folder(folder: int, name: str) -> FileContent:
-    with _open_file(folder, name) as file:
+    with _open_plain_file(folder, name) as file:
         return _read_bounded_file(file)
 
 
-def _open_file(folder: int, name: str) -> IO[bytes]:
+def _open_plain_file(folder: int, name: str) -> IO[bytes]:
     """Open a plain file. Raises ToolError for any other."""
-    status = _read_file_status(folder, name)
+    status = _stat_file(folder, name)
     # To open a device can have effects, so that its kind is checked before, and for certain after.
     if status is None or not _is_plain_file(status):
         raise ToolError(_NO_FILE_MESSAGE)
@@ -313,7 +313,7 @@ def _open_file(folder: int, name: str) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def _read_file_status(folder: int, name: str) -> os.stat_result | None:
+def _stat_file(folder: int, name: str) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except (OSError, ValueError):
@@ -330,7 +330,7 @@ def _read_bounded_file(file: IO[bytes]) -> FileContent:
     while length <= MAX_FILE_BYTES and (chunk := file.read(_CHUNK_BYTES)):
         chunks.append(chunk)
         length += len(chunk)
-    return FileContent(b"".join(chunks)[:MAX_FILE_BYTES], is_cut=length > MAX_FILE_BYTES)
+    return FileContent(b"".join(chunks)[:MAX_FILE_BYTES], is_truncated=length > MAX_FILE_BYTES)
 
 
 class BoundedFile:

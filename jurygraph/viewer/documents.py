@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from jurygraph.studies.report import Report, as_interval
-from jurygraph.viewer.shapes import TEMPLATE_FILTERS, choose_column_scales
+from jurygraph.viewer.shapes import TEMPLATE_FILTERS, column_axis_ranges
 from jurygraph.viewer.what_if import edge_to_url_text
 from jurygraph.viewer.words import TERM_TOOLTIPS
 
@@ -47,14 +47,16 @@ def render_study(
         command: the command that made the report.
         pictures: plots as SVG, each below the sentence that says what it shows.
     """
-    encoded_plots = [(sentence, b64encode(picture).decode()) for sentence, picture in pictures]
+    captioned_base64_plots = [
+        (sentence, b64encode(picture).decode()) for sentence, picture in pictures
+    ]
     context = {
         "command": command,
         "sections": report.content,
         "ledes": max(1, len(report.conclusion)),
-        "choose_scales": choose_column_scales,
+        "choose_scales": column_axis_ranges,
         "as_interval": as_interval,
-        "pictures": encoded_plots,
+        "pictures": captioned_base64_plots,
         "notes": report.notes,
     }
     return render_document("study.html", title, context)

@@ -17,17 +17,17 @@ from zlib import compress, decompress
 
 from pydantic_core import from_json, to_json
 
-from jurygraph.decision.turns import is_about_response, values_by_question
+from jurygraph.decision.turns import is_about_whole_response, values_by_question
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
-from jurygraph.runs.store.packing import unpack_response
+from jurygraph.runs.store.packing import unpack_stored_response
 from jurygraph.runs.stored_groups import (
     StoredGroup,
     TraceWithoutTexts,
+    read_stored_group_range,
     read_stored_groups,
-    read_stored_groups_after,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
 from jurygraph.schema import Question, SurveyWithoutTexts
@@ -36,7 +36,7 @@ from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
     ComparedResponse,
     ComparedVerdictKey,
-    MeanVerdict,
+    SampleMeanVerdict,
     compared_responses,
 )
 
@@ -86,12 +86,12 @@ class RunIndex:
         self.run = run
         has_own_texts = run.base is None and not run.is_set_of_runs
         self._may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
-        self._open()
+        self._open_database()
         if not self._fits_run():
             self._recreate_index()
 
-    def _open(self) -> None:
-        connection = _connect(self.run.folder) if self._may_stay else None
+    def _open_database(self) -> None:
+        connection = _open_index_connection(self.run.folder) if self._may_stay else None
         self._may_stay = connection is not None
         # A temporary file has no name: SQLite makes it for this connection alone.
         self._connection = connection or sqlite3.connect("", check_same_thread=False)
@@ -101,7 +101,7 @@ class RunIndex:
     def close(self) -> None:
         self._connection.close()
 
-    def fetch(self, query: str, *values: Any) -> list[Any]:
+    def fetch_rows(self, query: str, *values: Any) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
 
     def fetch_single_row(self, query: str) -> dict[str, Any]:
@@ -112,13 +112,15 @@ class RunIndex:
 
     def names(self, kind: str) -> dict[str, int]:
         """Return the names of a kind with their numbers: agent, component, question, judge, failure or task."""
-        rows = self.fetch("SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind)
+        rows = self.fetch_rows(
+            "SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind
+        )
         return dict(rows)
 
     @property
     def records(self) -> int:
         """The number of records of the ledger that the index contains."""
-        ((value,),) = self.fetch("SELECT value FROM facts WHERE name = 'records'")
+        ((value,),) = self.fetch_rows("SELECT value FROM facts WHERE name = 'records'")
         return int(value)
 
     def complete(self, report: ProgressCallback = lambda count: None) -> None:
@@ -126,21 +128,23 @@ class RunIndex:
 
         It takes twice as long as all the rest: it is done when a run is opened, and not for each page while it grows.
         """
-        ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
-        self._add_groups(self._index_group_texts, last, self.records, report)
+        ((last,),) = self.fetch_rows("SELECT coalesce(max(number), 0) FROM groups")
+        self._index_groups_after(self._index_group_texts, last, self.records, report)
 
     def _index_group_texts(self, group: StoredGroup) -> None:
-        self._add_task_prompt(group.record.key)
-        self._insert("texts (rowid, text, reasons)", self._text_rows(group))
-        self._add_verdicts(group)
+        self._index_task_prompt(group.record.key)
+        self._insert_index_rows("texts (rowid, text, reasons)", self._text_rows(group))
+        self._index_group_verdicts(group)
 
-    def _add_task_prompt(self, task_id: str) -> None:
+    def _index_task_prompt(self, task_id: str) -> None:
         number = self._intern_name("task", task_id)
-        if self.fetch("SELECT 1 FROM queries WHERE rowid = ?", number):  # of an earlier group
+        if self.fetch_rows("SELECT 1 FROM queries WHERE rowid = ?", number):  # of an earlier group
             return
         task = self.run.task(task_id)
         if task is not None:  # else it was erased
-            self._insert("queries (rowid, text)", [(number, chat_to_prompt_text(task.query))])
+            self._insert_index_rows(
+                "queries (rowid, text)", [(number, chat_to_prompt_text(task.query))]
+            )
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response with the reasons of its verdicts, where they were not erased."""
@@ -151,7 +155,7 @@ class RunIndex:
             texts.setdefault(number, {})[place] = text.content
         for trace in group.traces:
             found = texts.get(trace.record.seq, {})
-            response = unpack_response(trace.body, trace.response_id, found)
+            response = unpack_stored_response(trace.body, trace.response_id, found)
             reasons = []
             for verdict in trace.body["verdicts"]:
                 content = found.get(verdict.get("text", -1))
@@ -160,7 +164,7 @@ class RunIndex:
             words = "" if response is None else response.text
             yield trace.record.seq, words, "\n".join(reasons)
 
-    def _add_verdicts(self, group: StoredGroup) -> None:
+    def _index_group_verdicts(self, group: StoredGroup) -> None:
         verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
         packed_group = pack_group(self.run, group, verdicts)
         plan = to_json(packed_group[:-1])
@@ -178,9 +182,11 @@ class RunIndex:
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
-        for (packed_bytes,) in self._connection.execute("SELECT compared FROM present_groups"):
-            for row, (name, task, agent, reward, _, group) in enumerate(_read_rows(packed_bytes)):
-                verdicts = _PackedVerdicts(packed_bytes, row)
+        for (compressed_rows,) in self._connection.execute("SELECT compared FROM present_groups"):
+            for row, (name, task, agent, reward, _, group) in enumerate(
+                _read_rows(compressed_rows)
+            ):
+                verdicts = _PackedVerdicts(compressed_rows, row)
                 yield ComparedResponse(name, task, agent, reward, verdicts, group)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
@@ -198,24 +204,28 @@ class RunIndex:
             self._recreate_index()
             before = 0
         # An update that was interrupted has added some of the groups.
-        ((last,),) = self.fetch("SELECT coalesce(max(group_number), 0) FROM responses")
+        ((last,),) = self.fetch_rows("SELECT coalesce(max(group_number), 0) FROM responses")
         end = ledger.count
         # Names are numbered in this order; groups are stored in the order of their ends.
         with self._connection:
             for record in ledger.records("task", before, end):
                 self._intern_name("task", record.key)
-        self._add_groups(self._add_group, max(last, before), end, report)
+        self._index_groups_after(self._add_group, max(last, before), end, report)
         with self._connection:
-            self._set_fact("records", end)
-            self._set_fact("head", ledger.record_at(end).link.hex())
+            self._set_index_fact("records", end)
+            self._set_index_fact("head", ledger.record_at(end).link.hex())
         return True
 
-    def _add_groups(
-        self, add: Callable[[StoredGroup], None], after: int, up_to: int, report: ProgressCallback
+    def _index_groups_after(
+        self,
+        add: Callable[[StoredGroup], None],
+        after: int,
+        up_to_record: int,
+        report: ProgressCallback,
     ) -> None:
         """Add the groups whose records have numbers above `after` and up to `up_to`, some in each transaction."""
         if self.run.base is None:
-            groups = read_stored_groups_after(self.run, after, up_to)
+            groups = read_stored_group_range(self.run, after, up_to_record)
         else:
             groups = iter(()) if after else read_stored_groups(self.run)
         while batch := list(islice(groups, _GROUPS_PER_BATCH)):
@@ -230,7 +240,7 @@ class RunIndex:
 
     def _fits_run(self) -> bool:
         try:
-            facts = dict(self.fetch("SELECT name, value FROM facts"))
+            facts = dict(self.fetch_rows("SELECT name, value FROM facts"))
         except sqlite3.DatabaseError:
             return False
         if facts.get("version") != INDEX_VERSION or facts.get("run") != self.run.id:
@@ -244,13 +254,13 @@ class RunIndex:
         self._connection.close()
         if self._may_stay:
             run_folder.discard_index(self.run.folder)
-        self._open()
+        self._open_database()
         with self._connection:
             self._connection.executescript(_CREATE_TABLES_SQL)
             for name, value in (("version", INDEX_VERSION), ("run", self.run.id), ("records", 0)):
-                self._set_fact(name, value)
+                self._set_index_fact(name, value)
 
-    def _set_fact(self, name: str, value: Any) -> None:
+    def _set_index_fact(self, name: str, value: Any) -> None:
         self._connection.execute("REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def _intern_name(self, kind: str, name: str) -> int:
@@ -260,7 +270,7 @@ class RunIndex:
                 "INSERT OR IGNORE INTO names (kind, name) VALUES (?, ?)", (kind, name)
             )
             query = "SELECT number FROM names WHERE kind = ? AND name = ?"
-            ((number,),) = self.fetch(query, kind, name)
+            ((number,),) = self.fetch_rows(query, kind, name)
             self._numbers[kind, name] = number
         return number
 
@@ -270,30 +280,34 @@ class RunIndex:
             self._drop_earlier_groups(task, group)
         survey = self.run.source.survey_without_texts(group.survey)
         questions = [self._intern_name(_question_kind(q), q.id) for q in survey.questions]
-        self._add_component_inputs(
+        self._index_component_inputs(
             group.decision,
             {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
         )
         traces = group.traces
-        self._insert("responses", [self._response_row(task, group, trace) for trace in traces])
-        self._insert("components", chain.from_iterable(map(self._component_rows, traces)))
-        values = self._fold_verdicts(group, survey)
+        self._insert_index_rows(
+            "responses", [self._response_row(task, group, trace) for trace in traces]
+        )
+        self._insert_index_rows(
+            "components", chain.from_iterable(map(self._component_rows, traces))
+        )
+        values = self._counted_scores_by_question(group, survey)
         verdicts = []
         for row, trace in enumerate(traces):
-            counted_scores = {index: column[row] for index, column in values.items()}
-            verdicts.append(self._verdict_rows(trace, questions, counted_scores))
-        self._insert("verdicts", chain.from_iterable(verdicts))
+            score_by_question_index = {index: column[row] for index, column in values.items()}
+            verdicts.append(self._verdict_rows(trace, questions, score_by_question_index))
+        self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
-        self._insert("calls", map(_call_row, calls))
+        self._insert_index_rows("calls", map(_call_row, calls))
 
-    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+    def _insert_index_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
         rows = list(rows)
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
 
-    def _fold_verdicts(
+    def _counted_scores_by_question(
         self, group: StoredGroup, survey: SurveyWithoutTexts
     ) -> dict[int, list[float | None]]:
         """Return what counts of several verdicts on a question, for each response, by the question's index."""
@@ -309,7 +323,7 @@ class RunIndex:
             for question, column in values.items()
         }
 
-    def _add_component_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
+    def _index_component_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
         if decision == self._last_decision:  # most groups of a run share one
             return
@@ -320,13 +334,13 @@ class RunIndex:
             for name in chain.from_iterable(use.questions for use in spec.inputs.values()):
                 if name in questions:
                     rows.append((component, questions[name]))
-        self._insert("inputs", rows)
+        self._insert_index_rows("inputs", rows)
 
     def _drop_earlier_groups(self, task: int, group: StoredGroup) -> None:
         name = group.body.get("phase"), group.body["step"]
         ledger = self.run.source.ledger
         query = "SELECT DISTINCT group_number FROM responses WHERE task = ?"
-        for (number,) in self.fetch(query, task):
+        for (number,) in self.fetch_rows(query, task):
             body = ledger.record_at(number).content
             if (body.get("phase"), body["step"]) == name:
                 self._drop_group(number)
@@ -359,7 +373,7 @@ class RunIndex:
             sum("unsupported" in verdict for verdict in verdicts),
             len(calls),
             sum(costs) if costs else None,
-            trace.own_record.at,
+            trace.current_run_record.at,
         )
 
     def _component_rows(self, trace: TraceWithoutTexts) -> Iterator[tuple[Any, ...]]:
@@ -371,7 +385,7 @@ class RunIndex:
         self,
         trace: TraceWithoutTexts,
         questions: Sequence[int],
-        counted_scores: Mapping[int, float | None],
+        score_by_question_index: Mapping[int, float | None],
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_verdicts_not_superseded(trace)):
@@ -382,7 +396,7 @@ class RunIndex:
                 questions[verdict["question"]],
                 position,
                 None if judge is None else self._intern_name("judge", judge),
-                counted_scores.get(verdict["question"], verdict.get("score")),
+                score_by_question_index.get(verdict["question"], verdict.get("score")),
                 None if failure is None else self._intern_name("failure", " ".join(failure)),
             )
 
@@ -394,7 +408,7 @@ def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[Mapping[str, 
 
 def _question_kind(question: Question) -> str:
     """Return `question` if the score of its verdicts is a figure of a response: a column of the table."""
-    return "question" if is_about_response(question) else "other question"
+    return "question" if is_about_whole_response(question) else "other question"
 
 
 def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
@@ -410,33 +424,33 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
     return compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
 
 
-def _read_rows(packed_bytes: bytes) -> Any:
-    return from_json(decompress(packed_bytes))
+def _read_rows(compressed_rows: bytes) -> Any:
+    return from_json(decompress(compressed_rows))
 
 
 @lru_cache(maxsize=32)
-def _unpack_verdicts(packed_bytes: bytes) -> list[dict[ComparedVerdictKey, MeanVerdict]]:
+def _unpack_verdicts(compressed_rows: bytes) -> list[dict[ComparedVerdictKey, SampleMeanVerdict]]:
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
-            (question, tuple(responses)): MeanVerdict(*judged)
+            (question, tuple(responses)): SampleMeanVerdict(*judged)
             for (question, responses), judged in row[4]
         }
-        for row in _read_rows(packed_bytes)
+        for row in _read_rows(compressed_rows)
     ]
 
 
-class _PackedVerdicts(Mapping[ComparedVerdictKey, MeanVerdict]):
+class _PackedVerdicts(Mapping[ComparedVerdictKey, SampleMeanVerdict]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
     __slots__ = ("_packed_bytes", "_row")
 
-    def __init__(self, packed_bytes: bytes, row: int) -> None:
-        self._packed_bytes = packed_bytes
+    def __init__(self, compressed_rows: bytes, row: int) -> None:
+        self._packed_bytes = compressed_rows
         self._row = row
 
-    def __getitem__(self, slot: ComparedVerdictKey) -> MeanVerdict:
-        return _unpack_verdicts(self._packed_bytes)[self._row][slot]
+    def __getitem__(self, verdict_key: ComparedVerdictKey) -> SampleMeanVerdict:
+        return _unpack_verdicts(self._packed_bytes)[self._row][verdict_key]
 
     def __iter__(self) -> Iterator[ComparedVerdictKey]:
         return iter(_unpack_verdicts(self._packed_bytes)[self._row])
@@ -445,7 +459,7 @@ class _PackedVerdicts(Mapping[ComparedVerdictKey, MeanVerdict]):
         return len(_unpack_verdicts(self._packed_bytes)[self._row])
 
 
-def _connect(folder: Path) -> sqlite3.Connection | None:
+def _open_index_connection(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
     path = folder / run_folder.INDEX_FILE
     create_private_file(path)  # SQLite's other files get its permissions

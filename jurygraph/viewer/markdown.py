@@ -40,15 +40,15 @@ def response_to_markdown(run: Run, name: str) -> str:
         ]
     blocks = [
         Report({}, sentences).to_markdown(),
-        _open_code_fence("Question", task_and_response.query),
-        _open_code_fence("Answer", answer),
-        Report({}, [_build_sum_table(view)], [*criteria, *_list_notes(view)]).to_markdown(),
+        _format_code_block("Question", task_and_response.query),
+        _format_code_block("Answer", answer),
+        Report({}, [_build_reward_sum_table(view)], [*criteria, *_term_notes(view)]).to_markdown(),
         Report({}, [_build_verdict_table(view)]).to_markdown(),
     ]
     return "\n".join(blocks)
 
 
-def _open_code_fence(title: str, text: str | None) -> str:
+def _format_code_block(title: str, text: str | None) -> str:
     """Return the beginning of a text below its title, in a fence that nothing in it can close."""
     content = escape_multiline_text(
         ERASED_PLACEHOLDER if text is None else shorten(text, _MAX_TEXT_CHARACTERS)
@@ -57,7 +57,7 @@ def _open_code_fence(title: str, text: str | None) -> str:
     return f"**{title}**\n\n{fence}text\n{content}\n{fence}\n"
 
 
-def _build_sum_table(view: TraceView) -> ReportTable:
+def _build_reward_sum_table(view: TraceView) -> ReportTable:
     """Return the terms, each before its parts, what changed their sum, and the reward."""
     reward = view.trace.reward
     rows: list[tuple[object, ...]] = []
@@ -71,7 +71,7 @@ def _build_sum_table(view: TraceView) -> ReportTable:
     return ReportTable(_REWARD_SUM_COLUMNS, rows)
 
 
-def _list_notes(view: TraceView) -> Iterator[str]:
+def _term_notes(view: TraceView) -> Iterator[str]:
     """Yield how values were computed, such as by a majority of judges that differ."""
     for term in view.lost:
         for line in term.parts or (term,):

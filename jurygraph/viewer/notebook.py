@@ -17,7 +17,7 @@ from jurygraph.viewer.shapes import draw_waterfall
 _MAX_NOTEBOOK_RESPONSES = 5000
 """Responses of a run that are read for a drawing, in about a second; of a larger one only its state is shown."""
 _MAX_LOSSES_LISTED = 12
-_MAX_ROWS = 12
+_MAX_TABLE_ROWS = 12
 
 
 def draw_explanation(explanation: Explanation) -> str:
@@ -32,14 +32,14 @@ def draw_run(run: Run) -> str:
         "state": describe_progress(run),
         "responses": responses,
         "is_read": responses <= _MAX_NOTEBOOK_RESPONSES,
-        "most_rows": _MAX_ROWS,
+        "most_rows": _MAX_TABLE_ROWS,
         "explanation": None,
     }
     if context["is_read"]:
         with closing(RunIndex(run, is_temporary=True)) as index:
             index.update()
             context |= run_overview_context(index)
-            lowest = index.fetch(SELECT_LOWEST_REWARDS_SQL, 1)
+            lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, 1)
         if lowest:
             context |= _describe(run.explain(lowest[0][0]))
     return render_notebook_fragment("notebook_run.html", context)

@@ -13,13 +13,13 @@ from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import mean_reward_by_agent
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.table import list_facets
+from jurygraph.viewer.table import filter_values_by_field
 from jurygraph.views.agents import (
     RankedAgent,
     UnitRewards,
     conclude_ranking,
     rank_agents,
-    reward_limits_of,
+    reward_limits_of_decisions,
 )
 from jurygraph.views.components import ComponentMeans, compare_components
 
@@ -48,39 +48,41 @@ def describe_progress(run: Run) -> str:
     return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
 
 
-def run_overview_context(index: RunIndex, name_unit: Callable[[str], str] = str) -> dict[str, Any]:
+def run_overview_context(
+    index: RunIndex, get_unit_name: Callable[[str], str] = str
+) -> dict[str, Any]:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
     `name_unit` names the unit of a task, over which agents have their intervals: by default the task itself.
     """
     run = index.run
-    agents = _read_agents(index, name_unit)
+    agents = _read_agents(index, get_unit_name)
     return {
         "run": run,
         "header": run.header,
         "state": describe_progress(run),
-        **_read_totals(index),
+        **_read_run_totals(index),
         "agents": agents,
         "conclusion": conclude_ranking(agents),
         "components_by_agent": compare_components(agents, _read_component_means(index), run.config),
         "buckets": _read_reward_histogram(index),
-        "facets": list_facets(index),
+        "facets": filter_values_by_field(index),
     }
 
 
 def read_agent_means(index: RunIndex) -> dict[str, float]:
     """Return the mean reward of each agent, without failed rewards, the best first; the bits are those of a ranking."""
-    rows = index.fetch(
+    rows = index.fetch_rows(
         "SELECT coalesce(names.name, ''), reward FROM responses"
         " LEFT JOIN names ON names.number = agent WHERE reward IS NOT NULL"
     )
-    by_agent: dict[str, list[float]] = {}
+    rewards_by_agent: dict[str, list[float]] = {}
     for agent, reward in rows:
-        by_agent.setdefault(agent, []).append(reward)
-    return mean_reward_by_agent(by_agent)
+        rewards_by_agent.setdefault(agent, []).append(reward)
+    return mean_reward_by_agent(rewards_by_agent)
 
 
-def _read_totals(index: RunIndex) -> dict[str, Any]:
+def _read_run_totals(index: RunIndex) -> dict[str, Any]:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
     The means are over responses that have a reward, as its own mean is.
@@ -96,7 +98,7 @@ def _read_totals(index: RunIndex) -> dict[str, Any]:
         "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(*) - count(cost) AS unpriced,"
         " sum(iif(is_cached, 0, cost)) AS cost FROM calls"
     )
-    components = index.fetch(
+    components = index.fetch_rows(
         "SELECT names.name, avg(judged) FILTER (WHERE reward IS NOT NULL),"
         " count(*) - count(judged) FILTER (WHERE reward IS NOT NULL) FROM components"
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
@@ -109,21 +111,23 @@ def _read_totals(index: RunIndex) -> dict[str, Any]:
     return {**responses, **calls, "components": components, "findings": findings}
 
 
-def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[RankedAgent]:
+def _read_agents(index: RunIndex, get_unit_name: Callable[[str], str]) -> list[RankedAgent]:
     """Return the agents, the best mean first, with intervals over the units that `name_unit` makes of tasks."""
-    rows = index.fetch(
+    rows = index.fetch_rows(
         "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward),"
         " total(least), total(most) FROM responses"
         " LEFT JOIN names AS agents ON agents.number = agent JOIN names AS tasks ON tasks.number = task"
         " GROUP BY agent, task"
     )
-    rewards = (UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows)
-    ((lowest_reward,),) = index.fetch("SELECT coalesce(min(least), 0) FROM responses")
-    return rank_agents(rewards, reward_limits_of(list(index.run.decisions()), lowest_reward))
+    rewards = (UnitRewards(agent, get_unit_name(task), *counts) for agent, task, *counts in rows)
+    ((lowest_reward,),) = index.fetch_rows("SELECT coalesce(min(least), 0) FROM responses")
+    return rank_agents(
+        rewards, reward_limits_of_decisions(list(index.run.decisions()), lowest_reward)
+    )
 
 
 def _read_component_means(index: RunIndex) -> ComponentMeans:
-    rows = index.fetch(
+    rows = index.fetch_rows(
         "SELECT names.name, coalesce(agents.name, ''), avg(judged), count(judged) FROM components"
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " LEFT JOIN names AS agents ON agents.number = agent WHERE reward IS NOT NULL GROUP BY component, agent"
@@ -133,12 +137,12 @@ def _read_component_means(index: RunIndex) -> ComponentMeans:
 
 def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:
     """Return the ends of the rewards' range, and the number of rewards in each twentieth of it."""
-    ((low, high),) = index.fetch("SELECT min(reward), max(reward) FROM responses")
+    ((low, high),) = index.fetch_rows("SELECT min(reward), max(reward) FROM responses")
     if low is None:
         return 0.0, 1.0, []
     low = min(low, 0.0)
     high = max(high, 1.0)
-    rows = index.fetch(
+    rows = index.fetch_rows(
         "SELECT min(cast((reward - ?) / ? * ? AS INTEGER), ?), count(*) FROM responses"
         " WHERE reward IS NOT NULL GROUP BY 1",
         low,

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.explanation.points import group_verdicts_to_try
+from jurygraph.explanation.points import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.runs.integrity.verification import verify
@@ -19,21 +19,21 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
-    DecisionMeans,
+    DecisionMethods,
     TriedSetting,
+    collect_decision_methods,
     find_rank_swaps,
     list_settings,
     measure_ranking,
-    read_decision_means,
 )
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import check_record_links, read_agent_means, run_overview_context
 from jurygraph.viewer.report import response_page_context
-from jurygraph.viewer.scans import RunScanner
+from jurygraph.viewer.scans import RunScanQueue
 from jurygraph.viewer.shapes import draw_waterfall
-from jurygraph.viewer.table import TableQuery, read_score_grid, read_table_page
-from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes, is_about
+from jurygraph.viewer.table import TableQuery, build_component_score_grid, read_table_page
+from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes, is_verdict_about_response
 from jurygraph.views.trace import TraceView, build_trace_view
 from jurygraph.views.verdict import build_question_view
 
@@ -46,7 +46,7 @@ _MAX_SELECT_ELEMENTS = 200
 
 
 @dataclass
-class OpenRun:
+class DisplayedRun:
     """A run that is looked at, with its index; `update` comes before anything else.
 
     Attributes:
@@ -57,8 +57,8 @@ class OpenRun:
     run: Run
     index: RunIndex
     figures: Mapping[str, Any] = field(default_factory=dict)
-    decided: DecisionMeans = field(default_factory=DecisionMeans)
-    other: "OpenRun | None" = None
+    decided: DecisionMethods = field(default_factory=DecisionMethods)
+    other: "DisplayedRun | None" = None
     """The second run, which this one is compared with."""
     comparison: tuple[tuple[int, int], Report] | None = None
     """The comparison with the other run, and the numbers of records of both when it was made."""
@@ -69,12 +69,14 @@ class OpenRun:
     """The record that was found to be changed; empty where none was, or none was looked at yet."""
 
     def __post_init__(self) -> None:
-        self.scans = RunScanner(self.index)
+        self.scans = RunScanQueue(self.index)
 
     async def check_records(self) -> None:
         """Check that every record follows the one before it, apart from the thread of the pages."""
         try:
-            await self.scans.read(lambda run: check_record_links(run, self.scans.go_on))
+            await self.scans.read(
+                lambda run: check_record_links(run, self.scans.stop_if_server_ends)
+            )
         except TraceMismatch as error:
             self.fault = str(error)
 
@@ -104,27 +106,27 @@ class OpenRun:
                 "means": means,
                 "worst": lowest_rewards_page,
             }
-            self.decided = read_decision_means(self.run)
+            self.decided = collect_decision_methods(self.run)
         end = monotonic()
         self.next_update_time = end + _UPDATE_PAUSE_FACTOR * (end - start)
 
 
-def show_run(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
-    return "run.html", {"title": open_run.name, **open_run.figures}
+def show_run(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+    return "run.html", {"title": displayed_run.name, **displayed_run.figures}
 
 
-def show_table(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     query = TableQuery.from_url(request.query)
-    page = read_table_page(open_run.index, query)
-    questions = list(open_run.index.names("question"))
+    page = read_table_page(displayed_run.index, query)
+    questions = list(displayed_run.index.names("question"))
     context = {
         "title": "Responses",
         "page": page,
         "query": query,
-        "facets": open_run.figures["facets"],
+        "facets": displayed_run.figures["facets"],
     }
-    score_grid = read_score_grid(open_run.index, page) if query.grid else None
-    components = list(open_run.index.names("component"))
+    score_grid = build_component_score_grid(displayed_run.index, page) if query.grid else None
+    components = list(displayed_run.index.names("component"))
     return "table.html", {
         **context,
         "questions": questions,
@@ -133,14 +135,14 @@ def show_table(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
     }
 
 
-async def show_ranking(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     """Rank the agents under other settings, find where one makes two of them change places, and how near that is.
 
     Only what is tried is decided again, apart from the thread of the pages; the ranking of now is in the index.
     """
-    run = open_run.run
+    run = displayed_run.run
     changes = WhatIfChanges.from_url(request.query)
-    settings = list_settings(changes.make_changed_config(run), open_run.decided)
+    settings = list_settings(changes.make_changed_config(run), displayed_run.decided)
     scan = request.query.get("scan", "")
     scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:
@@ -150,22 +152,24 @@ async def show_ranking(open_run: OpenRun, request: web.Request) -> TemplateAndCo
     changed = turns = report = None
     tried_settings = changes.settings
     if tried_settings:
-        changed = await open_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
+        changed = await displayed_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
     if scanned_setting is not None and scanned_setting.is_number:
         ends = scanned_setting.low, scanned_setting.high
-        turns = await open_run.scans.rank(
+        turns = await displayed_run.scans.rank(
             lambda ranker: find_rank_swaps(
                 ranker.mean_rewards_function(scanned_setting.key, tried_settings), *ends
             )
         )
     if "far" in request.query:
-        report = await open_run.scans.rank(lambda ranker: measure_ranking(ranker, tried_settings))
+        report = await displayed_run.scans.rank(
+            lambda ranker: measure_ranking(ranker, tried_settings)
+        )
     context = {
         "title": "Ranking",
-        "now": open_run.figures["means"],
+        "now": displayed_run.figures["means"],
         "changed": changed,
         "changes": changes,
-        "controls": open_run.setting_controls,
+        "controls": displayed_run.setting_controls,
         "scanned": scanned_setting,
         "turns": turns,
         "report": report,
@@ -178,55 +182,61 @@ async def show_ranking(open_run: OpenRun, request: web.Request) -> TemplateAndCo
     return "ranking.html", context
 
 
-async def show_verification(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+async def show_verification(
+    displayed_run: DisplayedRun, request: web.Request
+) -> TemplateAndContext:
     """Verify the run as `jurygraph verify` does, and say for which head; what was changed is named."""
     fault = result = None
     try:
-        result = await open_run.scans.read(lambda run: verify(run, open_run.scans.go_on))
+        result = await displayed_run.scans.read(
+            lambda run: verify(run, displayed_run.scans.stop_if_server_ends)
+        )
     except TraceMismatch as error:
-        fault = open_run.fault = str(error)
+        fault = displayed_run.fault = str(error)
     context = {"title": "Verification", "result": result, "fault": fault}
     return "verification_part.html" if is_partial_page_request(
         request
     ) else "verification.html", context
 
 
-def show_response(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     name = _require_parameter(request, "id")
-    run = open_run.run
+    run = displayed_run.run
     scored = run.find_scored_response(name)
     view = build_trace_view(run.explain_trace(scored.trace))
     changes = WhatIfChanges.from_url(request.query)
-    changed_view = (
-        None if changes.is_empty else build_trace_view(explain_with_changes(run, name, changes))
+    what_if_view = (
+        None
+        if changes.has_no_changes
+        else build_trace_view(explain_with_changes(run, name, changes))
     )
     context = {
         "title": name,
         "view": view,
         "changes": changes,
-        "changed": changed_view,
-        "changed_drawn": None if changed_view is None else draw_waterfall(changed_view.lost),
+        "changed": what_if_view,
+        "changed_drawn": None if what_if_view is None else draw_waterfall(what_if_view.lost),
     }
     if is_partial_page_request(request):
         address = f"{request.path}?{urlencode({'id': name})}"
-        context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
+        context["address"] = address if changes.has_no_changes else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = {"controls": open_run.setting_controls, "changeable": first_verdicts_to_try(view)}
+    page = {"controls": displayed_run.setting_controls, "changeable": first_what_if_verdicts(view)}
     return "response.html", {**context, **response_page_context(run, scored, view), **page}
 
 
-def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
+def first_what_if_verdicts(view: TraceView) -> dict[str, ExplainedVerdict]:
     """Return the first verdict of each question whose score `explain --what-if` tries; none if too many for a form.
 
     One that was judged goes before those that failed: the score is tried for all judges of the question.
     """
     first: dict[str, ExplainedVerdict] = {}
-    verdicts_to_try = chain.from_iterable(group_verdicts_to_try(view.verdicts).values())
+    verdicts_to_try = chain.from_iterable(group_verdicts_by_change(view.verdicts).values())
     for explained_verdict in sorted(
         verdicts_to_try, key=lambda explained_verdict: explained_verdict.score is None
     ):
         verdict = explained_verdict.verdict
-        if is_about(verdict, view.trace.response_id) and not verdict.superseded:
+        if is_verdict_about_response(verdict, view.trace.response_id) and not verdict.superseded:
             first.setdefault(verdict.question, explained_verdict)
     return first if len(first) <= _MAX_SELECT_ELEMENTS else {}
 
@@ -236,53 +246,57 @@ def is_partial_page_request(request: web.Request) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def show_verdict(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     view = build_question_view(
-        open_run.run, _require_parameter(request, "id"), _require_parameter(request, "question")
+        displayed_run.run,
+        _require_parameter(request, "id"),
+        _require_parameter(request, "question"),
     )
     return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
 
 
-async def show_comparison(open_run: OpenRun, request: web.Request) -> TemplateAndContext:
+async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     """Compare the second run with the first. Raises `InputError` where they have no response in common."""
-    other = open_run.other
+    other = displayed_run.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    report = await _compare_runs(open_run, other)
+    report = await _compare_runs(displayed_run, other)
     lowest_rewards, highest_rewards = zip(
-        *(run.figures["buckets"][:2] for run in (open_run, other)), strict=True
+        *(run.figures["buckets"][:2] for run in (displayed_run, other)), strict=True
     )
     ends = {"lowest": min(lowest_rewards), "highest": max(highest_rewards)}
     return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
 
 
-async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
+async def _compare_runs(before: DisplayedRun, after: DisplayedRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        for open_run in (before, after):
-            open_run.index.complete()
-            await open_run.scans.call(
-                open_run.scans.forget
+        for displayed_run in (before, after):
+            displayed_run.index.complete()
+            await displayed_run.scans.call(
+                displayed_run.scans.forget
             )  # both rankings take as much memory again
         compare = partial(
             comparison.compare,
             before.index.compared_responses(),
             after.index.compared_responses(),
-            differing_settings=list(comparison.setting_notes(before.run.header, after.run.header)),
+            differing_settings=list(
+                comparison.describe_setting_differences(before.run.header, after.run.header)
+            ),
             max_flips_listed=_MAX_FLIPS_LISTED,
         )
         before.comparison = state, await before.scans.call(compare)
     return before.comparison[1]
 
 
-def send_config(open_run: OpenRun, request: web.Request) -> web.Response:
+def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
     """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
     changes = WhatIfChanges.from_url(request.query)
-    if not changes.is_expressible_in_config and not changes.is_empty:
+    if not changes.is_expressible_in_config and not changes.has_no_changes:
         raise InputError("a config has settings alone: leave out changed scores and edges")
-    config = changes.make_changed_config(open_run.run).model_dump(mode="json")
-    lines = [f"# The config of {open_run.name} with {len(changes.settings)} settings changed:"]
+    config = changes.make_changed_config(displayed_run.run).model_dump(mode="json")
+    lines = [f"# The config of {displayed_run.name} with {len(changes.settings)} settings changed:"]
     lines += [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
     text = "\n".join([*lines, to_yaml(config)])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
@@ -297,7 +311,7 @@ def _require_parameter(request: web.Request, name: str) -> str:
 
 
 PAGE_HANDLERS: Mapping[
-    str, Callable[[OpenRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]]
+    str, Callable[[DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]]
 ] = {
     "/": show_run,
     "/responses": show_table,

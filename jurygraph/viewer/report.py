@@ -31,7 +31,7 @@ MAX_REPORT_RESPONSES = 500
 """Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
 _MAX_LOSSES_LISTED = 5
 _MAX_LEADS_LISTED = 5
-_MAX_ROWS = 100
+_MAX_TABLE_ROWS = 100
 SELECT_LOWEST_REWARDS_SQL = (
     "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 )
@@ -45,8 +45,10 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
 
     Raises `TraceMismatch` where a response is not what was written.
     """
-    lowest = [name for (name,) in index.fetch(SELECT_LOWEST_REWARDS_SQL, most)]
-    failed_responses = [name for (name,) in index.fetch(_SELECT_FAILED_RESPONSES_SQL, _MAX_ROWS)]
+    lowest = [name for (name,) in index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, most)]
+    failed_responses = [
+        name for (name,) in index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
+    ]
     context = {
         **run_overview_context(index, cache(partial(unit_name_of_task, run))),
         "most_leads": _MAX_LEADS_LISTED,
@@ -57,11 +59,11 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
             for spec in decision.specs
         ),
         "most": most,
-        "most_rows": _MAX_ROWS,
+        "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
-        "worst": _explain_responses(run, lowest, advance),
+        "worst": _iter_explanations(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
-        "without_reward": _read_texts(run, failed_responses),
+        "without_reward": _iter_traces_with_texts(run, failed_responses),
         "describe_failure": describe_failure,
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
@@ -69,13 +71,15 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     return render_document("report.html", run.folder.resolve().name, context)
 
 
-def _read_texts(run: Run, names: Iterable[str]) -> Iterator[tuple[Trace, TaskAndResponseView]]:
+def _iter_traces_with_texts(
+    run: Run, names: Iterable[str]
+) -> Iterator[tuple[Trace, TaskAndResponseView]]:
     for name in names:
         scored = run.find_scored_response(name)
         yield scored.trace, build_task_and_response_view(run, scored)
 
 
-def _explain_responses(
+def _iter_explanations(
     run: Run, names: Iterable[str], advance: ProgressCallback
 ) -> Iterator[tuple[Explanation, TaskAndResponseView]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
@@ -114,5 +118,5 @@ def response_page_context(run: Run, scored: ScoredResponse, view: TraceView) -> 
         "query": task_and_response.query,
         "messages": split_response_at_quotes(task_and_response.response, quotations),
         "evidence": evidence,
-        "others": [member.trace for member in run.group_with(scored.trace.response_id)],
+        "others": [member.trace for member in run.group_of_response(scored.trace.response_id)],
     }

@@ -16,7 +16,7 @@ from jurygraph.viewer.index import RunIndex
 T = TypeVar("T")
 
 
-class RunScanner:
+class RunScanQueue:
     """The scans of one run, one after another. The verdicts of the last ranking stay in memory until the run grows."""
 
     def __init__(self, index: RunIndex) -> None:
@@ -31,11 +31,11 @@ class RunScanner:
         """Return what a function computes with the ranker of the run as it is in the index."""
         self._index.complete()
         records = self._index.records
-        return await self.call(lambda: function(self._current_ranker(records)))
+        return await self.call(lambda: function(self._get_agent_ranker(records)))
 
     async def read(self, function: Callable[[Run], T]) -> T:
         """Return what a function reads of the run."""
-        return await self.call(lambda: self._read(function))
+        return await self.call(lambda: self._read_run(function))
 
     async def call(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -53,16 +53,16 @@ class RunScanner:
             self._ranker.run.close()
         self._ranker = None
 
-    def go_on(self, count: int) -> None:
+    def stop_if_server_ends(self, count: int) -> None:
         """Take note of progress; raises `CancelledError` where the server ends."""
         if self._is_ending:
             raise CancelledError("the server ends")
 
-    def _read(self, function: Callable[[Run], T]) -> T:
+    def _read_run(self, function: Callable[[Run], T]) -> T:
         with closing(Run.open(self._folder)) as run:
             return function(run)
 
-    def _current_ranker(self, records: int) -> AgentRanker:
+    def _get_agent_ranker(self, records: int) -> AgentRanker:
         if self._ranker is None or records != self._records:
             self.forget()
             self._ranker = AgentRanker(Run.open(self._folder), self._index.packed_groups())

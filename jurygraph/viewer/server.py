@@ -17,27 +17,27 @@ from jurygraph.errors import JurygraphError
 from jurygraph.viewer.documents import make_template_environment
 from jurygraph.viewer.pages import (
     PAGE_HANDLERS,
-    OpenRun,
+    DisplayedRun,
     TemplateAndContext,
     is_partial_page_request,
     send_config,
 )
 from jurygraph.web_access import matches_token, require_origin
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+RequestHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _COOKIE_NAME = "jurygraph"
 _STATIC_FILE_TYPES = {
     "style.css": "text/css",
     "page.js": "text/javascript",
     "htmx-4.0.1.min.js": "text/javascript",
 }
-RUNS_APP_KEY = web.AppKey("runs", dict[str, OpenRun])
+RUNS_APP_KEY = web.AppKey("runs", dict[str, DisplayedRun])
 CHECK_TASKS_APP_KEY = web.AppKey("checks", list[asyncio.Task[None]])
 TEMPLATES_APP_KEY = web.AppKey("templates", Environment)
 
 
 def make_app(
-    runs: dict[str, OpenRun], *, hosts: Collection[str], token: str | None
+    runs: dict[str, DisplayedRun], *, allowed_hosts: Collection[str], token: str | None
 ) -> web.Application:
     """Return the application for runs by their letter: `a`, and `b` for a second one.
 
@@ -45,7 +45,9 @@ def make_app(
         hosts: the names, with the port, under which it answers.
         token: what a browser has to show once in `?token=`; None where loopback is all that can reach it.
     """
-    app = web.Application(middlewares=[_make_request_guard(hosts, token), _error_page_middleware])
+    app = web.Application(
+        middlewares=[_make_request_guard(allowed_hosts, token), _error_page_middleware]
+    )
     app[RUNS_APP_KEY] = runs
     app[TEMPLATES_APP_KEY] = make_template_environment()
     app.router.add_get("/", _redirect_to_start)
@@ -62,20 +64,21 @@ def make_app(
 async def _start_run_checks(app: web.Application) -> None:
     """Begin to look for changed records, of which every page then tells."""
     app[CHECK_TASKS_APP_KEY] = [
-        asyncio.create_task(open_run.check_records()) for open_run in app[RUNS_APP_KEY].values()
+        asyncio.create_task(displayed_run.check_records())
+        for displayed_run in app[RUNS_APP_KEY].values()
     ]
 
 
 async def _close_runs(app: web.Application) -> None:
-    for open_run in app[RUNS_APP_KEY].values():
-        open_run.scans.close()
+    for displayed_run in app[RUNS_APP_KEY].values():
+        displayed_run.scans.close()
     await asyncio.gather(*app[CHECK_TASKS_APP_KEY], return_exceptions=True)
 
 
-def _make_request_guard(hosts: Collection[str], token: str | None) -> Any:
+def _make_request_guard(allowed_hosts: Collection[str], token: str | None) -> Any:
     @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        require_origin(request, hosts, token, "jurygraph view")
+    async def check_access(request: web.Request, handler: RequestHandler) -> web.StreamResponse:
+        require_origin(request, allowed_hosts, token, "jurygraph view")
         if token is not None and not _has_token(request, token):
             raise web.HTTPForbidden(
                 text="Open the address with its token, as `jurygraph view` printed it."
@@ -86,7 +89,7 @@ def _make_request_guard(hosts: Collection[str], token: str | None) -> Any:
             response.set_cookie(_COOKIE_NAME, token, httponly=True, samesite="Strict")
         return response
 
-    return guard
+    return check_access
 
 
 def _has_token(request: web.Request, token: str) -> bool:
@@ -94,11 +97,12 @@ def _has_token(request: web.Request, token: str) -> bool:
     return matches_token(request_token, token)
 
 
-def _content_security_policy(script_source: str) -> str:
+def _content_security_policy(allowed_script_source: str) -> str:
     """Return what a page may do: nothing foreign, no inline script or style, no frame; `script_source` is what may
     run."""
     return (
-        f"default-src 'none'; script-src {script_source}; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        f"default-src 'none'; script-src {allowed_script_source}; style-src 'self'; img-src "
+        "'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
 
@@ -111,7 +115,9 @@ def _add_protective_headers(response: web.StreamResponse) -> None:
 
 
 @web.middleware
-async def _error_page_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _error_page_middleware(
+    request: web.Request, handler: RequestHandler
+) -> web.StreamResponse:
     """Show what a user can mend as a page; what is damaged is named, and nothing else is shown in its place."""
     try:
         return await handler(request)
@@ -140,7 +146,7 @@ async def _send_static(request: web.Request) -> web.StreamResponse:
     return web.Response(body=content, content_type=_STATIC_FILE_TYPES[name], charset="utf-8")
 
 
-def _find_run(request: web.Request) -> tuple[str, OpenRun]:
+def _find_run(request: web.Request) -> tuple[str, DisplayedRun]:
     """Return the run that an address names, with its letter."""
     letter = request.match_info["run"]
     runs = request.app[RUNS_APP_KEY]
@@ -150,19 +156,19 @@ def _find_run(request: web.Request) -> tuple[str, OpenRun]:
 
 
 async def _send_config(request: web.Request) -> web.StreamResponse:
-    _, open_run = _find_run(request)
-    return send_config(open_run, request)
+    _, displayed_run = _find_run(request)
+    return send_config(displayed_run, request)
 
 
 def _serve(
-    page: Callable[[OpenRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]],
-) -> Handler:
+    page: Callable[[DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]],
+) -> RequestHandler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        letter, open_run = _find_run(request)
+        letter, displayed_run = _find_run(request)
         runs = request.app[RUNS_APP_KEY]
         for run in runs.values():
             run.update()
-        page_or_awaitable = page(open_run, request)
+        page_or_awaitable = page(displayed_run, request)
         template, context = (
             await page_or_awaitable
             if isinstance(page_or_awaitable, Awaitable)
@@ -172,9 +178,9 @@ def _serve(
         shared_context = {
             "letter": letter,
             "runs": {key: run.name for key, run in runs.items()},
-            "opened": open_run,
-            "lowest": open_run.figures["buckets"][0],
-            "highest": open_run.figures["buckets"][1],
+            "opened": displayed_run,
+            "lowest": displayed_run.figures["buckets"][0],
+            "highest": displayed_run.figures["buckets"][1],
             "nonce": nonce,
             "path": request.path,
             "faults": [run.fault for run in runs.values() if run.fault],

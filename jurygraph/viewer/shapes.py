@@ -19,7 +19,7 @@ from jurygraph.messages import (
     format_number_for_sentence,
     shorten,
 )
-from jurygraph.models.request import RESPONSE_FAULT_KINDS, RETRYABLE_FAULT_KINDS
+from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
@@ -40,7 +40,7 @@ class WaterfallBar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waterfall:
+class RewardWaterfall:
     """The losses of a reward, from the best that its terms allow to what they gave, the largest first.
 
     `low` and `high` are the ends of the scale, `best` and `total` the sums of what could be gained and of what was.
@@ -62,7 +62,7 @@ class Waterfall:
         return (value - self.low) / width if width else 0.0
 
 
-def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
+def draw_waterfall(lines: Sequence[PointsLine]) -> RewardWaterfall:
     """Return the bars of the terms; a term that is a sum of parts has a bar for each of them instead."""
     best = sum(line.points + line.lost for line in lines)
     total = sum(line.points for line in lines)
@@ -71,18 +71,18 @@ def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
     width = high - low
     bars = []
     level = best
-    summands = [part for line in lines for part in line.parts or (line,)]
-    for line in sorted(summands, key=points_line_sort_key):
+    reward_term_lines = [part for line in lines for part in line.parts or (line,)]
+    for line in sorted(reward_term_lines, key=points_line_sort_key):
         level -= line.lost
         start = (level - low) / width
         bars.append(WaterfallBar(line=line, start=start, width=line.lost / width))
-    return Waterfall(bars=bars, best=best, total=total, low=low, high=high)
+    return RewardWaterfall(bars=bars, best=best, total=total, low=low, high=high)
 
 
 _SMALL_SHARE_THRESHOLD = 0.2
 
 
-def choose_column_scales(table: ReportTable) -> dict[int, tuple[float, float]]:
+def column_axis_ranges(table: ReportTable) -> dict[int, tuple[float, float]]:
     """Return the ends of a common scale for each column with estimates, by its index.
 
     All that are shown are in it, and 0; it goes up to 1 for shares that are not small.
@@ -199,7 +199,7 @@ _OUTAGE_KINDS = RETRYABLE_FAULT_KINDS - {"timeout"}  # which code may have, too
 def format_failure(name: str) -> str:
     """Format the name of a failure: of a reply that could not be used, the response is the cause at most."""
     cause, _, kind = name.partition(" ")
-    if cause == "response" and kind in RESPONSE_FAULT_KINDS:
+    if cause == "response" and kind in RESPONSE_CAUSED_FAULT_KINDS:
         return f"unusable reply, {kind}"
     return f"no reply, {kind}" if cause == "infrastructure" and kind in _OUTAGE_KINDS else name
 

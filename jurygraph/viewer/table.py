@@ -49,7 +49,7 @@ _FROM_JOINED_TABLES_SQL = """
 """
 _SELECT_TEXTS_SQL = "SELECT rowid FROM texts WHERE texts MATCH ?"
 _SELECT_MATCHING_PROMPTS_SQL = "SELECT rowid FROM queries WHERE queries MATCH ?"
-_NO_FAILURE_SQL = "responses.status = 'failed' AND responses.failed = 0"
+_FAILED_WITHOUT_REASON_SQL = "responses.status = 'failed' AND responses.failed = 0"
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
 _PAGE_CURSOR_ADAPTER: TypeAdapter[tuple[str | float | None, int]]
 _PAGE_CURSOR_ADAPTER = TypeAdapter(tuple[str | float | None, _RowNumber])
@@ -149,7 +149,7 @@ class ScoreGrid:
         return 1.0 - score if score is not None and cell in self.penalties else score
 
 
-class Facet(NamedTuple):
+class FilterValueCount(NamedTuple):
     """A value that rows may be selected by, with the number of responses that have it."""
 
     value: str
@@ -173,13 +173,13 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
     # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
     # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
     where = " AND ".join(conditions)
-    keyed_rows_query = (
+    sort_key_query = (
         f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_FROM_JOINED_TABLES_SQL}"
         f" WHERE {where}"
     )
     direction = "DESC" if query.is_descending else "ASC"
-    found = index.fetch(
-        f"SELECT number, key, total FROM ({keyed_rows_query}) {position}"
+    found = index.fetch_rows(
+        f"SELECT number, key, total FROM ({sort_key_query}) {position}"
         f" ORDER BY key IS NULL, key {direction}, number LIMIT ?",
         *values,
         rows + 1,
@@ -202,29 +202,29 @@ def _read_rows(
     """Return the rows of responses, in the order of their numbers here."""
     column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
-    found = index.fetch(
+    found = index.fetch_rows(
         f"SELECT responses.number, responses.name, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
         f"responses.number IN ({marks})",
         *numbers,
     )
-    filled_columns_by_number = _find_filled_in_scores(index, numbers, columns)
-    rows_by_number = {
-        number: ResponseRow(number, name, row, filled_columns_by_number[number])
+    filled_columns_by_response = _find_filled_in_columns(index, numbers, columns)
+    response_rows_by_number = {
+        number: ResponseRow(number, name, row, filled_columns_by_response[number])
         for number, name, *row in found
     }
-    return [rows_by_number[number] for number in numbers]
+    return [response_rows_by_number[number] for number in numbers]
 
 
-def _find_filled_in_scores(
+def _find_filled_in_columns(
     index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
     marks = ", ".join("?" * len(numbers))
-    filled_columns_by_number: dict[int, set[str]] = {number: set() for number in numbers}
+    filled_columns_by_response: dict[int, set[str]] = {number: set() for number in numbers}
     components = index.names("component")
     for name in components.keys() & set(columns):
         # by both, which is the key of the table: by responses alone, SQLite would read all of it
-        found = index.fetch(
+        found = index.fetch_rows(
             "SELECT response, judged, counted FROM components"
             f" WHERE component = ? AND response IN ({marks})",
             components[name],
@@ -232,11 +232,11 @@ def _find_filled_in_scores(
         )
         for number, judged, counted_value in found:
             if is_filled_in(judged, counted_value):
-                filled_columns_by_number[number].add(name)
-    return filled_columns_by_number
+                filled_columns_by_response[number].add(name)
+    return filled_columns_by_response
 
 
-def read_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
+def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
     component = index.names("component").get(page.query.grid)
     if component is None:
@@ -244,7 +244,7 @@ def read_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
         raise InputError(f"there is no component {page.query.grid!r}; known: {known_components}")
     marks = ", ".join("?" * len(page.rows))
     # Of questions about turns no verdict has the score that counts: only those about a whole response are shown.
-    found = index.fetch(
+    found = index.fetch_rows(
         "SELECT responses.name, asked.name, max(verdicts.score) FROM responses"
         " JOIN verdicts ON verdicts.response = responses.number"
         " JOIN names AS asked ON asked.number = verdicts.question AND asked.kind = 'question'"
@@ -262,11 +262,11 @@ def read_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
         questions=questions[:_MAX_GRID_COLUMNS],
         omitted=len(questions[_MAX_GRID_COLUMNS:]),
         cells=cells,
-        penalties=_find_penalties(index, page, cells),
+        penalties=_find_penalty_cells(index, page, cells),
     )
 
 
-def _find_penalties(
+def _find_penalty_cells(
     index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
     """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
@@ -305,29 +305,30 @@ def column_sql_expression(index: RunIndex, column: str) -> str:
     raise InputError(f"there is no column {column!r}; {hint}")
 
 
-def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
+def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]:
     """Return the statuses, agents and failures of a run by the field of the query, the most frequent first."""
-    statuses = index.fetch("SELECT status, count(*) FROM responses GROUP BY status")
-    statuses += index.fetch(
+    statuses = index.fetch_rows("SELECT status, count(*) FROM responses GROUP BY status")
+    statuses += index.fetch_rows(
         "SELECT 'gated', count(*) FROM responses WHERE gates <> '' HAVING count(*)"
     )
-    agents = index.fetch(
+    agents = index.fetch_rows(
         "SELECT coalesce(names.name, ?), count(*) FROM responses LEFT JOIN names ON names.number = agent"
         " GROUP BY agent",
         NO_AGENT_LABEL,
     )
-    failures = index.fetch(
+    failures = index.fetch_rows(
         "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
         " WHERE failure IS NOT NULL GROUP BY failure"
     )
-    failures += index.fetch(
-        f"SELECT ?, count(*) FROM responses WHERE {_NO_FAILURE_SQL} HAVING count(*)",
+    failures += index.fetch_rows(
+        f"SELECT ?, count(*) FROM responses WHERE {_FAILED_WITHOUT_REASON_SQL} HAVING count(*)",
         NO_FAILURE_LABEL,
     )
     found = {"status": statuses, "agent": agents, "failure": failures}
     return {
         field: sorted(
-            (Facet(*row) for row in rows), key=lambda facet: (-facet.responses, facet.value)
+            (FilterValueCount(*row) for row in rows),
+            key=lambda facet: (-facet.responses, facet.value),
         )
         for field, rows in found.items()
     }
@@ -359,7 +360,7 @@ def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, S
 def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
     """Return the condition that a verdict has this failure or judge, with its values."""
     if name == NO_FAILURE_LABEL:
-        return _NO_FAILURE_SQL, ()
+        return _FAILED_WITHOUT_REASON_SQL, ()
     condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
     return condition, [index.names(field).get(name, -1)]
 
@@ -374,9 +375,9 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
     if not words:
         return f"({condition})", [search_text, search_text]
-    match_expression = " ".join(f'"{word}"' for word in words)
+    fts_match_expression = " ".join(f'"{word}"' for word in words)
     condition += f" OR responses.number IN ({_SELECT_TEXTS_SQL}) OR responses.task IN ({_SELECT_MATCHING_PROMPTS_SQL})"
-    return f"({condition})", [search_text, search_text, match_expression, match_expression]
+    return f"({condition})", [search_text, search_text, fts_match_expression, fts_match_expression]
 
 
 def _page_start_condition(query: TableQuery) -> tuple[str, list[Any]]:

@@ -19,13 +19,13 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
     make_decision_finder,
     refuse_changed_questions,
-    refuse_new_names,
+    refuse_unknown_member_names,
 )
 from jurygraph.schema import Config, RecordedVerdict, Task
 from jurygraph.sources.config import apply_settings
 
 
-class RetentionChange(NamedTuple):
+class EdgeRetentionChange(NamedTuple):
     """Another retention of an edge of the rubric graph, in [0, 1]; None removes the edge."""
 
     parent: str
@@ -33,7 +33,7 @@ class RetentionChange(NamedTuple):
     retention: Annotated[float, Field(ge=0.0, le=1.0)] | None
 
 
-_RETENTION_CHANGE_ADAPTER = TypeAdapter(RetentionChange)
+_EDGE_RETENTION_CHANGE_ADAPTER = TypeAdapter(EdgeRetentionChange)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class WhatIfChanges:
 
     settings: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
-    edges: tuple[RetentionChange, ...] = ()
+    edges: tuple[EdgeRetentionChange, ...] = ()
 
     @classmethod
     def from_url(cls, parameters: MultiMapping[str]) -> Self:
@@ -59,7 +59,9 @@ class WhatIfChanges:
             question, _, number = text.rpartition("=")
             if number:
                 scores[question] = _parse_score(text, number)
-        edges = [_parse_retention_change(text) for text in parameters.getall("edge", ()) if text]
+        edges = [
+            _parse_edge_retention_change(text) for text in parameters.getall("edge", ()) if text
+        ]
         return cls(settings=tuple(settings), scores=scores, edges=tuple(edges))
 
     def to_url(self) -> str:
@@ -74,7 +76,7 @@ class WhatIfChanges:
         return replace(self, scores={}, edges=()).to_url()
 
     @property
-    def is_empty(self) -> bool:
+    def has_no_changes(self) -> bool:
         return not (self.settings or self.scores or self.edges)
 
     @property
@@ -106,7 +108,7 @@ class WhatIfChanges:
         config = apply_settings(run.config, self.settings)
         refuse_changed_questions(run, config)
         if config.criteria.keys() - run.config.criteria.keys():
-            refuse_new_names(run, config, list(run.decisions()))
+            refuse_unknown_member_names(run, config, list(run.decisions()))
         return config
 
 
@@ -124,15 +126,15 @@ def edge_to_url_text(parent: str, child: str, retention: float | None) -> str:
     return json.dumps([parent, child, retention], ensure_ascii=False, separators=(",", ":"))
 
 
-def _parse_retention_change(text: str) -> RetentionChange:
+def _parse_edge_retention_change(text: str) -> EdgeRetentionChange:
     try:
-        return _RETENTION_CHANGE_ADAPTER.validate_json(text)
+        return _EDGE_RETENTION_CHANGE_ADAPTER.validate_json(text)
     except ValidationError:
         expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
         raise InputError(f"edge {text!r}: {expected}") from None
 
 
-def _revise_edges(task: Task, changes: Sequence[RetentionChange]) -> Task:
+def _revise_edges(task: Task, changes: Sequence[EdgeRetentionChange]) -> Task:
     """Return the task with changed edges in its rubric. Raises `InputError` for an edge that it does not have."""
     rubric = task.rubric
     edges = {} if rubric is None else {(edge.parent, edge.child): edge for edge in rubric.edges}
@@ -150,7 +152,7 @@ def _revise_edges(task: Task, changes: Sequence[RetentionChange]) -> Task:
     return task.model_copy(update={"rubric": revised_rubric})
 
 
-def is_about(verdict: RecordedVerdict, response: str) -> bool:
+def is_verdict_about_response(verdict: RecordedVerdict, response: str) -> bool:
     """Return whether a verdict judges a response, alone or with another one; that of a pair scores its first."""
     return verdict.about == response or response in verdict.responses
 
@@ -161,12 +163,12 @@ def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Exp
     The bits are those of `rescore`, where only settings change. Raises `InputError` for an unknown response, and as
     `rescore` does.
     """
-    group = [scored.trace for scored in run.group_with(response)]
+    group = [scored.trace for scored in run.group_of_response(response)]
     trace = next(member for member in group if member.response_id == response)
     config = changes.make_changed_config(run)
     combiners = run.load_combiners(config)
-    revise_task = partial(_revise_edges, changes=changes.edges) if changes.edges else None
-    decision = make_decision_finder(run, config, combiners, revise_task)(trace.task_id)
+    revise_task_edges = partial(_revise_edges, changes=changes.edges) if changes.edges else None
+    decision = make_decision_finder(run, config, combiners, revise_task_edges)(trace.task_id)
     questions = run.survey_without_texts_of(trace.task_id).questions
     for name in changes.scores:
         if name not in {question.id for question in questions}:
@@ -174,7 +176,7 @@ def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Exp
 
     def try_score(verdict: RecordedVerdict) -> RecordedVerdict:
         score = changes.scores.get(verdict.question)
-        if score is None or not is_about(verdict, response):
+        if score is None or not is_verdict_about_response(verdict, response):
             return verdict
         return revise(verdict, score)
 
@@ -186,7 +188,7 @@ def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Exp
         if verdict.about == member.response_id
     ]
     rewards = compute_rewards(decision, questions, names, verdicts, combiners)
-    revised_verdicts = tuple(map(try_score, trace.verdicts))
+    what_if_verdicts = tuple(map(try_score, trace.verdicts))
     reward = rewards[names.index(response)]
-    revised_trace = trace.model_copy(update={"verdicts": revised_verdicts, "reward": reward})
-    return Explanation(revised_trace, decision, questions)
+    what_if_trace = trace.model_copy(update={"verdicts": what_if_verdicts, "reward": reward})
+    return Explanation(what_if_trace, decision, questions)

@@ -65,10 +65,10 @@ class AgentDifference:
     is_clear: bool
 
     @property
-    def is_sure(self) -> bool:
+    def is_better_agent_known(self) -> bool:
         """Return whether one of the two is shown to be better: the first, or the second over what both have."""
-        is_reversed = self.high is not None and self.high < 0.0 and not self.left_out
-        return self.is_clear or is_reversed
+        is_second_better = self.high is not None and self.high < 0.0 and not self.left_out
+        return self.is_clear or is_second_better
 
     @property
     def sentence(self) -> str:
@@ -99,7 +99,9 @@ class AgentDifference:
             if self.is_widest:
                 interval += ", all that is possible"
             else:
-                conclusion = "by more than chance" if self.is_sure else "which may be chance"
+                conclusion = (
+                    "by more than chance" if self.is_better_agent_known else "which may be chance"
+                )
             ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
         sentence = f"{lead_text}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
@@ -142,11 +144,14 @@ def _compare_agents(
     left_out = int((totals.responses - totals.scored).sum())
     ends: list[Estimate] = []
     if left_out:
-        for better_sums, worse_sums in ((totals.least, totals.most), (totals.most, totals.least)):
-            sums = np.stack([better_sums[0], worse_sums[1]])
+        for reward_sums_of_better, reward_sums_of_worse in (
+            (totals.least, totals.most),
+            (totals.most, totals.least),
+        ):
+            sums = np.stack([reward_sums_of_better[0], reward_sums_of_worse[1]])
             ends.append(_estimate_mean_difference(sums, totals.responses)[0])
     intervals = [
-        bonferroni_interval(estimate_or_end, pairs) for estimate_or_end in (estimate, *ends)
+        bonferroni_interval(estimate_or_bound, pairs) for estimate_or_bound in (estimate, *ends)
     ]
     low, high = intervals[0]
     max_difference = limits[1] - limits[0]
@@ -174,12 +179,12 @@ def _compare_agents(
 
 def _estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     """Return the difference of two means, from the sums and numbers of each in each unit, and whether it is paired."""
-    is_shared = counts.all(axis=0)
-    count = int(np.count_nonzero(is_shared))
+    is_unit_shared = counts.all(axis=0)
+    count = int(np.count_nonzero(is_unit_shared))
     if count < 2:
         # one task in common, or none, shows no more than those that each has alone
         return difference_interval(sums, counts), False
-    means = sums[:, is_shared] / counts[:, is_shared]
+    means = sums[:, is_unit_shared] / counts[:, is_unit_shared]
     estimate = ratio_interval(means[0] - means[1], np.ones(count))
     assert estimate is not None, "they have two units in common"
     return estimate, True
@@ -199,24 +204,30 @@ def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     )
 
 
-def reward_limits_of(decisions: Sequence[Decision], lowest_reward: float) -> tuple[float, float]:
+def reward_limits_of_decisions(
+    decisions: Sequence[Decision], lowest_reward: float
+) -> tuple[float, float]:
     """Return the least and the greatest reward that some decisions can give; of none, any is possible.
 
     With a combiner of one's own, which may give more than 1, they are those of the clip, if there is one.
 
     Where the `lowest_reward` of all is below what penalties cost if every gain applies, some gains do not.
     """
-    limits = [_decision_limits(decision, all_apply=True) for decision in decisions] or [
-        UNBOUNDED_LIMITS
-    ]
+    limits = [
+        _reward_limits_of_decision(decision, all_criteria_apply=True) for decision in decisions
+    ] or [UNBOUNDED_LIMITS]
     if lowest_reward < min(limits)[0] - ROUNDING_TOLERANCE:
-        limits = [_decision_limits(decision, all_apply=False) for decision in decisions]
+        limits = [
+            _reward_limits_of_decision(decision, all_criteria_apply=False) for decision in decisions
+        ]
     return min(limits)[0], max(high for _, high in limits)
 
 
-def _decision_limits(decision: Decision, *, all_apply: bool) -> tuple[float, float]:
-    if all(spec.combiner in BUILTIN_COMBINER_PATHS for spec in decision.counting_specs):
-        return reward_limits(decision, all_criteria_apply=all_apply)
+def _reward_limits_of_decision(
+    decision: Decision, *, all_criteria_apply: bool
+) -> tuple[float, float]:
+    if all(spec.combiner in BUILTIN_COMBINER_PATHS for spec in decision.effective_specs):
+        return reward_limits(decision, all_criteria_apply=all_criteria_apply)
     return decision.clip or UNBOUNDED_LIMITS
 
 
@@ -257,7 +268,7 @@ class RankedAgent(NamedTuple):
 def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     """Return that no agent is shown to be better than another; nothing where one is, and of fewer than three."""
     pairs = [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
-    if len(pairs) < 2 or any(pair.is_sure for pair in pairs):
+    if len(pairs) < 2 or any(pair.is_better_agent_known for pair in pairs):
         return []
     return ["No agent is shown to be better than another: each difference may be chance."]
 
@@ -296,8 +307,10 @@ def rank_agents_by_mean(
     pairs = max(count - 1, 2 * count - 3)  # neighbours, and the best with each that is not the next
 
     def compare(first: int, second: int) -> AgentDifference:
-        pair_totals = UnitTotals._make(array[[first, second]] for array in totals)
-        return _compare_agents(agents[first], agents[second], pair_totals, units, pairs, limits)
+        unit_totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)
+        return _compare_agents(
+            agents[first], agents[second], unit_totals_of_pair, units, pairs, limits
+        )
 
     return [
         RankedAgent(

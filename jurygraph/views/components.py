@@ -59,14 +59,16 @@ def compare_components(
     components = []
     for name, weight in weights.items():
         rows: list[AgentComponent] = []
-        best_added = 0.0
+        best_agent_contribution = 0.0
         for agent in agents:
             mean, judged = means.get((name, agent.agent), (None, 0))
             added = 0.0 if mean is None else weight * mean * judged / agent.scored
             if not rows:
-                best_added = added
+                best_agent_contribution = added
             left_out = agent.responses - judged
-            rows.append(AgentComponent(agent.agent, mean, judged, left_out, best_added - added))
+            rows.append(
+                AgentComponent(agent.agent, mean, judged, left_out, best_agent_contribution - added)
+            )
         components.append(ComponentByAgent(name, weight, rows))
     components.sort(key=lambda row: -max(abs(agent.points) for agent in row.agents))
     return components
@@ -74,8 +76,8 @@ def compare_components(
 
 def conclude_components(lead: float, components: Sequence[ComponentByAgent]) -> str:
     """Return what puts the best agent's mean reward ahead of the next one's, as a sentence."""
-    first_components = components[:_MAX_COMPONENTS_IN_SENTENCE]
-    points = {row.component: row.agents[1].points for row in first_components}
+    leading_components = components[:_MAX_COMPONENTS_IN_SENTENCE]
+    points = {row.component: row.agents[1].points for row in leading_components}
     points["all else"] = lead - fsum(points.values())
     parts = [f"{name} {share:+.4f}" for name, share in points.items() if round(share, 4)]
     best, second = (agent_label(row.agent) for row in components[0].agents[:2])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names
-from jurygraph.runs.export_table import to_text
+from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import judge_differences
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
@@ -51,7 +51,7 @@ class RewardColumn:
         if key is None:
             return None
         is_number = isinstance(key, int | float)
-        return not is_number, key if is_number else to_text(key)
+        return not is_number, key if is_number else json_value_to_text(key)
 
 
 def _status(trace: TraceWithoutTexts) -> str:
@@ -117,17 +117,17 @@ class ResponseSelection(NamedTuple):
         if self.sort is None:
             return islice(map(content, self._selected_traces(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _components_by_column(run)
-        column = _find_column(run, "--sort", self.sort[is_descending:], _read_scores(run))
+        column = _find_column(run, "--sort", self.sort[is_descending:], _make_score_readers(run))
         present: list[tuple[Any, T]] = []
-        items_without_key: list[T] = []
+        rows_without_sort_key: list[T] = []
         for trace in self._selected_traces(run):
             key = column.sort_key(trace)
             if key is None:
-                items_without_key.append(content(trace))
+                rows_without_sort_key.append(content(trace))
             else:
                 present.append((key, content(trace)))
         present.sort(key=itemgetter(0), reverse=is_descending)
-        return [*(item for _, item in present), *items_without_key][: self.limit]
+        return [*(item for _, item in present), *rows_without_sort_key][: self.limit]
 
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
@@ -137,8 +137,8 @@ class ResponseSelection(NamedTuple):
             for trace in group.traces:
                 if trace.agent:
                     agents[trace.agent] = None
-                labels = {} if self.label is None else read(response_address(trace)).labels
-                texts = {name: to_text(value) for name, value in labels.items()}
+                labels = {} if self.label is None else read(stored_response_location(trace)).labels
+                texts = {name: json_value_to_text(value) for name, value in labels.items()}
                 for name, text in texts.items():
                     values_by_label.setdefault(name, {})[text] = None
                 has_label = self.label is None or self.label in texts.items()
@@ -191,7 +191,7 @@ class RewardTable:
 
 
 def build_reward_table(
-    run: Run, selection: ResponseSelection, names: Sequence[str] | None
+    run: Run, response_selection: ResponseSelection, names: Sequence[str] | None
 ) -> RewardTable:
     """Return the table of rewards with the columns of these names, by default the components.
 
@@ -207,15 +207,15 @@ def build_reward_table(
     shows_default_columns = names is None
     if names is None:
         names = [*_FIXED_COLUMNS, *_components_by_column(run)]
-        predicted_columns = predicted_column_names(run)
+        predicted_columns = predicted_score_column_names(run)
         # without `best`, which most tables leave out
         if len(names) - 1 + len(predicted_columns) <= _MAX_TABLE_COLUMNS:
             names += predicted_columns
-    scores = _read_scores(run)
+    scores = _make_score_readers(run)
     columns = [_find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
-    def read_row(trace: TraceWithoutTexts) -> tuple[list[Any], TraceWithoutTexts]:
+    def compute_row_values(trace: TraceWithoutTexts) -> tuple[list[Any], TraceWithoutTexts]:
         return [column.value(trace) for column in columns], trace
 
     rows = []
@@ -223,7 +223,7 @@ def build_reward_table(
     parts = ComponentValuesByOutcome()
     responses: set[str] = set()
     has_unsupported_verdict = False
-    for row, trace in selection.select(run, read_row):
+    for row, trace in response_selection.select(run, compute_row_values):
         rows.append(row)
         rewards.append(trace.value)
         responses.add(trace.response_id)
@@ -255,15 +255,15 @@ def _components_by_column(run: Run) -> dict[str, str]:
     }
 
 
-def predicted_column_names(run: Run) -> list[str]:
+def predicted_score_column_names(run: Run) -> list[str]:
     """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
-    predicted_questions = run.reviewer_questions()
-    counts = Counter(map(_short_question_name, predicted_questions))
+    reviewer_questions = run.reviewer_questions()
+    counts = Counter(map(_short_question_name, reviewer_questions))
     names = []
-    for question in predicted_questions:
+    for question in reviewer_questions:
         reviewer = question.rpartition("@")[2]
-        is_enough = reviewer == _short_question_name(question) and counts[reviewer] == 1
-        names.append(PREDICTED_COLUMN_PREFIX + (reviewer if is_enough else question))
+        is_unambiguous_name = reviewer == _short_question_name(question) and counts[reviewer] == 1
+        names.append(PREDICTED_COLUMN_PREFIX + (reviewer if is_unambiguous_name else question))
     return names
 
 
@@ -271,10 +271,12 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     if name in _COLUMNS:
         return _COLUMNS[name]
     if name == "query":
-        read_query = lru_cache(maxsize=16)(
+        get_task_query = lru_cache(maxsize=16)(
             lambda seq: run.short_query(run.source.ledger.record_at(seq).key)
         )
-        return RewardColumn(name, lambda trace: read_query(response_address(trace)[0]), True)
+        return RewardColumn(
+            name, lambda trace: get_task_query(stored_response_location(trace)[0]), True
+        )
     components = _components_by_column(run)
     if name in components:
         component = components[name]
@@ -282,29 +284,33 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     read = make_trace_reader(run)
     questions = run.questions()
     if name.startswith(PREDICTED_COLUMN_PREFIX):
-        predicted_questions = run.reviewer_questions()
+        reviewer_questions = run.reviewer_questions()
         wanted_question = find_question_id(
-            name.removeprefix(PREDICTED_COLUMN_PREFIX), predicted_questions
+            name.removeprefix(PREDICTED_COLUMN_PREFIX), reviewer_questions
         )
-        if wanted_question in predicted_questions:
-            read_predicted_scores = scores.predicted
+        if wanted_question in reviewer_questions:
+            get_predicted_scores = scores.predicted
             return RewardColumn(
                 name,
-                lambda trace: read_predicted_scores(response_address(trace)).get(wanted_question),
+                lambda trace: get_predicted_scores(stored_response_location(trace)).get(
+                    wanted_question
+                ),
             )
     question = find_question_id(name.removeprefix("question."), questions)
     if question in questions:
         read_scores = scores.questions
-        return RewardColumn(name, lambda trace: read_scores(response_address(trace)).get(question))
+        return RewardColumn(
+            name, lambda trace: read_scores(stored_response_location(trace)).get(question)
+        )
     labels = {f"label.{label}": None for trace in run.traces() for label in trace.labels}
     if name in labels or (name.startswith("label.") and not run.tasks_scored):
         label = name.removeprefix("label.")
         return RewardColumn(
-            name, lambda trace: read(response_address(trace)).labels.get(label), True
+            name, lambda trace: read(stored_response_location(trace)).labels.get(label), True
         )
-    columns = [*_STANDARD_COLUMNS, *components, *predicted_column_names(run), *labels]
-    short_names = [_short_question_name(question) for question in questions]
-    hint = did_you_mean(name, [*columns, *short_names, *questions])
+    columns = [*_STANDARD_COLUMNS, *components, *predicted_score_column_names(run), *labels]
+    short_question_names = [_short_question_name(question) for question in questions]
+    hint = did_you_mean(name, [*columns, *short_question_names, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
@@ -319,7 +325,7 @@ def _short_question_name(question: str) -> str:
     return re.split("[@./]", question)[-1]
 
 
-def response_address(trace: TraceWithoutTexts) -> tuple[int, str]:
+def stored_response_location(trace: TraceWithoutTexts) -> tuple[int, str]:
     """Return where a trace is stored: the number of its group's record, and its response."""
     return trace.record.seq - trace.body["group"], trace.response_id
 
@@ -335,18 +341,18 @@ def make_trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
     return read
 
 
-_ScoreReader = Callable[[tuple[int, str]], dict[str, float]]
+_QuestionScoreReader = Callable[[tuple[int, str]], dict[str, float]]
 
 
 class _ScoreReaders(NamedTuple):
     """Functions that return the scores of questions, and what reviewers are predicted to give, of the response at an
     address."""
 
-    questions: _ScoreReader
-    predicted: _ScoreReader
+    questions: _QuestionScoreReader
+    predicted: _QuestionScoreReader
 
 
-def _read_scores(run: Run) -> _ScoreReaders:
+def _make_score_readers(run: Run) -> _ScoreReaders:
     """Return readers that all columns share: the scores of a response are made together."""
     read = make_trace_reader(run)
     return _ScoreReaders(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
-from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, STOPPED_CODE, ScoreArrays
+from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, WORST_CASE_CODE, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_number_for_sentence, join_names
@@ -30,12 +30,12 @@ class StakeholderView:
     utility: float | None
 
     @property
-    def given_up(self) -> float | None:
+    def forgone_utility(self) -> float | None:
         return None if self.utility is None else 1.0 - self.utility
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightsView:
+class StakeholderWeightsView:
     """The frozen weights of a term that aggregates utilities (DecompR Eq. 3 to 5).
 
     `rule` says how utilities become one number, and difficulties weights; `tensions` are sentences.
@@ -91,7 +91,7 @@ class TermView:
     judged: float | None
     composition: str
     remarks: Sequence[str]
-    weights: WeightsView | None
+    weights: StakeholderWeightsView | None
     graph: RubricGraphView | None
     votes: Sequence[str]
     diagnostics: Mapping[str, float]
@@ -103,18 +103,18 @@ class TermView:
 
 def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained_trace.trace
-    summand = term.term
+    reward_term = term.term
     ballots = list(explained_trace.list_majority_votes(term))
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
     return TermView(
-        name=summand.name,
-        weight=summand.weight,
-        value=summand.value,
-        contribution=summand.contribution,
-        judged=trace.reward.components.get(summand.name, summand.value),
-        composition=_describe_parts(term),
+        name=reward_term.name,
+        weight=reward_term.weight,
+        value=reward_term.value,
+        contribution=reward_term.contribution,
+        judged=trace.reward.components.get(reward_term.name, reward_term.value),
+        composition=_describe_term_parts(term),
         remarks=remarks,
         weights=_view_weights(term),
         graph=_view_graph(term) if term.combiner.counts_criteria else None,
@@ -123,7 +123,7 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
     )
 
 
-def _describe_parts(term: ExplainedTerm) -> str:
+def _describe_term_parts(term: ExplainedTerm) -> str:
     """Return the parts of a term, with a dash for one that does not apply and a star at one that was not judged.
 
     Criteria of unlike weights have them beside their values. It is empty where the combiner computes none.
@@ -145,7 +145,7 @@ def _describe_parts(term: ExplainedTerm) -> str:
     return f"{term.term.name} consists of {'; '.join(filter(None, (', '.join(parts), rule)))}"
 
 
-def _view_weights(term: ExplainedTerm) -> WeightsView | None:
+def _view_weights(term: ExplainedTerm) -> StakeholderWeightsView | None:
     spec = term.spec
     if spec is None or not term.combiner.aggregates_utilities:
         return None
@@ -157,7 +157,7 @@ def _view_weights(term: ExplainedTerm) -> WeightsView | None:
         gamma, beta, temperature = (f"{calibration[name]:g}" for name in names)
         rule += f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
         rule += "; hard and soft are sums of the restrictiveness of the constraints in the task"
-    return WeightsView(
+    return StakeholderWeightsView(
         rule=rule,
         stakeholders=list(_view_stakeholders(term, spec, difficulties)),
         tensions=list(_describe_tensions(difficulties)),
@@ -194,7 +194,7 @@ def _view_graph(term: ExplainedTerm) -> RubricGraphView:
             CriterionNodeView(
                 name=name,
                 weight=use.signed_weight,
-                p=term.mean_of(name),
+                p=term.input_mean(name),
                 q=term.parts.get(name),
                 is_judged=name not in term.unjudged,
             )
@@ -212,15 +212,17 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
     for material in trace.material:
         for variant in material.variants:
             edits[variant.response.id] = variant.edit
-    compared_names = {name for verdict in term.verdicts for name in verdict.verdict.responses}
-    names = sorted(compared_names & edits.keys())
+    contrasted_response_names = {
+        name for verdict in term.verdicts for name in verdict.verdict.responses
+    }
+    names = sorted(contrasted_response_names & edits.keys())
     misranked_texts = []
     for number, name in enumerate(names, start=1):
         margin = term.diagnostics.get(f"pair {number}")
         if margin is not None and margin <= 0.0:
             edit = edits[name] if isinstance(edits[name], Mapping) else {}
-            edit_text = edit.get("says", edit.get("kind", "an edit"))
-            misranked_texts.append(f"ranked incorrectly: {name} ({edit_text})")
+            edit_description = edit.get("says", edit.get("kind", "an edit"))
+            misranked_texts.append(f"ranked incorrectly: {name} ({edit_description})")
     if names:
         correct_contrast_count = len(names) - len(misranked_texts)
         yield f"{correct_contrast_count} of {len(names)} contrasts score less than the response"
@@ -258,10 +260,12 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
         if verdict.judge is not None and verdict.gated_by is None and answer.score is not None:
             judged = verdict.question, verdict.turn, verdict.about, verdict.responses
             scores.setdefault(judged, []).append(answer.score)
-    judge_spreads = [max(answers) - min(answers) for answers in scores.values() if len(answers) > 1]
-    if judge_spreads:
+    score_ranges_over_judges = [
+        max(answers) - min(answers) for answers in scores.values() if len(answers) > 1
+    ]
+    if score_ranges_over_judges:
         diagnostics.pop(SAMPLE_SPREAD_DIAGNOSTIC, None)
-        diagnostics["spread over judges"] = max(judge_spreads)
+        diagnostics["spread over judges"] = max(score_ranges_over_judges)
     return diagnostics
 
 
@@ -274,7 +278,7 @@ def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
         return status.replace("_", " ")
     if verdict.verdict.is_worst_case or verdict.score is None:
         return "unsupported"
-    if has_judges and verdict.verdict.is_binary:
+    if has_judges and verdict.verdict.is_binary_verdict:
         return format_number_for_sentence(float(bool(verdict.verdict.met)))
     return verdict.prediction or format_number_for_sentence(verdict.score)
 
@@ -282,7 +286,7 @@ def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
 def _describe_vote_result(voting_verdicts: Sequence[ExplainedVerdict], columns: ScoreArrays) -> str:
     """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
     verdict_code = columns.verdict_code[0, 0]
-    if verdict_code == STOPPED_CODE:
+    if verdict_code == WORST_CASE_CODE:
         return "no majority, and no missing vote could make one: the worst case"
     if verdict_code == NOT_APPLICABLE_CODE:
         return "the majority is not applicable"

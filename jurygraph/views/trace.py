@@ -17,7 +17,7 @@ from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, find_co
 from jurygraph.messages import format_number_for_sentence, join_names, quote_prose
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
-from jurygraph.schema.task import READ_FROM_PROFILES_FILE, Task, chat_to_prompt_text
+from jurygraph.schema.task import PROFILES_FILE_SOURCE, Task, chat_to_prompt_text
 from jurygraph.views.terms import TermView, build_term_view
 
 _MAX_LOSSES_LISTED = 3
@@ -63,8 +63,8 @@ def build_trace_view(explanation: Explanation) -> TraceView:
         sentences=explanation.sentences(),
         predictions=predicted_scores(explained_trace),
         verdicts=explained_trace.verdicts,
-        judges=list(_describe_judges(trace)),
-        notes=list(_list_notes(trace)),
+        judges=list(_describe_judge_answers(trace)),
+        notes=list(_trace_notes(trace)),
         materials=[
             material for material in trace.material if material.failure is not None or material.note
         ],
@@ -94,10 +94,10 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
     reward = explanation.trace.reward
     if reward.value is None:
         return describe_failure(explanation.trace)
-    summands = [part for line in explanation.lines for part in line.parts or (line,)]
+    reward_term_lines = [part for line in explanation.lines for part in line.parts or (line,)]
     losses = [
         (line.lost, line.describe(criteria))
-        for line in sorted(summands, key=points_line_sort_key)
+        for line in sorted(reward_term_lines, key=points_line_sort_key)
         if line.has_loss
     ]
     for gate in reward.gates:
@@ -142,18 +142,18 @@ def _describe_missing_verdict(verdict: RecordedVerdict, failure: Failure) -> str
     if verdict.judge is None and not verdict.calls:
         return f"{verdict.evaluator}: {failure.kind} {failure.message}"
     judge = "the model" if verdict.judge is None else f"judge {verdict.judge}"
-    manner = "gave no usable reply" if failure.cause == "response" else "did not answer"
-    return f"{judge} {manner} ({failure.kind})"
+    failure_phrase = "gave no usable reply" if failure.cause == "response" else "did not answer"
+    return f"{judge} {failure_phrase} ({failure.kind})"
 
 
-def _describe_judges(trace: Trace) -> Iterator[str]:
+def _describe_judge_answers(trace: Trace) -> Iterator[str]:
     """Yield the answers of several judges to a question, about a turn if it is about turns."""
     answers: dict[tuple[str, int | None], list[str]] = {}
     for verdict in trace.verdicts:
         if verdict.judge is not None and verdict.about == trace.response_id:
             score = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
-            remark = " (superseded)" if verdict.superseded else ""
-            answer = f"{verdict.judge} {score}{remark}"
+            superseded_suffix = " (superseded)" if verdict.superseded else ""
+            answer = f"{verdict.judge} {score}{superseded_suffix}"
             answers.setdefault((verdict.question, verdict.turn), []).append(answer)
     for (question, turn), judge_answers in answers.items():
         if len(judge_answers) > 1:
@@ -161,7 +161,7 @@ def _describe_judges(trace: Trace) -> Iterator[str]:
             yield f"judges on {question}{where}: {'; '.join(judge_answers)}"
 
 
-def _list_notes(trace: Trace) -> Iterator[str]:
+def _trace_notes(trace: Trace) -> Iterator[str]:
     """Yield what the run is for, where the edges of the rubric come from, and what read each stakeholder's profile."""
     if trace.purpose is not None:
         yield f"purpose: {trace.purpose.description}"
@@ -176,15 +176,15 @@ def _list_notes(trace: Trace) -> Iterator[str]:
     profiles = None if trace.plan is None else trace.plan.profiles
     if profiles is not None:
         for name, reader in profiles.by.items():
-            yield f"constraints of {name}: {_describe_profile_reader(reader)}"
+            yield f"constraints of {name}: {_describe_profile_source(reader)}"
         if profiles.tensions_by is not None:
-            yield f"tensions: {_describe_profile_reader(profiles.tensions_by)}"
+            yield f"tensions: {_describe_profile_source(profiles.tensions_by)}"
 
 
-def _describe_profile_reader(reader: str) -> str:
+def _describe_profile_source(reader: str) -> str:
     return (
         "from a file of profiles"
-        if reader == READ_FROM_PROFILES_FILE
+        if reader == PROFILES_FILE_SOURCE
         else f"profile parsed by {reader}"
     )
 

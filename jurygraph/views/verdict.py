@@ -22,14 +22,14 @@ class QuestionView:
     verdicts: Sequence[RecordedVerdict]
     calls: Sequence[RecordedCall]
 
-    def to_json(self, has_calls: bool) -> dict[str, Any]:
+    def to_json(self, should_list_calls: bool) -> dict[str, Any]:
         """Return the calls as a JSON object, or the verdicts, with what they are about."""
         content: dict[str, Any] = {
             "task_id": self.task_id,
             "response_id": self.response_id,
             "question": self.question,
         }
-        if has_calls:
+        if should_list_calls:
             content["calls"] = [call.to_json() for call in self.calls]
         else:
             content["verdicts"] = [verdict.model_dump(mode="json") for verdict in self.verdicts]
@@ -47,7 +47,7 @@ def build_question_view(run: Run, response: str, name: str) -> QuestionView:
     questions = dict.fromkeys(verdict.question for verdict in trace.verdicts)
     question = find_question_id(name, questions)
     verdicts = [
-        verdict.model_copy(update={"calls": tuple(verdict.named_calls)})
+        verdict.model_copy(update={"calls": tuple(verdict.calls_with_purpose)})
         for verdict in trace.verdicts
         if verdict.question == question
     ]

@@ -14,7 +14,7 @@ from jurygraph.agents.data_optimizer import (
     MAX_WORD_LENGTH,
     GroupDiversity,
     compressed_share,
-    compute_free_word_count,
+    compute_unpenalised_word_count,
     length_score,
     unrepeated_share,
     words,
@@ -99,7 +99,7 @@ def test_more_words_never_raise_the_length_score(a: int, b: int, free: float, li
 def test_the_free_length_is_the_reference_or_the_median_of_nonempty_responses(
     reference: int, group: list[int], free: float
 ) -> None:
-    assert compute_free_word_count(reference, group) == free
+    assert compute_unpenalised_word_count(reference, group) == free
 
 
 @pytest.mark.parametrize(

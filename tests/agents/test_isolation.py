@@ -194,7 +194,7 @@ def test_what_an_evaluator_says_of_itself_holds_in_another_process() -> None:
         {"evaluators": [{"use": f"{HERE}.KnowsAnn", "isolate": "process"}]}
     ) as jury:
         (isolated,) = jury.evaluators.values()
-        assert list(isolated.known_reviewers) == ["ann"]
+        assert list(isolated.predictable_reviewers) == ["ann"]
 
 
 def wait_for_end(process: str) -> None:

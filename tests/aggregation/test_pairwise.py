@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from jurygraph.aggregation import pairwise
-from jurygraph.aggregation.pairwise import MAX_ROUNDS, bradley_terry, flips, outcomes
+from jurygraph.aggregation.pairwise import MAX_NEWTON_STEPS, bradley_terry, flips, outcomes
 from jurygraph.errors import PlanError
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -163,7 +163,7 @@ def test_a_response_that_wins_everything_converges_quickly(
     assert (np.diff(found) <= 1e-12).all()
     assert found[0] > 1.0 > found[-1]
     with pytest.MonkeyPatch.context() as fewer:
-        fewer.setattr(pairwise, "MAX_ROUNDS", MAX_ROUNDS // 2)
+        fewer.setattr(pairwise, "MAX_NEWTON_STEPS", MAX_NEWTON_STEPS // 2)
         assert bradley_terry(wins(size), prior).tobytes() == found.tobytes()
 
 
@@ -172,7 +172,7 @@ def test_the_limit_of_rounds_stops_without_convergence() -> None:
     found = bradley_terry(total_order(64), 1e-6)
     assert np.isfinite(found).all()
     with pytest.MonkeyPatch.context() as more:
-        more.setattr(pairwise, "MAX_ROUNDS", MAX_ROUNDS + 1)
+        more.setattr(pairwise, "MAX_NEWTON_STEPS", MAX_NEWTON_STEPS + 1)
         assert bradley_terry(total_order(64), 1e-6).tobytes() != found.tobytes()
 
 

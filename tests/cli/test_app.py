@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.cli.app import COMMANDS, HEADINGS, main, root_command
+from jurygraph.cli.app import COMMANDS, COMMANDS_BY_HEADING, main, root_command
 from tests.cli.conftest import Command, write_project
 from tests.rows import all_rows
 
@@ -120,9 +120,9 @@ def test_a_summary_is_the_first_sentence_of_the_command_s_help(name: str) -> Non
 
 
 def test_the_help_lists_every_command_with_its_summary(run: Command) -> None:
-    assert sorted(chain(*HEADINGS.values())) == sorted(COMMANDS)
+    assert sorted(chain(*COMMANDS_BY_HEADING.values())) == sorted(COMMANDS)
     printed = " ".join(run("--help").out.split())
-    for heading, names in HEADINGS.items():
+    for heading, names in COMMANDS_BY_HEADING.items():
         listed = " ".join(f"{name} {COMMANDS[name].summary}" for name in names)
         assert f" {heading}: {listed}" in printed
 

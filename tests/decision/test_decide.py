@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import weighted_mean
-from jurygraph.decision.decide import SAMPLE_SPREAD_DIAGNOSTIC, possible_rewards
+from jurygraph.decision.decide import SAMPLE_SPREAD_DIAGNOSTIC, possible_reward_bounds
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, Verdict
 from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
@@ -115,7 +115,7 @@ def fill_missing(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
 @settings(EACH, max_examples=at_most(80))
 @given(scenes(), st.integers(0, 2**32))
 def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed: int) -> None:
-    low, high = possible_rewards(scene.group(), COMBINERS)
+    low, high = possible_reward_bounds(scene.group(), COMBINERS)
     possible = dict(zip(sorted(NAMES), zip(low.tolist(), high.tolist(), strict=True), strict=True))
     rng = np.random.default_rng(seed)
     for _ in range(4):

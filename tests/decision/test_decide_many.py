@@ -21,7 +21,7 @@ from jurygraph.decision.decide import (
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import RecordedVerdict, Reward
-from jurygraph.schema.frozen_model import PlainParams
+from jurygraph.schema.frozen_model import RawParams
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Scene, scenes
 from tests.graphs.scripted import (
@@ -319,7 +319,7 @@ class Boundless(Mean):
     """Cannot tell between what values a component lies."""
 
     def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: PlainParams
+        self, low: InputMatrices, high: InputMatrices, params: RawParams
     ) -> tuple[Floats, Floats]:
         raise KeyError("nobody")
 

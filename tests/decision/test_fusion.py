@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import Component
-from jurygraph.decision.decide import fuse, fuse_bounds
+from jurygraph.decision.decide import fuse, fuse_reward_bounds
 from jurygraph.schema import (
     ComponentSpec,
     Decision,
@@ -67,7 +67,9 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
     low = {name: np.array([min(a, b)]) for name, (a, b, _) in ends.items()}
     high = {name: np.array([max(a, b)]) for name, (a, b, _) in ends.items()}
     present = {name: np.array([True]) for name in NAMES}
-    floor, ceiling = fuse_bounds(how, {name: (low[name], high[name]) for name in NAMES}, present)
+    floor, ceiling = fuse_reward_bounds(
+        how, {name: (low[name], high[name]) for name in NAMES}, present
+    )
     for share in (0.0, 1.0, None):
         inside = {
             n: low[n] + (t if share is None else share) * (high[n] - low[n])
@@ -85,7 +87,7 @@ def test_bounds_without_unknown_values_equal_the_reward(
     known = {name: np.array([value]) for name, value in zip(NAMES, values, strict=True)}
     present = {name: np.array([True]) for name in NAMES}
     value = fuse(how, components_of(known, present)).value
-    floor, ceiling = fuse_bounds(
+    floor, ceiling = fuse_reward_bounds(
         how, {name: (value, value) for name, value in known.items()}, present
     )
     assert floor.tolist() == ceiling.tolist() == value.tolist()
@@ -96,7 +98,9 @@ def test_a_component_that_does_not_apply_counts_nothing_and_opens_and_shuts_no_g
     values = {"format": np.array([0.0, 0.0]), "accuracy": np.array([0.75, 0.75])}
     present = {"format": np.array([False, True]), "accuracy": np.array([True, True])}
     assert fuse(how, components_of(values, present)).value.tolist() == [0.75, 0.0]
-    bounds = fuse_bounds(how, {name: (value, value) for name, value in values.items()}, present)
+    bounds = fuse_reward_bounds(
+        how, {name: (value, value) for name, value in values.items()}, present
+    )
     assert [bound.tolist() for bound in bounds] == [[0.75, 0.0]] * 2
 
 
@@ -139,7 +143,9 @@ def test_bounds_are_no_wider_than_they_must_be(
     )
     reached = [fuse(how, components).value[0] for components in inside]
     low, high = values(one[0], two[0], span[0]), values(one[1], two[1], span[1])
-    floor, ceiling = fuse_bounds(how, {name: (low[name], high[name]) for name in weights}, present)
+    floor, ceiling = fuse_reward_bounds(
+        how, {name: (low[name], high[name]) for name in weights}, present
+    )
     assert (floor[0], ceiling[0]) == (
         pytest.approx(min(reached), abs=1e-12),
         pytest.approx(max(reached), abs=1e-12),

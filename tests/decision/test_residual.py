@@ -94,16 +94,16 @@ def test_a_plan_with_less_says_so_once(layers: list[str], share: str) -> None:
 def test_stakeholders_count_by_their_weights_and_components_by_their_absolute_ones() -> None:
     people = task(stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob")])
     config = config_with_layers("check", "model")
-    assert make_plan(config, people).checked_share == pytest.approx(0.5)
+    assert make_plan(config, people).checked_weight_share == pytest.approx(0.5)
     config["evaluators"] += [
         evaluator_use("tone", layer="model"),
         evaluator_use("length", layer="check"),
     ]
     config["reward"] = {"stakeholders": 1.0, "tone": -2.0, "length": 0.0}
-    assert make_plan(config, people).checked_share == pytest.approx(0.5 / 3)
+    assert make_plan(config, people).checked_weight_share == pytest.approx(0.5 / 3)
     assert notes_of(config, people)[0].startswith("16.7 % of")
     config["reward"] = {"stakeholders": 1.0, "tone": -1.0, "length": -2.0}
-    assert make_plan(config, people).checked_share == pytest.approx(2.5 / 4)
+    assert make_plan(config, people).checked_weight_share == pytest.approx(2.5 / 4)
 
 
 def test_a_reward_without_stakeholders_is_no_business_of_decompr() -> None:

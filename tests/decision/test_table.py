@@ -13,7 +13,7 @@ from jurygraph.decision.table import (
     NOT_APPLICABLE_CODE,
     OK_CODE,
     ScoreArrays,
-    build_table,
+    build_verdict_table,
 )
 from jurygraph.decision.table import NO_MODEL_CODE as NO_MODEL_CODE
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict, ScoreCalibration, Verdict
@@ -32,7 +32,7 @@ def make_verdict(about: str, score: Any, *shown: str, sample: int = 0) -> Record
 
 
 def arrays_of(question: Question, names: str, *verdicts: RecordedVerdict) -> ScoreArrays:
-    return build_table([question], list(names), verdicts).columns["q"]
+    return build_verdict_table([question], list(names), verdicts).columns["q"]
 
 
 def live_values(found: ScoreArrays) -> Any:
@@ -96,7 +96,7 @@ FILLS = {
 def test_missing_values_are_filled_by_rule_and_sign(
     scenario: Any, rule: str, missing: RecordedVerdict
 ) -> None:
-    table = build_table(
+    table = build_verdict_table(
         [make_question()], ["a", "b"], [make_verdict("a", missing), make_verdict("b", 0.4)]
     )
     gain, penalty = FILLS[scenario][rule]
@@ -116,7 +116,7 @@ def test_missing_values_are_filled_by_rule_and_sign(
 def test_a_code_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_to_keep() -> None:
     screened = make_verdict("b", RecordedVerdict(status="not_applicable", gated_by="gate"), "b1")
     given = [make_verdict("a", 0.75, "a1"), make_verdict("a", ABSTENTION, "a2"), screened]
-    table = build_table([make_question(material="versions")], ["a", "b"], given)
+    table = build_verdict_table([make_question(material="versions")], ["a", "b"], given)
     changed = table.with_verdict_code(
         ["q"], FAILED_BY_INFRASTRUCTURE_CODE, kept=(NOT_APPLICABLE_CODE,)
     )
@@ -138,7 +138,7 @@ def test_a_code_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_to_k
 def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> None:
     scores = {"a": (0.8, 0.1, 0.5, 0.2), "b": (0.6, 0.1, 0.8)}
     given = [make_verdict(about, score, f"{score}") for about in scores for score in scores[about]]
-    table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
+    table = build_verdict_table([make_question(material="versions")], ["a", "b", "c"], given)
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce),
         "conservative",
@@ -154,7 +154,7 @@ def test_folded_columns_are_met_where_half_of_them_are_or_more(
     met: int, columns: int, folded: bool
 ) -> None:
     given = [make_verdict("a", float(place < met), f"v{place}") for place in range(columns)]
-    table = build_table([make_question(material="versions")], ["a"], given)
+    table = build_verdict_table([make_question(material="versions")], ["a"], given)
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(1.0,), reduce="mean"),
         "conservative",
@@ -171,7 +171,9 @@ def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing
     ]
     knots = ScoreCalibration(method="platt", labels=9, scores=(0.2, 0.8), calibrated=(0.3, 0.7))
     entry = ComponentInput(questions=("q",), weights=(1.0,), calibration={"q": knots})
-    found = build_table([make_question()], list("abcd"), given).effective_columns("q", entry)
+    found = build_verdict_table([make_question()], list("abcd"), given).effective_columns(
+        "q", entry
+    )
     assert found.value[:, 0].tolist() == pytest.approx([0.3, 0.6, 0.7, 0.0])
     assert (found.met[:, 0].tolist(), found.verdict_code[3, 0]) == (
         [False, True, True, False],
@@ -182,7 +184,9 @@ def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing
 def test_a_majority_is_one_column_in_every_array() -> None:
     given = [make_verdict("a", score, sample=place) for place, score in enumerate((1.0, 1.0, 0.0))]
     entry = ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
-    found = build_table([make_question(samples=3)], ["a", "b"], given).effective_columns("q", entry)
+    found = build_verdict_table([make_question(samples=3)], ["a", "b"], given).effective_columns(
+        "q", entry
+    )
     assert {array.shape for array in found} == {(2, 1)}
     assert (found.value[0, 0], found.verdict_code[:, 0].tolist()) == (1.0, [OK_CODE, ABSENT_CODE])
 
@@ -192,7 +196,7 @@ def test_the_spread_over_samples_is_that_of_each_response() -> None:
     given = [
         make_verdict(about, s, sample=i) for about, own in scores.items() for i, s in enumerate(own)
     ]
-    table = build_table([make_question(samples=2)], list(scores), given)
+    table = build_verdict_table([make_question(samples=2)], list(scores), given)
     spread = table.sample_spread([ComponentInput(questions=("q",), weights=(1.0,))])
     np.testing.assert_array_equal(spread, [0.75, 0.25, np.nan])
 
@@ -202,7 +206,9 @@ def test_a_verdict_without_a_confidence_is_sure() -> None:
         make_verdict("a", RecordedVerdict(score=1.0)),
         make_verdict("b", RecordedVerdict(score=1.0, confidence=0.25)),
     ]
-    assert build_table([make_question()], ["a", "b"], given).columns["q"].confidence.tolist() == [
+    assert build_verdict_table([make_question()], ["a", "b"], given).columns[
+        "q"
+    ].confidence.tolist() == [
         [1.0],
         [0.25],
     ]
@@ -214,7 +220,7 @@ STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 @all_rows("scenario", ["counted", "low", "high", "partial"])
 @all_rows("rule", ["conservative", "strict", "gear"])
 def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rule: str) -> None:
-    table = build_table(
+    table = build_verdict_table(
         [make_question()], ["a", "b"], [make_verdict("a", STOPPED), make_verdict("b", 0.4)]
     )
     for weight, direction, worst in (
@@ -232,7 +238,7 @@ def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rul
 
 
 def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
-    table = build_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
+    table = build_verdict_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
     for reduce in ("mean", None):
         judged, requested = table.judged_and_requested_weight(
             ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce)
@@ -247,7 +253,7 @@ def effective_row(
     question: Question, *given: RecordedVerdict, **settings: Any
 ) -> tuple[list[float], list[int]]:
     """Return value and code of the only row, as an input uses them."""
-    table = build_table([question], ["a"], given)
+    table = build_verdict_table([question], ["a"], given)
     found = table.effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), **settings)
     )
@@ -289,7 +295,7 @@ def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> Non
         make_verdict("a", 0.75, "a2"),
         make_verdict("b", screened, "b1"),
     ]
-    table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
+    table = build_verdict_table([make_question(material="versions")], ["a", "b", "c"], given)
     found = table.effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )

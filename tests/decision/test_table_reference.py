@@ -17,9 +17,9 @@ from jurygraph.decision.table import (
     NO_VARIANTS_CODE,
     NOT_APPLICABLE_CODE,
     OK_CODE,
-    STOPPED_CODE,
+    WORST_CASE_CODE,
     VerdictTable,
-    build_table,
+    build_verdict_table,
 )
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
 from jurygraph.schema.verdict import NO_VARIANT_GATE
@@ -55,9 +55,11 @@ OTHER_CELLS = {
         0.0, False, JUDGED_NOT_APPLICABLE_CODE, 0.25
     ),
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(
-        0.0, False, STOPPED_CODE
+        0.0, False, WORST_CASE_CODE
     ),
-    RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED_CODE),
+    RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(
+        1.0, True, WORST_CASE_CODE
+    ),
     RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK_CODE),
     RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT_GATE): Cell(
         0.0, False, NO_VARIANTS_CODE
@@ -67,9 +69,9 @@ CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT_CODE)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
 """Those of which every three are combined."""
 
-SCORED = (OK_CODE, STOPPED_CODE)
+SCORED = (OK_CODE, WORST_CASE_CODE)
 ANSWERED = (OK_CODE, JUDGED_NOT_APPLICABLE_CODE)
-VOTING = (OK_CODE, STOPPED_CODE, JUDGED_NOT_APPLICABLE_CODE)
+VOTING = (OK_CODE, WORST_CASE_CODE, JUDGED_NOT_APPLICABLE_CODE)
 UNJUDGED = (ABSTAINED_CODE, NO_MODEL_CODE, FAILED_BY_RESPONSE_CODE, FAILED_BY_INFRASTRUCTURE_CODE)
 PAIRS = list(itertools.product(CELLS, repeat=2))
 TRIPLES = list(itertools.product(FEWER, repeat=3))
@@ -95,12 +97,12 @@ def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> VerdictTable
         for sample, verdict in enumerate(row)
         if verdict is not None
     ]
-    return build_table([make_question(len(rows[0]))], names, verdicts)
+    return build_verdict_table([make_question(len(rows[0]))], names, verdicts)
 
 
 def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
-    without_variants = STOPPED_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
+    without_variants = WORST_CASE_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
     counted = [
         cell._replace(verdict_code=without_variants)
         if cell.verdict_code == NO_VARIANTS_CODE
@@ -135,8 +137,8 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
         met = sum(cell.met for cell in sure if cell.verdict_code == OK_CODE and cell.value == value)
         return [Cell(value, 2 * met >= number, OK_CODE)]
     # the worst case has no value yet, and so no vote
-    if any(cell.verdict_code == STOPPED_CODE for cell in sure):
-        return [Cell(0.0, False, STOPPED_CODE)]
+    if any(cell.verdict_code == WORST_CASE_CODE for cell in sure):
+        return [Cell(0.0, False, WORST_CASE_CODE)]
     if requested:
         return [
             Cell(
@@ -181,7 +183,7 @@ def fill_cell(
     fills = {"counted": is_penalty and rule != "gear", "low": False, "high": True, "partial": False}
     if not there:
         return FilledCell(float(fills[scenario]), fills[scenario], False, live)
-    if cell.verdict_code == STOPPED_CODE:
+    if cell.verdict_code == WORST_CASE_CODE:
         return FilledCell(float(is_penalty), is_penalty, False, live)
     return FilledCell(cell.value, cell.met, True, live)
 

@@ -73,7 +73,7 @@ def test_each_figure_of_a_response_is_the_number_that_counted(
         cells = {row["response"]: row for row in csv.DictReader(io.StringIO(out))}
         shown = run_command("show", run_folder, "--columns", f"response,{QUESTION}").out
         with Run.open(run_folder) as run:
-            judged, _ = read_judgements(run).by_judge.values()
+            judged, _ = read_judgements(run).judgements_by_judge.values()
             scores = read_scores(run)
         (question,) = scores.questions
         by_sample = list(zip(question.responses, question.values, strict=True))

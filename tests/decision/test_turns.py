@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.decision.table import build_table
+from jurygraph.decision.table import build_verdict_table
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict, Verdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE
 from tests.rows import all_rows
@@ -57,7 +57,7 @@ def test_turns_become_one_value(
     given = [make_verdict("a", 3 * turn, score) for turn, score in enumerate(scores)]
     longer = [make_verdict("b", turn, 0.5) for turn in range(7)]
     entry = ComponentInput(questions=("q",), weights=(weight,), turns={"q": reduction})
-    table = build_table([make_question()], ["a", "b"], [*reversed(given), *longer])
+    table = build_verdict_table([make_question()], ["a", "b"], [*reversed(given), *longer])
     for scenario, value in zip(SCENARIOS, values, strict=True):
         cells = table.score_matrix(entry, "conservative", 1, scenario)  # type: ignore[arg-type]
         assert cells.value.shape == (2, 1)
@@ -82,7 +82,7 @@ def test_judges_vote_on_each_turn_before_turns_are_reduced() -> None:
         has_judges=True,
         turns={"q": "first_failure"},
     )
-    table = build_table([make_question(judges=("x", "y", "z"))], ["a"], given)
+    table = build_verdict_table([make_question(judges=("x", "y", "z"))], ["a"], given)
     cells = table.score_matrix(entry, "conservative", 1, "counted")
     assert cells.value.tolist() == [[1 / 3]]
     alone = table.score_matrix(

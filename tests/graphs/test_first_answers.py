@@ -3,7 +3,7 @@
 import pytest
 
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.context import VERDICTS_UNTIL_GIVING_UP, FirstVerdictsCheck
+from jurygraph.graphs.context import FAILED_VERDICTS_BEFORE_STOP, FirstVerdictsCheck
 from jurygraph.schema import Failure, FailureCause, RecordedVerdict
 
 
@@ -18,7 +18,7 @@ def verdict(cause: FailureCause | None) -> RecordedVerdict:
 def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> None:
     answers = FirstVerdictsCheck()
     answers.note("sound", [verdict(None)])
-    answers.note("broken", [verdict("evaluator")] * (VERDICTS_UNTIL_GIVING_UP - 1))
+    answers.note("broken", [verdict("evaluator")] * (FAILED_VERDICTS_BEFORE_STOP - 1))
     with pytest.raises(
         EvaluatorError, match="'broken' failed at each of its first 10 verdicts, with KeyError"
     ):

@@ -319,7 +319,7 @@ def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
         assert [(one.gated_by, one.score) for one in work.settled_verdicts] == [outcome]
-        assert work.branches == []
+        assert work.due_branch_names == []
 
 
 # Never better than the worst that a model could say

@@ -36,8 +36,8 @@ def test_so_many_responses_are_in_work_and_more_where_groups_are_large(
             admit_groups=admit_groups,
             batch_size=8,
             max_responses=128,
-            target_responses=32,
-            target_groups=4,
+            target_response_count=32,
+            target_group_count=4,
             may_plan_by_model=False,
             langsmith=False,
         )

@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
-from jurygraph.schema.task import READ_FROM_PROFILES_FILE, Profiles, ProfilesLine, apply_profiles
+from jurygraph.schema.task import PROFILES_FILE_SOURCE, Profiles, ProfilesLine, apply_profiles
 from jurygraph.sources import parse_config_mapping
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
 from tests.graphs.scenes import decide
@@ -97,7 +97,7 @@ class TestByHand:
     def test_written_profiles_replace_the_model(self) -> None:
         for model in ({}, {"model": "none"}):
             found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(), requests=0, **model))
-            assert found.by == {"ann": READ_FROM_PROFILES_FILE, "ben": READ_FROM_PROFILES_FILE}
+            assert found.by == {"ann": PROFILES_FILE_SOURCE, "ben": PROFILES_FILE_SOURCE}
             assert [[one.id for one in each.constraints] for each in found.stakeholders] == [
                 ["nuts"],
                 ["aa", "zz"],
@@ -109,8 +109,8 @@ class TestByHand:
     def test_missing_profiles_and_tensions_are_requested_from_the_model(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
         found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own), requests=1))
-        assert found.by == {"ben": READ_FROM_PROFILES_FILE, "ann": "tiny, prompt profile 2"}
-        assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_PROFILES_FILE)
+        assert found.by == {"ben": PROFILES_FILE_SOURCE, "ann": "tiny, prompt profile 2"}
+        assert (found.tensions[0].strength, found.tensions_by) == (0.75, PROFILES_FILE_SOURCE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
         found = profiles_of(
             plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2)

@@ -90,9 +90,9 @@ def test_a_wave_asks_every_response_every_sample() -> None:
         ("tone", ("b",), 0),
         ("tone", ("b",), 1),
     ]
-    assert (wave, work.branches) == (1, ["checks"])
+    assert (wave, work.due_branch_names) == (1, ["checks"])
     after, wave = next_work(survey, wave, [response("a")], [], [])
-    assert (after.branches, after.settled_verdicts, wave) == ([], [], 1)
+    assert (after.due_branch_names, after.settled_verdicts, wave) == ([], [], 1)
 
 
 @pytest.mark.parametrize(("pairs", "n"), [("ordered", 12), ("unordered", 6)])
@@ -115,7 +115,7 @@ def test_a_wave_that_screening_settles_completely_is_skipped() -> None:
     work, wave = next_work(
         survey, 1, [response("a")], [], [recorded_verdict(survey, "gate", "a", 0.0)]
     )
-    assert (work.branches, wave) == ([], 3)
+    assert (work.due_branch_names, wave) == ([], 3)
     assert [(v.question, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("then", "not_applicable", "gate"),
         ("last", "not_applicable", "then"),
@@ -343,7 +343,7 @@ def test_no_pair_is_requested_if_all_responses_are_screened_out(scope: str) -> N
     survey = survey_of({"evaluators": [evaluator_use("gate"), use], "reward": {"gate": 1.0}})
     given = [recorded_verdict(survey, "gate", name, 0.0) for name in "ab"]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
-    assert work.branches == []
+    assert work.due_branch_names == []
     assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
 
 

@@ -98,7 +98,7 @@ def test_a_plan_does_not_depend_on_the_tasks_planned_before(
     several: list[Task], most_shared: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patched, jg.Jury(**settings_of_jury()) as one:
-        patched.setattr(context, "_MAX_SHARED_PARTS", most_shared)
+        patched.setattr(context, "_MAX_SHARED_PLAN_PARTS", most_shared)
         for task in several:
             with jg.Jury(**settings_of_jury()) as alone:
                 expected = alone.prepare(task)
@@ -118,7 +118,7 @@ def test_tasks_that_differ_in_their_texts_share_a_survey_without_texts_and_a_dec
 
 def test_shared_parts_are_bounded() -> None:
     parts = SharedPlanParts[int]()
-    for number in range(3 * context._MAX_SHARED_PARTS):
+    for number in range(3 * context._MAX_SHARED_PLAN_PARTS):
         parts.store_part(number, number)
         assert parts[number] == number
-        assert len(parts) <= context._MAX_SHARED_PARTS
+        assert len(parts) <= context._MAX_SHARED_PLAN_PARTS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jurygraph.arrays import total
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema import Response, Trace
-from jurygraph.schema.trace import group_statistics
+from jurygraph.schema.trace import question_score_statistics
 from tests.graphs.scripted import evaluator_use, response, score_responses, task
 
 CONFIG = {
@@ -52,7 +52,9 @@ def test_every_trace_has_the_statistics_of_its_group() -> None:
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))
 def test_the_mean_of_statistics_adds_as_rewards_do(scores: list[float]) -> None:
-    found = group_statistics([], (("q", score) for score in scores))["questions"]["q"]["mean"]
+    found = question_score_statistics([], (("q", score) for score in scores))["questions"]["q"][
+        "mean"
+    ]
     assert found == float(total(sorted(scores))) / len(scores)
 
 

@@ -223,7 +223,7 @@ def test_a_cancellation_that_comes_together_with_news_ends_the_wait() -> None:
         waiting = asyncio.create_task(groups.wait())
         for _ in range(3):  # until it waits for the other group
             await asyncio.sleep(0)
-        groups._news_event.set()
+        groups._group_change_event.set()
         await asyncio.sleep(0)
         is_due = waiting.cancel()
         await asyncio.wait({waiting})

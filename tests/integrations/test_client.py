@@ -90,7 +90,7 @@ def test_a_refusal_is_an_error_with_the_servers_reason(
 ) -> None:
     serve(reply)
     with pytest.raises(error, match=message):
-        ask(RewardClient(URL, patience=30.0), task_id="a")
+        ask(RewardClient(URL, reward_timeout=30.0), task_id="a")
 
 
 def test_verl_sends_the_task_or_its_id_and_gets_no_number_for_a_masked_reward(serve: Any) -> None:

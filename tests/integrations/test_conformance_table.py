@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from jurygraph.integrations.conformance import (
-    TOLERANCE,
+    ADVANTAGE_TOLERANCE,
     TRAINER_SETTINGS,
     TrainerSetting,
     conformance_table_lines,
-    documented_factor,
+    documented_advantage_factor,
     measure_failed_reward_effect,
     trl_grpo_advantages,
     trl_normalize_then_sum_advantages,
@@ -28,11 +28,13 @@ RECORDED = np.array([[0.12, 0.5], [0.0, 0.5]] * 2 + [[0.12, 0.5]] + [[NAN, 0.5]]
 )
 def test_siblings_are_unchanged_or_by_the_stated_factor_alone(setting: TrainerSetting) -> None:
     alone = measure_failed_reward_effect(setting, setting.automatic_rule, 1)
-    assert alone.factor == pytest.approx(documented_factor(setting), abs=TOLERANCE)
-    assert alone.failed_advantages == pytest.approx(0.0, abs=TOLERANCE)
+    assert alone.factor == pytest.approx(
+        documented_advantage_factor(setting), abs=ADVANTAGE_TOLERANCE
+    )
+    assert alone.failed_advantages == pytest.approx(0.0, abs=ADVANTAGE_TOLERANCE)
     if setting.automatic_rule == "mask":
         beside = measure_failed_reward_effect(setting, "mask", 2)
-        assert beside.factor == pytest.approx(1.0, abs=TOLERANCE)
+        assert beside.factor == pytest.approx(1.0, abs=ADVANTAGE_TOLERANCE)
         assert measure_failed_reward_effect(setting, "none", 2).factor is None, (
             "no mask beside a function"
         )

@@ -7,10 +7,10 @@ from langchain_core.messages import HumanMessage
 
 from jurygraph.errors import InputError
 from jurygraph.integrations.samples import (
-    find_groups,
+    group_sample_indices,
     read_response,
     read_task,
-    read_task_parts,
+    read_task_fields,
     read_tasks,
 )
 
@@ -22,10 +22,10 @@ def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
     columns = {"reference": "solution"}
     rows = [{"solution": "4"}, {"solution": "4"}, {"solution": "5"}]
     tasks = read_tasks(["2 + 2?"] * 3, rows, columns)
-    assert list(find_groups(tasks).values()) == [[0, 1], [2]]
+    assert list(group_sample_indices(tasks).values()) == [[0, 1], [2]]
     assert tasks[0].reference == "4"
     numbers = [
-        read_task_parts({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)
+        read_task_fields({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)
     ]
     assert numbers == ["4", "0.5", "-3"]
     assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id == "prompt-d1800cc4586619da"
@@ -79,4 +79,4 @@ def test_what_is_wrong_is_named() -> None:
         read_response(7)
     same_id = [read_task(prompt, {"id": "a"}) for prompt in ("2 + 2?", "2 + 3?")]
     with pytest.raises(InputError, match="task 'a': rows 1 and 2 of the batch differ"):
-        find_groups(same_id)
+        group_sample_indices(same_id)

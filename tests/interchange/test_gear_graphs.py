@@ -9,7 +9,11 @@ import pytest
 
 from jurygraph import Jury, Task
 from jurygraph.errors import InputError
-from jurygraph.interchange.gear_graphs import NO_TEXT_NOTE, OMITTED_EDGES_NOTE, read_gear
+from jurygraph.interchange.gear_graphs import (
+    NO_TEXT_IMPORT_NOTE,
+    OMITTED_EDGES_IMPORT_NOTE,
+    read_gear_graphs,
+)
 from jurygraph.schema import Edge
 from tests.aggregation.test_gear_reference import EXACT, VALID
 from tests.rows import all_rows
@@ -55,7 +59,7 @@ def test_a_row_is_a_task_with_its_graph_and_roles(tmp_path: Path) -> None:
     ]
     about = {"prompt": [], "reward_model": {}, "source_meta": {"label": "theft"}}
     row = {**make_row(edges), "ability": "law", "extra_info": about}
-    ((task, notes),) = read_gear(write_lines(tmp_path / "rows.jsonl", [row]))
+    ((task, notes),) = read_gear_graphs(write_lines(tmp_path / "rows.jsonl", [row]))
     assert task is not None
     assert task.rubric is not None
     assert task.id == "plawbench-1"
@@ -67,7 +71,9 @@ def test_a_row_is_a_task_with_its_graph_and_roles(tmp_path: Path) -> None:
         Edge(parent="r1", child="r3", kind="weak"),
         Edge(parent="r4", child="r3", kind="activation"),
     )
-    assert [(note.what, note.where) for note in notes] == [(OMITTED_EDGES_NOTE, "plawbench-1: 5")]
+    assert [(note.what, note.where) for note in notes] == [
+        (OMITTED_EDGES_IMPORT_NOTE, "plawbench-1: 5")
+    ]
 
 
 def test_the_lines_of_a_dump_are_responses_equally_many_for_each_row(tmp_path: Path) -> None:
@@ -77,7 +83,7 @@ def test_the_lines_of_a_dump_are_responses_equally_many_for_each_row(tmp_path: P
     lines = [make_line(0.1, 0.2, 0.3, 0.4), make_line(1, 1, 1, 1, output=" ")]
     lines += [make_line(0, 1, 0, 1, criteria_met_list=[False, True, False, True], dag_reward=0.7)]
     lines += [make_line(0, 0, 0, 1, rubric_ids=["r4", "r3", "r2", "r1"])]
-    tasks = list(read_gear(rows, write_lines(tmp_path / "dump.jsonl", lines)))
+    tasks = list(read_gear_graphs(rows, write_lines(tmp_path / "dump.jsonl", lines)))
     found = {response.id: response for task, _ in tasks if task for response in task.responses}
     assert list(found) == ["plawbench-1/1", "plawbench-2/1", "plawbench-2/2"]
     assert found["plawbench-2/1"].data == {
@@ -90,7 +96,7 @@ def test_the_lines_of_a_dump_are_responses_equally_many_for_each_row(tmp_path: P
     }
     assert found["plawbench-2/1"].metadata == {"step": 20, "rewards": {"gear": 0.7}}
     assert found["plawbench-2/2"].data["scores"]["r1"] == {"score": 1.0}
-    assert [note.what for note in tasks[0].notes] == [NO_TEXT_NOTE]
+    assert [note.what for note in tasks[0].notes] == [NO_TEXT_IMPORT_NOTE]
 
 
 @all_rows(
@@ -109,7 +115,7 @@ def test_a_line_that_is_not_about_its_row_is_refused(
     rows = write_lines(tmp_path / "rows.jsonl", [make_row([])])
     dump = write_lines(tmp_path / "dump.jsonl", [line])
     with pytest.raises(InputError) as refused:
-        list(read_gear(rows, dump))
+        list(read_gear_graphs(rows, dump))
     assert str(refused.value).startswith(f"{dump}, line 1, {message}")
 
 
@@ -117,7 +123,7 @@ def test_lines_that_are_no_multiple_of_the_rows_are_refused(tmp_path: Path) -> N
     rows = write_lines(tmp_path / "rows.jsonl", [make_row([]), make_row([])])
     dump = write_lines(tmp_path / "dump.jsonl", [make_line(0, 0, 0, 0)] * 3)
     with pytest.raises(InputError, match="3 lines for the 2 rows"):
-        list(read_gear(rows, dump))
+        list(read_gear_graphs(rows, dump))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +139,7 @@ def test_scores_in_give_the_reward_of_the_authors_aggregator(
         rubrics = [{**rubric, "criterion": f"It is {rubric['id']}."} for rubric in case["rubrics"]]
         rows.append(make_row([], rubrics=rubrics, graph={"edges": case["edges"]}))
         lines.append(make_line(*case["p"], criteria_met_list=case["met"]))
-    imported = read_gear(
+    imported = read_gear_graphs(
         write_lines(tmp_path / "rows.jsonl", rows), write_lines(tmp_path / "dump.jsonl", lines)
     )
     config = {"evaluators": ["scores"], "rubric": {"exact": exact}}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import EMPTY_CRITERIA_NOTE, NO_POSITIVE_WEIGHT_NOTE
+from jurygraph.interchange.rows import EMPTY_CRITERIA_IMPORT_NOTE, NONPOSITIVE_WEIGHTS_IMPORT_NOTE
 from jurygraph.schema import Criterion
 from tests.interchange.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
@@ -80,9 +80,9 @@ def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_th
     assert [one.id for one in task.rubric.criteria] == ["criterion-2"]
     assert task.metadata == {"criteria": {"criterion-2": {"tags": ["y"]}}}
     assert notes_of("healthbench", file, row) == [
-        (EMPTY_CRITERIA_NOTE, "22222222-bbbb: criterion-1"),
-        (EMPTY_CRITERIA_NOTE, "22222222-bbbb: criterion-3"),
-        (EMPTY_CRITERIA_NOTE, "22222222-bbbb: criterion-4"),
+        (EMPTY_CRITERIA_IMPORT_NOTE, "22222222-bbbb: criterion-1"),
+        (EMPTY_CRITERIA_IMPORT_NOTE, "22222222-bbbb: criterion-3"),
+        (EMPTY_CRITERIA_IMPORT_NOTE, "22222222-bbbb: criterion-4"),
     ]
 
 
@@ -96,10 +96,10 @@ def test_a_task_whose_rubric_gives_no_credit_is_omitted_and_reported(
     kept, left = import_rows("healthbench", write_rows(file, FULL, bare))
     assert kept.task is not None
     assert left.task is None
-    assert tuple(left.notes[-1]) == (NO_POSITIVE_WEIGHT_NOTE, "22222222-bbbb")
+    assert tuple(left.notes[-1]) == (NONPOSITIVE_WEIGHTS_IMPORT_NOTE, "22222222-bbbb")
     with pytest.raises(InputError) as raised:
         import_rows("healthbench", write_rows(file, bare))
     assert str(raised.value) == (
-        f"healthbench.jsonl: has no row that makes a task ({NO_POSITIVE_WEIGHT_NOTE}: 22222222-bbbb); "
+        f"healthbench.jsonl: has no row that makes a task ({NONPOSITIVE_WEIGHTS_IMPORT_NOTE}: 22222222-bbbb); "
         "name a file of HealthBench's examples"
     )

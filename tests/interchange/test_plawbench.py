@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.interchange.plawbench import NO_SUB_ITEMS_NOTE, split_sub_items
+from jurygraph.interchange.plawbench import UNDIVIDED_CRITERIA_IMPORT_NOTE, parse_scored_sub_items
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Part
 from tests.examples import at_most
@@ -52,8 +52,8 @@ def test_a_section_is_a_criterion_that_weighs_its_points_with_its_sub_items_as_p
 def test_a_section_with_inconsistent_sub_items_is_judged_as_one_with_a_note(file: Path) -> None:
     (loan,) = tasks("plawbench", file, LOAN)
     assert notes_of("plawbench", file, *PLAWBENCH) == [
-        (NO_SUB_ITEMS_NOTE, f"{loan.id}: criterion-4"),
-        (NO_SUB_ITEMS_NOTE, f"{tasks('plawbench', file, OTHER)[0].id}: criterion-1"),
+        (UNDIVIDED_CRITERIA_IMPORT_NOTE, f"{loan.id}: criterion-4"),
+        (UNDIVIDED_CRITERIA_IMPORT_NOTE, f"{tasks('plawbench', file, OTHER)[0].id}: criterion-1"),
     ]
 
 
@@ -87,7 +87,7 @@ def test_an_id_is_derived_from_the_content_of_the_case(file: Path) -> None:
     ],
 )
 def test_sub_items_are_found_by_their_marks(text: str, found: list[tuple[str, float]]) -> None:
-    assert [(part["text"], part["weight"]) for part in split_sub_items(text)] == found
+    assert [(part["text"], part["weight"]) for part in parse_scored_sub_items(text)] == found
 
 
 @settings(max_examples=at_most(30), deadline=None)
@@ -103,7 +103,7 @@ def test_any_text_between_the_marks_is_kept_in_full(
         for points, words in items
     ]
     text = "\n".join(texts)
-    found = split_sub_items(text)
+    found = parse_scored_sub_items(text)
     assert [part["weight"] for part in found] == [points for points, _ in items]
     within = "".join("".join(part["text"] for part in found).split())
     assert "".join(text.split()).endswith(within)
@@ -124,4 +124,6 @@ def test_sub_items_without_words_or_worth_are_no_parts(file: Path, criterion: st
     (task,) = tasks("plawbench", file, row)
     assert task.rubric is not None
     assert task.rubric.criteria[0].parts == ()
-    assert notes_of("plawbench", file, row) == [(NO_SUB_ITEMS_NOTE, f"{task.id}: criterion-1")]
+    assert notes_of("plawbench", file, row) == [
+        (UNDIVIDED_CRITERIA_IMPORT_NOTE, f"{task.id}: criterion-1")
+    ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.interchange.rewardbench import NO_MODEL_NOTE, ONE_SIDED_ROWS_NOTE
+from jurygraph.interchange.rewardbench import NO_MODEL_IMPORT_NOTE, UNPAIRED_ROWS_IMPORT_NOTE
 from tests.interchange.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
 FIRST, UNKNOWN, SECOND, MISCOUNTED, ONE_SIDE, BARE = REWARDBENCH
@@ -67,8 +67,8 @@ def test_ids_must_be_unique_only_within_a_subset(file: Path) -> None:
 
 def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:
     assert notes_of("rewardbench", file, *REWARDBENCH) == [
-        (NO_MODEL_NOTE, "Math/5"),
-        (ONE_SIDED_ROWS_NOTE, "Ties/6"),
+        (NO_MODEL_IMPORT_NOTE, "Math/5"),
+        (UNPAIRED_ROWS_IMPORT_NOTE, "Ties/6"),
     ]
     (odd,) = tasks("rewardbench", file, MISCOUNTED)
     assert {one.agent for one in odd.responses} == {None}

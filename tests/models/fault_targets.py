@@ -164,12 +164,12 @@ async def _gguf(folder: str, mode: str) -> None:
 
 
 async def _replay(folder: str, mode: str) -> None:
-    from jurygraph.models.recording import Recorder, Replay
+    from jurygraph.models.recording import CallRecorder, Replay
     from jurygraph.safety.redaction import Redactor
 
     text, finish = planted_reply(mode)
     path = Path(folder) / f"{mode}.jsonl"
-    with closing(Recorder(path, Redactor([]))) as recorder:
+    with closing(CallRecorder(path, Redactor([]))) as recorder:
         recorder.add(_request("litellm", "openai/tiny"), Reply(text=text, finish=finish), None)
     await _complete(Replay(path))
 

@@ -36,7 +36,7 @@ def refusal_message(budget: Budget, cost: float | None) -> str:
 
 def test_a_bill_above_its_reservation_is_charged_and_stops_all_sending() -> None:
     budget = Budget(max_cost=1.0)
-    budget.reserve(0.1).settle(0.2)
+    budget.reserve(0.1).settle_cost(0.2)
     assert budget.spent == 0.2
     assert refusal_message(budget, 0.0) == (
         "the limit of $1 cannot be held: a request was billed $0.2, and at most $0.1 was reserved for it ($0.2 spent); "
@@ -61,7 +61,7 @@ def test_a_cost_limit_refuses_a_request_of_unknown_price() -> None:
 
 def test_calls_in_flight_count_as_made() -> None:
     budget = Budget(max_calls=2)
-    budget.reserve(None).settle(None)
+    budget.reserve(None).settle_cost(None)
     budget.reserve(None)
     assert refusal_message(budget, None) == (
         "the limit of 2 calls is reached (1 sent, 1 in flight); raise --max-calls to go on"
@@ -73,7 +73,7 @@ def test_after_a_stop_no_call_is_sent_and_those_in_flight_may_end() -> None:
     in_flight = budget.reserve(0.5)
     budget.stop()
     assert "the limit of 0 calls is reached (0 sent, 1 in flight)" in refusal_message(budget, 0.0)
-    in_flight.settle(0.25)
+    in_flight.settle_cost(0.25)
     assert (budget.calls, budget.spent) == (1, 0.25)
 
 
@@ -92,7 +92,7 @@ async def send_request(budget: Budget, most: float, cost: float) -> str:
     try:
         with await budget.reserve_when_free(most) as reservation:
             await asyncio.sleep(0)
-            reservation.settle(cost)
+            reservation.settle_cost(cost)
     except Fault as fault:
         return fault.kind
     return "sent"
@@ -166,7 +166,7 @@ class InAnyOrder(RuleBasedStateMachine):
         if reservation is not None:
             most = self.reserved.pop(reservation)
             cost = None if share is None or most is None else share * most
-            reservation.settle(cost)
+            reservation.settle_cost(cost)
             self.charged.append(most if cost is None else cost)
 
     @invariant()

@@ -26,7 +26,7 @@ from jurygraph.models.factory import (
 )
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.limits import Budget
-from jurygraph.models.recording import Recorder
+from jurygraph.models.recording import CallRecorder
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import CallsConfig, Message
@@ -84,7 +84,7 @@ def request(**others: Any) -> Request:
 
 
 def recording(path: Path, *requests: Request) -> Path:
-    recorder = Recorder(path, Redactor([]))
+    recorder = CallRecorder(path, Redactor([]))
     for one in requests:
         recorder.add(one, Reply(text="yes"), None)
     recorder.close()
@@ -119,7 +119,7 @@ def test_an_unknown_provider_is_refused_with_the_nearest_one(
     exceptions = SimpleNamespace(BadRequestError=BadRequestError)
     names = {"provider_list": ["rare"], "custom_provider_map": [{"provider": "mine"}]}
     library = SimpleNamespace(get_llm_provider=get_llm_provider, exceptions=exceptions, **names)
-    monkeypatch.setattr("jurygraph.models.backends.litellm.library", lambda: library)
+    monkeypatch.setattr("jurygraph.models.backends.litellm.import_litellm", lambda: library)
     for model in ("rare/m", "mine/m"):
         assert identity(model) == ("litellm", None, model)
     with pytest.raises(
@@ -244,7 +244,7 @@ def test_a_local_model_costs_nothing(kind: str, tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
     model = f"replay:{path}" if kind == "replay" else f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
     with gateway(model, Budget(max_cost=0.0)) as opened:
-        opened.budget.reserve(0.0).settle(0.0)
+        opened.budget.reserve(0.0).settle_cost(0.0)
 
 
 # What is kept

@@ -14,7 +14,7 @@ import pytest
 from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import (
-    REPLIES_UNTIL_GIVING_UP,
+    MAX_UNUSABLE_FIRST_REPLIES,
     Gateway,
     RequestLimits,
     make_call_record,
@@ -83,7 +83,7 @@ async def request_from_gateway(
     **parts: Any,
 ) -> AsyncIterator[Gateway]:
     """Return a gateway whose retries follow at once, except after a Retry-After."""
-    limits = RequestLimits(timeout, retries=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
+    limits = RequestLimits(timeout, retry_policy=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
     gateway = Gateway(
         OpenAICompatibleBackend(url, "tiny"), RequestLimiter(concurrency), limits, **parts
     )
@@ -278,7 +278,7 @@ class Throttled(Bills):
 
 async def ask_backend(backend: Throttled, *requests: Request, concurrency: int = 64) -> None:
     """Send requests at once; retries follow at once, except after a `retry_after`."""
-    limits = RequestLimits(LONG, retries=RetryPolicy(3, 0.0, 0.0))
+    limits = RequestLimits(LONG, retry_policy=RetryPolicy(3, 0.0, 0.0))
     gateway = Gateway(backend, RequestLimiter(concurrency), limits)  # type: ignore[arg-type]
     await asyncio.gather(*(gateway.ask(request) for request in requests))
     await gateway.close()
@@ -563,7 +563,7 @@ class TestDryRun:
             gateway.drop_from_cache(make_request("kept").digest)
             await gateway.ask(make_request("cached"))
             gateway.limits = replace(gateway.limits, deadline=1.0)
-            backend, dry = gateway.for_dry_run(4, kept)
+            backend, dry = gateway.make_dry_run_gateway(4, kept)
             assert (dry.limits, dry.cache) == (replace(gateway.limits, deadline=None), None)
             stored = [await dry.ask(make_request(text)) for text in ("kept", "cached")]
             assert [answered.reply.text for answered in stored] == ["reply 1", "reply 2"]
@@ -580,12 +580,12 @@ class TestDryRun:
 
     def test_stored_replies_that_cannot_be_used_do_not_end_it(self) -> None:
         kept = Kept()
-        requests = [make_request(f"no. {number}") for number in range(REPLIES_UNTIL_GIVING_UP)]
+        requests = [make_request(f"no. {number}") for number in range(MAX_UNUSABLE_FIRST_REPLIES)]
 
         async def read_again(gateway: Gateway) -> None:
             for request in requests:
                 await gateway.ask(request, sink=kept)
-            _, dry = gateway.for_dry_run(4, kept)
+            _, dry = gateway.make_dry_run_gateway(4, kept)
             for request in requests:
                 dry.first_replies.note(
                     await dry.ask(request), Fault("malformed", "the reply is not valid JSON")

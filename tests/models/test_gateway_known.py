@@ -11,7 +11,7 @@ from jurygraph.errors import UnusableRepliesError
 from jurygraph.models.backend import EndpointCapabilities
 from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import (
-    REPLIES_UNTIL_GIVING_UP,
+    MAX_UNUSABLE_FIRST_REPLIES,
     FirstRepliesCheck,
     Gateway,
     Gateways,
@@ -27,7 +27,7 @@ from tests.virtual_time import run
 
 T = TypeVar("T")
 SECRET = "sk-0123456789abcdef"
-ONCE = RequestLimits(retries=RetryPolicy(1, 0.0, 0.0))
+ONCE = RequestLimits(retry_policy=RetryPolicy(1, 0.0, 0.0))
 
 
 def with_gateway(
@@ -248,14 +248,14 @@ def answered(number: int) -> AnsweredCall:
 def read(first: FirstRepliesCheck, *faults: Fault | None) -> None:
     """Let a reply with each of these faults arrive and be read."""
     for number, fault in enumerate(faults):
-        first.note_arrived(f"c{number}")
+        first.note_arrived_reply(f"c{number}")
         first.note(answered(number), fault)
 
 
 def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change() -> None:
     first = FirstRepliesCheck()
-    read(first, *[PROSE] * (REPLIES_UNTIL_GIVING_UP - 1))
-    first.note_arrived("c19")
+    read(first, *[PROSE] * (MAX_UNUSABLE_FIRST_REPLIES - 1))
+    first.note_arrived_reply("c19")
     with pytest.raises(UnusableRepliesError) as stopped:
         first.note(answered(19), PROSE)
     assert str(stopped.value) == (
@@ -276,7 +276,7 @@ def test_a_reply_that_names_a_setting_is_the_example() -> None:
 
 @pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
-    for place in (0, 7, REPLIES_UNTIL_GIVING_UP - 1):
+    for place in (0, 7, MAX_UNUSABLE_FIRST_REPLIES - 1):
         first = FirstRepliesCheck()
         faults: list[Fault | None] = [PROSE] * 40
         faults[place] = other
@@ -289,14 +289,14 @@ def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
     for number in range(100, 150):
         first.note(answered(number), PROSE)
     assert first.problem is None
-    for number in range(REPLIES_UNTIL_GIVING_UP):
-        first.note_arrived(f"c{number}")
-    first.note_arrived("c99")
+    for number in range(MAX_UNUSABLE_FIRST_REPLIES):
+        first.note_arrived_reply(f"c{number}")
+    first.note_arrived_reply("c99")
     first.note(answered(99), None)
-    for number in range(REPLIES_UNTIL_GIVING_UP - 1):
+    for number in range(MAX_UNUSABLE_FIRST_REPLIES - 1):
         first.note(answered(number), PROSE)
     with pytest.raises(UnusableRepliesError):
-        first.note(answered(REPLIES_UNTIL_GIVING_UP - 1), PROSE)
+        first.note(answered(MAX_UNUSABLE_FIRST_REPLIES - 1), PROSE)
 
 
 def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
@@ -306,18 +306,18 @@ def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
         return fault
 
     def send(fault: Fault) -> Fault | None:
-        return first.note_fault(fault, first.note_sent())
+        return first.note_fault(fault, first.note_sent_request())
 
     first = FirstRepliesCheck()
-    unsent = [send(rejection(is_unsent=True)) for _ in range(2 * REPLIES_UNTIL_GIVING_UP)]
-    late = [send(Fault("timeout", "no reply")) for _ in range(2 * REPLIES_UNTIL_GIVING_UP)]
-    ends = [send(rejection()) for _ in range(REPLIES_UNTIL_GIVING_UP + 1)]
-    assert unsent == late == [None] * 2 * REPLIES_UNTIL_GIVING_UP
-    assert [end is not None for end in ends] == [False] * (REPLIES_UNTIL_GIVING_UP - 1) + [
+    unsent = [send(rejection(is_unsent=True)) for _ in range(2 * MAX_UNUSABLE_FIRST_REPLIES)]
+    late = [send(Fault("timeout", "no reply")) for _ in range(2 * MAX_UNUSABLE_FIRST_REPLIES)]
+    ends = [send(rejection()) for _ in range(MAX_UNUSABLE_FIRST_REPLIES + 1)]
+    assert unsent == late == [None] * 2 * MAX_UNUSABLE_FIRST_REPLIES
+    assert [end is not None for end in ends] == [False] * (MAX_UNUSABLE_FIRST_REPLIES - 1) + [
         True,
         True,
     ]
-    first.note_accepted()
+    first.note_accepted_request()
     assert send(rejection()) is None
 
 
@@ -385,7 +385,7 @@ def test_a_dry_run_of_all_models_has_the_replies_that_the_run_stored() -> None:
     async def note() -> None:
         gateways = Gateways({name: gateway_of(name) for name in ("m", "n")})
         await gateways["m"].ask(make_request(), sink=kept)
-        backends, dry = gateways.for_dry_run(4, kept)
+        backends, dry = gateways.make_dry_run_gateways(4, kept)
         assert (await dry["m"].ask(make_request())).reply.text == "yes"
         with pytest.raises(Fault, match="noted and not sent"):
             await dry["n"].ask(make_request(model="n"))

@@ -87,7 +87,7 @@ class TestTurns:
             async with limiter.turn(1) as turn:
                 began = now()
                 await asyncio.sleep(lasting)
-                limiter.release(turn)
+                limiter.release_turn(turn)
                 await asyncio.sleep(storing)
                 return began
 

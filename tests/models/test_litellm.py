@@ -16,7 +16,11 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.backends.litellm import ADDRESS_VARIABLES_BY_PROVIDER, LiteLLMBackend, library
+from jurygraph.models.backends.litellm import (
+    ADDRESS_VARIABLES_BY_PROVIDER,
+    LiteLLMBackend,
+    import_litellm,
+)
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import (
@@ -71,7 +75,7 @@ def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **oth
 
 def clients() -> int:
     """Return the number of clients with connections that litellm keeps."""
-    return len(library().in_memory_llm_clients_cache.cache_dict)
+    return len(import_litellm().in_memory_llm_clients_cache.cache_dict)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def clients() -> int:
 def test_unsupported_parameters_of_a_model_are_omitted(
     model: str, left: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    litellm = library()
+    litellm = import_litellm()
     arguments: dict[str, Any] = {}
 
     async def record_arguments(**given: Any) -> None:
@@ -280,7 +284,7 @@ def reached_by_litellm(model: str, paths: list[str]) -> str | None:
         await litellm.close_litellm_async_clients()
         litellm.in_memory_llm_clients_cache.flush_cache()
 
-    litellm = library()
+    litellm = import_litellm()
     paths.clear()
     asyncio.run(asked())
     return paths[0].split("/")[1] if paths else None
@@ -379,7 +383,7 @@ def test_the_session_is_given_to_litellm_only_while_a_backend_is_open(
         await backend.close()
         return [during, litellm.aclient_session]
 
-    litellm, own = library(), object()
+    litellm, own = import_litellm(), object()
     monkeypatch.setattr(litellm, "aclient_session", own)
     with run_server(lambda body, number: reply_with("yes")) as server:
         during, after = asyncio.run(sessions(server.url))

@@ -170,7 +170,7 @@ class TestWaiting:
 
         server = Server((0.0, FOREVER))
         run(ask_all(Gateway(server, Away(1), RequestLimits()), 1))
-        assert len(server.sent) == 2 * RequestLimits().retries.attempts
+        assert len(server.sent) == 2 * RequestLimits().retry_policy.attempts
 
     def test_requests_to_a_server_that_answers_only_probes_end(self) -> None:
         class Overloaded(Server):
@@ -186,7 +186,7 @@ class TestWaiting:
         server = Overloaded()
         results = run(ask_all(gateway_to(server, after=2), 200))
         assert len(results) == 200
-        assert len(server.sent) <= 200 * (2 * RequestLimits().retries.attempts + 1)
+        assert len(server.sent) <= 200 * (2 * RequestLimits().retry_policy.attempts + 1)
 
     def test_the_wait_is_announced_once(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
@@ -404,7 +404,7 @@ class TestRequestsThatAlwaysFail:
         assert len(rest) == number
         assert caplog.records == [], "nobody is told of an outage"
         bodies = [request.body for request in it.requests]
-        assert sum(map(is_bad, bodies)) <= number * 2 * RequestLimits().retries.attempts
+        assert sum(map(is_bad, bodies)) <= number * 2 * RequestLimits().retry_policy.attempts
 
     def test_a_server_that_answers_nothing_any_more_is_away_and_the_next_request_asks_anew(
         self,
@@ -430,7 +430,7 @@ async def ask_in_turn(
     """Ask batches of requests one after another; a request is tried again without a pause."""
     limiter = RequestLimiter(32, **outage)
     backend = OpenAICompatibleBackend(url, "tiny")
-    gateway = Gateway(backend, limiter, RequestLimits(retries=RetryPolicy(first=0.0)))
+    gateway = Gateway(backend, limiter, RequestLimits(retry_policy=RetryPolicy(first=0.0)))
     try:
         results: list[Any] = [
             await asyncio.gather(

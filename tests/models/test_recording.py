@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.recording import Recorder, Replay, read_recording
+from jurygraph.models.recording import CallRecorder, Replay, read_recording
 from jurygraph.models.request import RETRYABLE_FAULT_KINDS, Fault, Reply, Request, Token
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def record(path: Path, *requests: Request, secrets: tuple[str, ...] = ()) -> None:
-    with closing(Recorder(path, Redactor(secrets))) as recorder:
+    with closing(CallRecorder(path, Redactor(secrets))) as recorder:
         for one in requests:
             recorder.add(one, REPLY, 0.25)
 
@@ -59,7 +59,7 @@ def test_a_recorded_call_is_read_back(path: Path) -> None:
 
 
 def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
-    with closing(Recorder(path, Redactor([]))) as recorder:
+    with closing(CallRecorder(path, Redactor([]))) as recorder:
         recorder.add(request(), REPLY, None)
         assert len(read_recording(path).calls) == 1
 
@@ -85,7 +85,7 @@ def test_no_secret_reaches_the_file(path: Path) -> None:
         refusal=SECRET,
         tokens=(Token(text=SECRET, logprob=-1.0, others=((SECRET, -1.0),)),),
     )
-    with closing(Recorder(path, Redactor([SECRET]))) as recorder:
+    with closing(CallRecorder(path, Redactor([SECRET]))) as recorder:
         recorder.add(asked, reply, None)
         recorder.add(asked, reply, None)
     assert SECRET not in path.read_text()
@@ -105,7 +105,7 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(
     last = path.read_bytes()[len(whole) : -2]
     path.write_bytes(whole + last[: 1 + cut % len(last)])
     held = read_recording(path)
-    assert (len(held.calls), held.size, held.is_torn) == (1, len(whole), True)
+    assert (len(held.calls), held.size, held.has_incomplete_last_line) == (1, len(whole), True)
     record(path, request("third"))
     assert path.read_bytes().startswith(whole)
     assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == [
@@ -118,7 +118,7 @@ def test_a_last_line_without_a_newline_is_complete(path: Path) -> None:
     record(path, request("a"))
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     held = read_recording(path)
-    assert (len(held.calls), held.is_torn) == (1, False)
+    assert (len(held.calls), held.has_incomplete_last_line) == (1, False)
     record(path, request("b"))
     assert len(read_recording(path).calls) == 2
 
@@ -146,13 +146,13 @@ def test_a_line_that_is_no_call_is_refused_with_its_number(
         read_recording(path)
     assert told in str(refused.value)
     with pytest.raises(InputError):
-        Recorder(path, Redactor([]))
+        CallRecorder(path, Redactor([]))
 
 
 def test_a_file_that_is_no_recording_is_not_truncated(path: Path) -> None:
     path.write_text("one line of mine")
     with pytest.raises(InputError):
-        Recorder(path, Redactor([]))
+        CallRecorder(path, Redactor([]))
     assert path.read_text() == "one line of mine"
 
 
@@ -162,14 +162,14 @@ def test_a_gzipped_recording_is_read_but_not_written(path: Path) -> None:
     before = path.read_bytes()
     assert len(read_recording(path).calls) == 1
     with pytest.raises(InputError, match="unpack it"):
-        Recorder(path, Redactor([]))
+        CallRecorder(path, Redactor([]))
     assert path.read_bytes() == before
 
 
 def test_a_full_disk_is_reported_and_keeps_earlier_records(path: Path) -> None:
     record(path, request())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    recorder = Recorder(path, Redactor([]))
+    recorder = CallRecorder(path, Redactor([]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, limit[1]))
     try:
         with pytest.raises(InputError, match="cannot be written"):
@@ -178,7 +178,7 @@ def test_a_full_disk_is_reported_and_keeps_earlier_records(path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     held = read_recording(path)
-    assert (len(held.calls), held.is_torn) == (1, True)
+    assert (len(held.calls), held.has_incomplete_last_line) == (1, True)
 
 
 # What is replayed
@@ -203,7 +203,7 @@ def judged(text: str = "Is the sky blue?", **others: Any) -> Request:
 
 def recording(folder: Path, *requests: Request) -> Path:
     path = folder / "calls.jsonl"
-    with closing(Recorder(path, Redactor([]))) as recorder:
+    with closing(CallRecorder(path, Redactor([]))) as recorder:
         for number, one in enumerate(requests):
             recorder.add(one, Reply(text=f"reply {number}"), None)
     return path

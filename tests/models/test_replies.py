@@ -11,7 +11,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import ModelAccessError, UnusableRepliesError
-from jurygraph.models.gateway import REPLIES_UNTIL_GIVING_UP
+from jurygraph.models.gateway import MAX_UNUSABLE_FIRST_REPLIES
 from tests.models.judge_scripts import config, judge_reply, jury, rubric
 from tests.models.server import Answer, Server, held, raw_body, run_server, status
 from tests.rows import all_rows
@@ -347,7 +347,7 @@ def test_twenty_rejections_for_one_reason_end_scoring_with_the_line_that_mends_i
             with pytest.raises(UnusableRepliesError):
                 judge.score(*groups(1)[0])
         assert sent == server.count
-        assert REPLIES_UNTIL_GIVING_UP <= sent < REPLIES_UNTIL_GIVING_UP + 4
+        assert MAX_UNUSABLE_FIRST_REPLIES <= sent < MAX_UNUSABLE_FIRST_REPLIES + 4
 
 
 def test_a_trainer_that_scores_group_by_group_is_told_at_the_twentieth() -> None:
@@ -356,11 +356,11 @@ def test_a_trainer_that_scores_group_by_group_is_told_at_the_twentieth() -> None
         jury(server.url, cache=False) as judge,
     ):
         scored = [
-            judge.score(*group)[0].reward.status for group in groups(REPLIES_UNTIL_GIVING_UP - 1)
+            judge.score(*group)[0].reward.status for group in groups(MAX_UNUSABLE_FIRST_REPLIES - 1)
         ]
         with pytest.raises(UnusableRepliesError):
             judge.score(*groups(1)[0])
-    assert scored == ["failed"] * (REPLIES_UNTIL_GIVING_UP - 1)
+    assert scored == ["failed"] * (MAX_UNUSABLE_FIRST_REPLIES - 1)
 
 
 @all_rows(

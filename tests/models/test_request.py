@@ -133,8 +133,8 @@ def test_few_marks_and_many_are_found_alike(monkeypatch: pytest.MonkeyPatch) -> 
     request = make_request().model_copy(
         update={"messages": (Message(role="user", content=text),), "marks": marks}
     )
-    few = request.to_identity()
+    few = request.to_identity_fields()
     expected = ["", 0, "ff ", 2, "", 2, " x", 2, "1 c0ffe é ab12a"]
     assert few["messages"][0]["content"] == expected
     monkeypatch.setattr("jurygraph.models.request._MAX_MARKS_SEARCHED_SINGLY", 0)
-    assert request.to_identity() == few
+    assert request.to_identity_fields() == few

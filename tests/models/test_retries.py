@@ -16,11 +16,11 @@ from jurygraph.models.limits import (
     call_with_retries,
     retry_after,
 )
-from jurygraph.models.request import RESPONSE_FAULT_KINDS, RETRYABLE_FAULT_KINDS, Fault
+from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS, Fault
 from tests.rows import all_rows
 from tests.virtual_time import now, run
 
-FINAL = RESPONSE_FAULT_KINDS | {
+FINAL = RESPONSE_CAUSED_FAULT_KINDS | {
     "too-large",
     "rejected",
     "unauthorised",

@@ -20,7 +20,7 @@ from jurygraph.models.judge_client import (
 )
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.schema import FrozenModel, Message
-from jurygraph.schema.frozen_model import Flag, UnitInterval
+from jurygraph.schema.frozen_model import StrictBool, UnitInterval
 from tests.examples import at_most
 from tests.rows import all_rows
 from tests.schema.json_schema import faults
@@ -377,7 +377,7 @@ class Rich(BaseModel):
     ids: tuple[Literal["a", "b"], ...] = Field(min_length=1, max_length=2)
     count: int = Field(gt=0, lt=10, multiple_of=1)
     share: UnitInterval
-    sure: Flag
+    sure: StrictBool
 
 
 def keywords(schema: Any) -> set[str]:

@@ -67,7 +67,7 @@ def make_request(text: str = "Is 7 a prime?", **fields: object) -> Request:
 def charges_of(backend: Bills, request: Request, budget: Budget | None = None) -> Charges:
     """Return the charges of one request, whatever its outcome."""
     limiter = Charges()
-    limits = RequestLimits(max_tokens=LONGEST, retries=RetryPolicy(1, 0.0, 0.0))
+    limits = RequestLimits(max_tokens=LONGEST, retry_policy=RetryPolicy(1, 0.0, 0.0))
 
     async def ask() -> None:
         gateway = Gateway(backend, limiter, limits, budget=budget)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
-from jurygraph.sources import Shard, open_tasks
+from jurygraph.sources import Shard, open_task_source
 from jurygraph.sources.config import apply_settings
 from jurygraph.sources.tasks import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
@@ -191,7 +191,7 @@ def open_job(
     """Open a file of tasks and the run in a folder; `limits` are those of the jury."""
     with (
         jg.Jury.from_config(config, **limits) as jury,
-        open_tasks(tasks, defaults=jury.config.task_defaults, shard=shard) as source,
+        open_task_source(tasks, defaults=jury.config.task_defaults, shard=shard) as source,
         open_profiles(profiles, source) as by_hand,
         open_reused_run(branch, jury) as reused,
     ):
@@ -205,10 +205,14 @@ def open_job(
 async def plan(job: TaskFileJob, stored_work: StoredJobProgress, totals: RunTotals) -> JobScorer:
     """Plan what is left of a job, and return the scoring that follows."""
     switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
+    planning = JobPlanner(job=job, stored_work=stored_work, run_totals=totals, stop_switch=switch)
     planned = await planning.plan(lambda count: None)
     return JobScorer(
-        job=job, stored_work=stored_work, planned=planned, totals=totals, switch=switch
+        job=job,
+        stored_work=stored_work,
+        planned_tasks=planned,
+        run_totals=totals,
+        stop_switch=switch,
     )
 
 

@@ -35,7 +35,7 @@ def test_every_call_is_on_the_bill_once(tasks: Path, tmp_path: Path) -> None:
         judge = ScriptedJudge(REPAIRED)
         folder = tmp_path / settings["evaluators"][0]["name"]
         with scored_session(folder, tasks, settings, model=judge) as scored:
-            sent = scored.summary.bill.tallies["sent"].number
+            sent = scored.summary.bill.costs_by_source["sent"].number
         assert sent == len(judge.requests) == len(listed(traces_of(folder)))
 
 
@@ -62,7 +62,7 @@ def test_each_way_through_a_run_keeps_the_calls(tasks: Path, tmp_path: Path) -> 
     deep = verify_deeply(folder)
     assert (deep.recomputed, deep.needing_model) == (sum(map(len, verdicts)), 0)
     with scored_session(folder, tasks, WITH_SUMMARY, model=judge) as resumed:
-        assert resumed.summary.bill.tallies["sent"].number == sent
+        assert resumed.summary.bill.costs_by_source["sent"].number == sent
     rescored = rescore_run(folder, tmp_path / "rescored", "reward.five=2")
     assert [trace.verdicts for trace in traces_of(rescored)] == verdicts
     branched = tmp_path / "branched"

@@ -14,7 +14,7 @@ from jurygraph.interchange.traces import export_traces_as_jsonl
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.export_table import TableName
 from jurygraph.runs.run import Run
-from jurygraph.runs.table_reader import TableOptions, read_table
+from jurygraph.runs.table_reader import TableOptions, open_export_table
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from jurygraph.testing import ScriptedJudge
 from jurygraph.views.rewards import ResponseSelection, build_reward_table
@@ -29,7 +29,7 @@ from tests.runs.sample_runs import (
 
 
 def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> str:
-    with closing(read_table(run, name, TableOptions(texts=texts))) as table:
+    with closing(open_export_table(run, name, TableOptions(texts=texts))) as table:
         return b"".join(table_to_csv(table)).decode()
 
 
@@ -128,7 +128,7 @@ def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, 
 def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    with closing(read_table(Run.open(plain))) as table:
+    with closing(open_export_table(Run.open(plain))) as table:
         write_parquet(table, tmp_path / "rewards.parquet")
     found = pq.read_table(tmp_path / "rewards.parquet").to_pylist()
     shown = [

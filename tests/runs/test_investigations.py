@@ -11,7 +11,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
 from jurygraph.models.request import PlannedLookup, StoredLookup
-from jurygraph.runs.integrity.deep_verification import find_lookup_forgery
+from jurygraph.runs.integrity.deep_verification import find_lookup_mismatch
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Lookup
@@ -62,7 +62,7 @@ def check_evidence(traces: Sequence[jg.Trace], path: Path) -> None:
                 sources = {"response": texts[trace.response_id]}
                 for number, lookup in enumerate(verdict.lookups, start=1):
                     record = run.ledger.require("lookup", lookup)
-                    sources[f"tool:{number}"] = run.ledger.texts_of(record)[1].decode()
+                    sources[f"tool:{number}"] = run.ledger.texts_of_record(record)[1].decode()
                 for evidence in verdict.evidence:
                     text = sources[evidence.source]
                     assert evidence.verified
@@ -131,7 +131,7 @@ def recorded_ids(path: Path) -> set[str]:
     """Return the calls that have a reply; one that is cut off is recorded without."""
     with jg.Run.open(path) as run:
         records = run.ledger.records("call")
-        return {record.key for record in records if len(run.ledger.texts_of(record)) == 2}
+        return {record.key for record in records if len(run.ledger.texts_of_record(record)) == 2}
 
 
 def test_a_budget_ends_an_investigation_at_its_limit(tmp_path: Path) -> None:
@@ -255,9 +255,9 @@ def test_an_erased_response_takes_what_was_looked_up_for_it_along(tmp_path: Path
     content = (tmp_path / "run" / "run.sqlite").read_bytes()
     with jg.Run.open(tmp_path / "run") as run:
         for lookup in lookups:
-            assert run.ledger.texts_of(run.ledger.require("lookup", lookup)) == {}
+            assert run.ledger.texts_of_record(run.ledger.require("lookup", lookup)) == {}
         other = run.find_trace("trip/b").verdicts[0].lookups
-        assert all(run.ledger.texts_of(run.ledger.require("lookup", name)) for name in other)
+        assert all(run.ledger.texts_of_record(run.ledger.require("lookup", name)) for name in other)
     assert content.count(b"says Ann") == 0
     verify_run(tmp_path / "run")
     assert verify_deeply(tmp_path / "run").erased == 2  # of the whole group
@@ -295,8 +295,8 @@ def test_a_record_that_does_not_follow_from_its_reply_is_a_forgery(
         return stored
 
     planned = PlannedLookup(lookup.model_copy(update={"result": ""}), '{"sides": 6}', make)
-    assert find_lookup_forgery(stored, planned) is None
+    assert find_lookup_mismatch(stored, planned) is None
     texts = {name: value for name, value in change.items() if name in StoredLookup._fields}
     fields = {name: value for name, value in change.items() if name not in texts}
     changed = stored._replace(lookup=lookup.model_copy(update=fields), **texts)
-    assert problem in (find_lookup_forgery(changed, planned) or "")
+    assert problem in (find_lookup_mismatch(changed, planned) or "")

@@ -15,14 +15,14 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.table_reader import TableOptions, read_table
+from jurygraph.runs.table_reader import TableOptions, open_export_table
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import learn_confusion_matrices, rescore
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.comparison import compare, read_responses
+from jurygraph.studies.comparison import compare, iter_compared_responses
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import column_sql_expression
@@ -88,9 +88,9 @@ def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(
     summary = score(tmp_path / "run", tasks, clients.config(record=str(tmp_path / "calls.jsonl")))
     assert clients.asked == {"kind": 6, "mild": 6, "strict": 6}
     assert {
-        name: bill.tallies["sent"].number for name, bill in summary.bill.models.items()
+        name: bill.costs_by_source["sent"].number for name, bill in summary.bill.models.items()
     } == clients.asked
-    assert summary.bill.tallies["sent"].number == 18
+    assert summary.bill.costs_by_source["sent"].number == 18
     verify_run(tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
         deep = verify_deep(run, lambda count: None)
@@ -102,7 +102,7 @@ def test_each_judge_has_its_own_bill_and_record_and_the_run_is_verified(
     assert [one.reward for one in traces_of(tmp_path / "again")] == [
         one.reward for one in traces_of(tmp_path / "run")
     ]
-    assert again.bill.models["mild"].tallies["replayed"].number == 6
+    assert again.bill.models["mild"].costs_by_source["replayed"].number == 6
 
 
 def test_a_text_is_erased_from_the_recording_of_each_judge(tmp_path: Path, tasks: Path) -> None:
@@ -212,12 +212,12 @@ def test_columns_of_questions_have_what_the_reward_counts(
     names = [f"criteria@{name}" for name in WEIGHTS]
     with closing(Run.open(tmp_path / "run")) as run:
         shown = build_reward_table(run, ResponseSelection(), ["reward", *names])
-        with closing(read_table(run, options=TableOptions(questions=True))) as table:
+        with closing(open_export_table(run, options=TableOptions(questions=True))) as table:
             (exported, *_) = [row for rows in table.batches() for row in rows]
         with closing(RunIndex(run, is_temporary=True)) as index:
             index.update()
             columns = ", ".join(column_sql_expression(index, name) for name in ["reward", *names])
-            paged = index.fetch(f"SELECT {columns} FROM responses")
+            paged = index.fetch_rows(f"SELECT {columns} FROM responses")
     assert [tuple(row) for row in shown.rows] == paged
     reward, *values = paged[0]
     weighed = zip(WEIGHTS.values(), values, strict=True)
@@ -266,9 +266,9 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
     score(tmp_path / "a", tasks, Clients().config())
     score(tmp_path / "b", tasks, Clients(mild={"It is clear.": 0.3, "It is rude.": 0.4}).config())
     with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
-        compared = compare(read_responses(a), read_responses(b)).figures
+        compared = compare(iter_compared_responses(a), iter_compared_responses(b)).figures
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
-        with closing(read_table(a, "verdicts")) as table:
+        with closing(open_export_table(a, "verdicts")) as table:
             columns = table.columns
         lines = format_trace_lines(build_trace_view(a.explain("t0/0")))
     moved = {
@@ -322,7 +322,7 @@ class TestEscalation:
         verify_run(tmp_path / "run")
         with Run.open(tmp_path / "run") as run:
             deep = verify_deep(run, lambda count: None)
-            with closing(read_table(run, "verdicts")) as table:
+            with closing(open_export_table(run, "verdicts")) as table:
                 rows = [row for batch in table.batches() for row in batch]
         assert deep.recomputed == 30
         assert Counter(row["superseded"] for row in rows) == {True: 12, False: 18}

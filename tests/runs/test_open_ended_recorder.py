@@ -20,7 +20,7 @@ from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
-from jurygraph.studies.monitor import read_groups
+from jurygraph.studies.monitor import iter_scored_groups
 from jurygraph.testing import ScriptedJudge
 
 TASK = jg.Task(id="eggs", query="How many eggs are left?", reference="9")
@@ -54,14 +54,14 @@ def test_a_group_is_named_by_its_task_its_phase_and_its_step(tmp_path: Path) -> 
             assert [ids(traces) for traces in many] == [["eggs@8/1"], ["hens@3/1"]]
         assert ids(jury.score(TASK, ["9"])) == ["eggs/1"], "outside of the blocks nothing is stored"
     with check(tmp_path / "run") as run:
-        assert [len(list(run.groups_of(task))) for task in ("eggs", "hens")] == [5, 2]
+        assert [len(list(run.groups_of_task(task))) for task in ("eggs", "hens")] == [5, 2]
         assert run.planned_task_count == 2, "a plan is stored once"
-        assert [item.trace.response_id for item in run.group_with("eggs@1/2")] == [
+        assert [item.trace.response_id for item in run.group_of_response("eggs@1/2")] == [
             "eggs@1/1",
             "eggs@1/2",
         ]
         assert "eggs@1/2" in str(run.explain("eggs@1/2"))
-    steps = [group[0].trace.response_id for group in read_groups(tmp_path / "run")]
+    steps = [group[0].trace.response_id for group in iter_scored_groups(tmp_path / "run")]
     assert steps[:4] == ["eggs@1/1", "eggs@7/1", "eggs@test:7/1", "mine"], "as they were scored"
 
 
@@ -200,14 +200,14 @@ def test_each_rank_writes_a_folder_and_all_are_read_as_one_run(
         assert names[-1] == "hens@test:1#10/1"
         assert len(list(read_stored_groups(run))) == 6
         assert run.planned_task_count == 2
-        assert [item.response.text for item in run.group_with("eggs@1#2/2")] == ["9", "2"]
+        assert [item.response.text for item in run.group_of_response("eggs@1#2/2")] == ["9", "2"]
         assert run.explain("eggs@1#10/2").explained.trace.reward.value == 0.0
         assert len(run.to_pandas()) == 9
         with pytest.raises(jg.InputError, match="is a folder of runs"):
             run.origin(tmp_path)
         with pytest.raises(jg.InputError, match="is a folder of runs"):
             verify(run, lambda count: None)
-    steps = [group[0].trace.response_id for group in read_groups(tmp_path / "run")]
+    steps = [group[0].trace.response_id for group in iter_scored_groups(tmp_path / "run")]
     assert steps[:3] == ["eggs@1#0/1", "hens@test:1#0/1", "eggs@1#2/1"]
     with jg.Jury(evaluators=["maths.format"], record=tmp_path / "run" / "11") as jury:
         jury.score(TASK, ["9"])

@@ -16,7 +16,7 @@ from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
-from jurygraph.schema.task import READ_FROM_PROFILES_FILE
+from jurygraph.schema.task import PROFILES_FILE_SOURCE
 from jurygraph.sources.tasks import profiles_line
 from tests.agents.parser import (
     ANN,
@@ -143,10 +143,10 @@ class TestPlans:
         assert digests[0] == digests[1]
         assert read_rewards(tmp_path / "first") == read_rewards(tmp_path / "second")
         assert {
-            source: tally.number for source, tally in first.tallies.items() if tally.number
+            source: tally.number for source, tally in first.costs_by_source.items() if tally.number
         } == {"sent": 9}
         assert {
-            source: tally.number for source, tally in second.tallies.items() if tally.number
+            source: tally.number for source, tally in second.costs_by_source.items() if tally.number
         } == {"cached": 9}
         assert stored_keys(tmp_path / "second") == stored_keys(tmp_path / "first")
 
@@ -246,7 +246,7 @@ class TestEditedProfiles:
         for name, plan in read_plans(tmp_path / "again").items():
             assert plan.survey == read_plans(run)[name].survey
             assert plan.profiles is not None
-            assert set(plan.profiles.by.values()) == {READ_FROM_PROFILES_FILE}
+            assert set(plan.profiles.by.values()) == {PROFILES_FILE_SOURCE}
         verify_deeply(tmp_path / "again")
 
     def test_an_edited_task_changes_only_its_own_plan_and_requests(
@@ -291,7 +291,9 @@ def test_a_branch_reuses_read_profiles_and_reads_changed_ones(
     )
     assert server.count - before == 2, "one profile, and what pulls the two apart"
     assert {response for _, shown, _ in REQUESTED for response in shown} == {"t2/r0", "t2/r1"}
-    assert {source: tally.number for source, tally in bill.tallies.items() if tally.number} == {
+    assert {
+        source: tally.number for source, tally in bill.costs_by_source.items() if tally.number
+    } == {
         "sent": 2,
         "carried": 7,
     }

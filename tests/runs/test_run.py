@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.table_reader import read_table
+from jurygraph.runs.table_reader import open_export_table
 from jurygraph.sources import read_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -134,7 +134,7 @@ def test_a_closed_run_without_its_groups_is_read_as_damage_to_the_end(plain: Pat
         closing(Run.open(plain)) as run,
         pytest.raises(TraceMismatch, match="12 of its 12 traces are missing"),
     ):
-        read_table(run, "rewards")
+        open_export_table(run, "rewards")
 
 
 def test_a_run_killed_during_creation_is_not_a_run_yet(tmp_path: Path, tasks: Path) -> None:

@@ -11,7 +11,11 @@ import pytest
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
-from jurygraph.runs.stored_groups import TraceWithoutTexts, possible_rewards, read_stored_groups
+from jurygraph.runs.stored_groups import (
+    TraceWithoutTexts,
+    possible_reward_bounds,
+    read_stored_groups,
+)
 from jurygraph.runs.workflows.rescoring import rescore
 from tests.runs.sample_runs import FULL_CONFIG, evaluator_config, make_tasks, score, write_tasks
 
@@ -79,7 +83,7 @@ def test_traces_with_and_without_texts_give_the_same_summary(run: Run) -> None:
     for group in read_stored_groups(run):
         questions = run.source.survey_without_texts(group.survey).questions
         for o in group.traces:
-            texts = partial(run.source.ledger.texts_of, o.record)
+            texts = partial(run.source.ledger.texts_of_record, o.record)
             summary.add(
                 group.record.key, o.response_id, questions, o.body, o.reward, texts, o.names
             )
@@ -151,4 +155,4 @@ def test_every_reward_was_possible_also_where_a_criterion_does_not_apply(tmp_pat
     score(tmp_path / "run", write_tasks(tmp_path, given), config)
     with closing(Run.open(tmp_path / "run")) as run:
         assert [trace.reward.value for trace in run.traces()] == [1.0, -1.0]
-        assert possible_rewards(run, run.load_combiners()) == [(-0.5, 1.0), (-1.0, 1.0)]
+        assert possible_reward_bounds(run, run.load_combiners()) == [(-0.5, 1.0), (-1.0, 1.0)]

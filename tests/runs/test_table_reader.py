@@ -19,9 +19,9 @@ import jurygraph as jg
 from jurygraph.interchange.tables import table_to_csv
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.runs import export_table
-from jurygraph.runs.export_table import ExportTable, to_text
+from jurygraph.runs.export_table import ExportTable, json_value_to_text
 from jurygraph.runs.run import Run
-from jurygraph.runs.table_reader import TableOptions, read_table
+from jurygraph.runs.table_reader import TableOptions, open_export_table
 from jurygraph.sources.ratings import unescape_formulas
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
@@ -116,7 +116,7 @@ class TestRewards:
                 reasons.setdefault((trace.response_id, f"reason.{verdict.question}"), {})[
                     verdict.reason
                 ] = None
-        with closing(read_table(rich_run, options=TableOptions(reasons=True))) as table:
+        with closing(open_export_table(rich_run, options=TableOptions(reasons=True))) as table:
             rows = [row for batch in table.batches() for row in batch]
         found = {
             (r["response"], name): r[name] for r in rows for name in r if name.startswith("reason.")
@@ -216,7 +216,7 @@ class TestAnyValues:
             for name in columns.keys() - {"task_id"}:
                 value = given_row.get(name)
                 is_text = value is not None and columns[name] == "string"
-                assert row[name] == (to_text(value) if is_text else value)
+                assert row[name] == (json_value_to_text(value) if is_text else value)
 
     @given(ROWS)
     def test_csv_gives_every_value_back_and_no_formula(self, rows: list[Mapping[str, Any]]) -> None:
@@ -230,7 +230,9 @@ class TestAnyValues:
                     assert not cell.lstrip("\0 ").startswith(("=", "+", "-", "@", "\t", "\n", ";"))
                     assert unescape_formulas(cell) == given_row.get(name, unescape_formulas(cell))
                 else:
-                    assert unescape_formulas(cell) == ("" if value is None else to_text(value))
+                    assert unescape_formulas(cell) == (
+                        "" if value is None else json_value_to_text(value)
+                    )
 
     def test_rows_that_do_not_fit_into_memory_wait_on_disk(
         self, monkeypatch: pytest.MonkeyPatch

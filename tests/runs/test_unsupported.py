@@ -11,7 +11,7 @@ import jurygraph as jg
 from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.summary import count_findings_of
+from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.run import Run
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.viewer.index import RunIndex
@@ -73,8 +73,8 @@ def test_a_run_stores_the_quote_check_and_verifies_without_the_model(
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
     judged = {
         (name, judgement.status, judgement.score, judgement.counted)
-        for judge, judgements in read.by_judge.items()
-        if not judge.is_reward
+        for judge, judgements in read.judgements_by_judge.items()
+        if not judge.is_reward_judge
         for name, judgement in judgements.items()
     }
     assert judged == {
@@ -155,7 +155,7 @@ def test_a_run_says_that_most_findings_have_no_quotation(
         report = render_run_report(run, index, 3, lambda count: None)
         assert (warning in report) == is_mostly
         assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report
-        assert count_findings_of(run.traces()) == findings
+        assert count_trace_findings(run.traces()) == findings
 
 
 def test_an_unsupported_fault_is_shown_with_the_1_that_it_counts(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_part_of_a_line_supports_a_verdict_from_eight_letters_on() -> None:
 
 def test_short_passages_are_found_between_words_and_next_to_signs() -> None:
     def places(text: str, quotation: str) -> list[int]:
-        return [one.start for one in SearchableText(text).find_between_words(quotation)]
+        return [one.start for one in SearchableText(text).find_whole_word_matches(quotation)]
 
     assert places("a cat, a dog and Anna", "a") == [0, 7]
     assert places("f(5) is (5), not (57)", "(5)") == [1, 8]
@@ -271,7 +271,7 @@ def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(
     ) == found
     assert [
         one.text
-        for one in SearchableText("abcdefg-h " * cut + "abcdefg").find_between_words("abcdefg")
+        for one in SearchableText("abcdefg-h " * cut + "abcdefg").find_whole_word_matches("abcdefg")
     ] == ["abcdefg"]
 
 

@@ -100,7 +100,7 @@ def test_the_mark_depends_on_the_key(text: str, name: str, one: bytes, other: by
 
 @given(TEXTS, NAMES)
 def test_a_disabled_fence_leaves_the_text_unchanged(text: str, name: str) -> None:
-    fence = TextFence(is_enabled=False)
+    fence = TextFence(is_fencing_enabled=False)
     assert fence.enclose(text, name) == text
     assert fence.marks == []
 

@@ -16,8 +16,8 @@ from jurygraph.safety.redaction import (
     Redactor,
     find_secrets,
     is_placeholder,
-    is_possible_source,
     make_process_redactor,
+    matches_redacted_text,
     redact_errors,
     refuse_secrets_in_config,
 )
@@ -112,7 +112,7 @@ def test_a_redacted_text_matches_its_possible_originals(
     text = parts[0] + "".join(
         secret + part for secret, part in zip(between, parts[1:], strict=True)
     )
-    assert is_possible_source("[redacted]".join(parts), text)
+    assert matches_redacted_text("[redacted]".join(parts), text)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_redacted_text_matches_its_possible_originals(
     ],
 )
 def test_a_redacted_text_does_not_match_another(redacted: str, text: str) -> None:
-    assert not is_possible_source(redacted, text)
+    assert not matches_redacted_text(redacted, text)
 
 
 # Which values are secrets

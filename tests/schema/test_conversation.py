@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 from jurygraph.errors import InputError
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.schema import Response, Task
-from jurygraph.schema.conversation import RenderedText, parse_arguments, split_conversation
+from jurygraph.schema.conversation import RenderedText, parse_tool_arguments, split_conversation
 from tests.examples import at_most
 from tests.rows import all_rows
 
@@ -109,9 +109,9 @@ def test_messages_are_stored_and_the_text_is_made_again() -> None:
 def test_a_turn_ends_the_conversation_and_crosses_to_a_worker() -> None:
     """Its offsets lead to the text of the whole, also where it is the only message so far, which has no header."""
     response = Response(id="r", messages=[{**TRIP[2], "reasoning": "Hm."}, *TRIP])
-    assert response.assistant_turns == (0, 1, 3)
+    assert response.assistant_turn_indices == (0, 1, 3)
     for sees in ("last_reply", "without_reasoning", "full_trace"):
-        for turn in (*response.assistant_turns, None):
+        for turn in (*response.assistant_turn_indices, None):
             view = response.view(sees, turn)
             assert len(view.messages or ()) == (4 if turn is None else turn + 1)
             read = Response.model_validate_json(view.model_dump_json())
@@ -256,7 +256,7 @@ ARGUMENTS = ("{", "[1]", "3", "", '{"a": NaN}', "[" * 100_000, "9" * 5000)
 def test_arguments_that_are_no_object_are_kept_as_they_are(written: str) -> None:
     """They are a mistake of the response, to be judged, and no bad input."""
     call = {"id": "1", "function": {"name": "f", "arguments": written}}
-    assert parse_arguments(written) is None
+    assert parse_tool_arguments(written) is None
     assert f"f({written})" in respond([{"role": "assistant", "tool_calls": [call]}]).text
 
 
@@ -312,11 +312,11 @@ def test_offsets_lead_to_the_words_of_their_messages(drawn: list[dict[str, str]]
             assert words == message.reasoning
         elif turn.kind == "call":
             arguments = words.removeprefix("f(").removesuffix(")")
-            assert parse_arguments(arguments) == message.tool_calls[0].arguments
+            assert parse_tool_arguments(arguments) == message.tool_calls[0].arguments
         else:
             assert words == message.content
         if words:
-            assert text.find_turn_at(turn.start, turn.end) == turn
+            assert text.find_enclosing_turn(turn.start, turn.end) == turn
     assert end == len(text)
     assert Response.model_validate_json(response.model_dump_json()) == response
 
@@ -332,7 +332,7 @@ def test_a_quotation_across_two_messages_is_not_found(
     searchable = to_searchable_text(text)
     for found in (searchable.find(text[start:end]), searchable.find_support(text[start:end])):
         if found is not None:
-            assert text.find_turn_at(found.start, found.end) is not None
+            assert text.find_enclosing_turn(found.start, found.end) is not None
 
 
 def test_a_header_and_words_across_it_cannot_be_quoted() -> None:

@@ -169,8 +169,8 @@ def test_evaluators_see_only_id_text_and_data_of_a_response() -> None:
     known = bare.model_copy(
         update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}}
     )
-    assert known.strip_metadata() == bare
-    assert known.strip_metadata().model_dump() == bare.model_dump()
+    assert known.without_metadata() == bare
+    assert known.without_metadata().model_dump() == bare.model_dump()
 
 
 def test_equal_answers_of_different_agents_have_the_same_content_digest() -> None:

@@ -99,11 +99,11 @@ async def serving(
     async with served.jury:
         service = RewardService(served.jury, ServerSettings(**settings), tasks)
         hosts: set[str] = set()
-        served.server = RewardServer(service, hosts=hosts, token=token)
+        served.server = RewardServer(service, allowed_hosts=hosts, token=token)
         server = TestServer(served.server.app)
         async with TestClient(server, connector=TCPConnector(limit=0)) as client:
             hosts.add(f"127.0.0.1:{client.port}")
             served.client = client
             yield served
             served.judge.released.set()
-            await served.server.drain()
+            await served.server.drain_requests()

@@ -131,11 +131,11 @@ REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
 
 def test_what_is_malformed_or_not_allowed_never_reaches_a_judge() -> None:
     async def send_all() -> None:
-        limits = {"largest_body": 4096 * 48, "most_responses": 8}
+        limits = {"max_body_bytes": 4096 * 48, "max_responses": 8}
         async with serving(token="secret", **limits) as served:
             for path, body, headers, status, message in REFUSALS:
                 if status == 413 and "body" in message:
-                    body = {"task": TASK, "responses": ["a" * limits["largest_body"]]}
+                    body = {"task": TASK, "responses": ["a" * limits["max_body_bytes"]]}
                 allowed = {"Authorization": "Bearer secret"}
                 replied, content = await served.post(path, body, **{**allowed, **headers})
                 assert replied == status, (path, body, content)
@@ -384,7 +384,7 @@ def test_a_draining_server_answers_what_it_has_and_takes_nothing_more() -> None:
             alone = asyncio.ensure_future(served.score("5 words", cohort={"size": 2}))
             await judge.asked.wait()
             await served.open_requests(2)
-            draining = asyncio.ensure_future(served.server.drain())
+            draining = asyncio.ensure_future(served.server.drain_requests())
             assert (await alone)[0] == 503
             assert (await served.score("6 words"))[0] == 503
             async with served.client.get("/readyz") as ready:

@@ -23,7 +23,7 @@ def _member(text: str, **fields: Any) -> dict[str, Any]:
 
 async def _members(served: Served, count: int) -> None:
     """Wait until so many members wait for others."""
-    while served.server._service.cohorts.waiting < count:
+    while served.server._service.cohorts.waiting_member_count < count:
         await asyncio.sleep(0)
 
 

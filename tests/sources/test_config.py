@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph import ConfigError
 from jurygraph.sources import parse_config_mapping, read_config
-from jurygraph.sources.config import apply_settings, line_of_key
+from jurygraph.sources.config import apply_settings, line_number_of_key
 from tests.rows import all_rows
 
 WHOLE = """\
@@ -193,12 +193,12 @@ def test_a_key_is_located_by_its_line_or_that_of_its_parent(
     tmp_path: Path, key: str, line: int | None
 ):
     (tmp_path / "jury.yaml").write_text(WHOLE)
-    assert line_of_key(tmp_path / "jury.yaml", key) == line
+    assert line_number_of_key(tmp_path / "jury.yaml", key) == line
 
 
 def test_a_name_with_a_dot_is_one_key(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("evaluators: [a]\nreward:\n  b: 1\n  b.c: 1\n")
-    assert line_of_key(tmp_path / "jury.yaml", "reward.b.c") == 4
+    assert line_number_of_key(tmp_path / "jury.yaml", "reward.b.c") == 4
 
 
 def test_files_next_to_the_config_are_named_by_absolute_paths_from_any_folder(

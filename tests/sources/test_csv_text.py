@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.sources.ratings import CHARACTERS_TO_QUOTE, escape_formulas, unescape_formulas
+from jurygraph.sources.ratings import CSV_QUOTED_CHARACTERS, escape_formulas, unescape_formulas
 from tests.rows import all_rows
 
 SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫"
@@ -24,7 +24,7 @@ def test_neutralised_text_is_restored(text: str) -> None:
 
 @given(texts)
 def test_no_part_between_breaks_begins_like_a_formula(text: str) -> None:
-    parts = re.split(f"[{CHARACTERS_TO_QUOTE}]", escape_formulas(text))
+    parts = re.split(f"[{CSV_QUOTED_CHARACTERS}]", escape_formulas(text))
     assert not [part for part in parts if part.lstrip(BLANKS).startswith(tuple(SIGNS))]
 
 
@@ -42,8 +42,8 @@ def test_an_apostrophe_is_written_before_the_sign(sign: str) -> None:
 @given(st.lists(texts, min_size=2, max_size=4))
 def test_a_row_can_be_read_again_by_pythons_reader(cells: list[str]) -> None:
     written = io.StringIO()
-    csv.writer(written, lineterminator=CHARACTERS_TO_QUOTE).writerow(map(escape_formulas, cells))
+    csv.writer(written, lineterminator=CSV_QUOTED_CHARACTERS).writerow(map(escape_formulas, cells))
     (row,) = csv.reader(
-        io.StringIO(written.getvalue().removesuffix(CHARACTERS_TO_QUOTE) + "\n", newline="")
+        io.StringIO(written.getvalue().removesuffix(CSV_QUOTED_CHARACTERS) + "\n", newline="")
     )
     assert [unescape_formulas(cell) for cell in row] == cells

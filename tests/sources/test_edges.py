@@ -11,8 +11,8 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Edge, Rubric, Task
-from jurygraph.sources import open_tasks
-from jurygraph.sources.tasks import EdgesFile, annotate_line
+from jurygraph.sources import open_task_source
+from jurygraph.sources.tasks import AnnotatedTasksFile, add_annotation_to_line
 from tests.rows import all_rows
 
 Lines = list[dict[str, Any]]
@@ -50,7 +50,7 @@ def write(path: Path, lines: Lines) -> Path:
 
 def read_rubrics(folder: Path, tasks: Lines, reviewed: Lines) -> list[Rubric]:
     graphs = write(folder / "graphs.jsonl", reviewed)
-    with open_tasks(write(folder / "tasks.jsonl", tasks), edges=graphs) as source:
+    with open_task_source(write(folder / "tasks.jsonl", tasks), edges=graphs) as source:
         return [task.rubric for task, _ in source.pairs() if task.rubric is not None]
 
 
@@ -71,7 +71,7 @@ def test_a_line_changes_in_its_graph_alone() -> None:
     (edge,) = rubric.edges
     expected = copy.deepcopy(REVIEWED[0])
     expected["rubric"]["edges"] = [edge.model_dump(mode="json", exclude_none=True)]
-    assert json.loads(annotate_line(json.dumps(TASKS[0]).encode(), rubric)) == expected
+    assert json.loads(add_annotation_to_line(json.dumps(TASKS[0]).encode(), rubric)) == expected
 
 
 def other_criterion(lines: Lines) -> None:
@@ -125,12 +125,12 @@ def test_a_graph_that_does_not_fit_is_refused(
 
 def test_a_task_that_differs_in_more_than_its_graph_was_edited(tmp_path: Path) -> None:
     lines = [(one["id"], json.dumps(one).encode()) for one in TASKS]
-    with closing(EdgesFile(write(tmp_path / "graphs.jsonl", REVIEWED))) as graphs:
+    with closing(AnnotatedTasksFile(write(tmp_path / "graphs.jsonl", REVIEWED))) as graphs:
         graphs.check_unchanged_tasks(lines)
     edited = copy.deepcopy(REVIEWED)
     edited[1]["rubric"]["criteria"][0]["weight"] = 7.0
     with (
-        closing(EdgesFile(write(tmp_path / "graphs.jsonl", edited))) as graphs,
+        closing(AnnotatedTasksFile(write(tmp_path / "graphs.jsonl", edited))) as graphs,
         pytest.raises(
             InputError,
             match=r"graphs\.jsonl, line 2: task 'two' differs from that in TASKS in more than",

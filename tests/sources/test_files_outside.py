@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import open_tasks, read_config, read_tasks
+from jurygraph.sources import open_task_source, read_config, read_tasks
 from jurygraph.sources.task_tables import (
-    check_table_files,
+    find_outside_table_error,
     folder_of_tasks_file,
     locate_table_files,
 )
@@ -56,12 +56,12 @@ def test_a_file_outside_is_refused_with_line_and_field(project: Path, file: str)
     tasks = project / "tasks.jsonl"
     tasks.write_text(json.dumps(line) + "\n")
     with pytest.raises(InputError) as refused:
-        open_tasks(tasks)
+        open_task_source(tasks)
     assert str(refused.value) == (
         f"tasks.jsonl, line 1, field facts.tables.places.file: is '{file}', which is not below {project}; move the "
         "file there, or allow files elsewhere with --allow-files-outside"
     )
-    with open_tasks(tasks, allow_files_outside=True) as work:
+    with open_task_source(tasks, allow_files_outside=True) as work:
         assert len(list(work.pairs())) == 1
 
 
@@ -75,12 +75,12 @@ def test_a_file_is_looked_for_in_the_folder_of_the_tasks_and_then_in_the_current
     assert locate_table_files(facts(path), project) is None
     name = f"{project.name}/places.csv"
     assert locate_table_files(facts(name), project) is None
-    assert check_table_files(facts(name), project) is None
-    missing = check_table_files(facts("plaecs.csv"), project)
+    assert find_outside_table_error(facts(name), project) is None
+    missing = find_outside_table_error(facts("plaecs.csv"), project)
     assert missing is not None
     assert missing.problem == f"is 'plaecs.csv', which is neither in {project} nor in {Path.cwd()}"
     for file, folder in (("/gone.csv", project), ("../gone.csv", project.parent)):
-        outside = check_table_files(facts(file), folder)
+        outside = find_outside_table_error(facts(file), folder)
         assert outside is not None
         assert outside.problem == f"is '{file}', which is not below {folder}"
     line = {
@@ -103,17 +103,17 @@ def test_a_file_is_looked_for_in_the_folder_of_the_tasks_and_then_in_the_current
         )
     )
     assert read_config(config).task_defaults.facts == facts(path)
-    too_long = check_table_files(facts("../" + "x" * 5000), project)
+    too_long = find_outside_table_error(facts("../" + "x" * 5000), project)
     assert too_long is not None
     assert str(too_long.remedy).startswith("move the file there")
 
 
 @all_rows("file", BELOW)
 def test_a_file_below_is_read(project: Path, file: str) -> None:
-    assert check_table_files(facts(file.format(folder=project)), project) is None
+    assert find_outside_table_error(facts(file.format(folder=project)), project) is None
 
 
 @all_rows("tasks", ["-", "/dev/null"])
 def test_tasks_from_a_stream_may_use_files_of_the_current_folder(project: Path, tasks: str) -> None:
-    assert check_table_files(facts("places.csv"), folder_of_tasks_file(tasks)) is None
-    assert check_table_files(facts("link.csv"), folder_of_tasks_file(tasks)) is not None
+    assert find_outside_table_error(facts("places.csv"), folder_of_tasks_file(tasks)) is None
+    assert find_outside_table_error(facts("link.csv"), folder_of_tasks_file(tasks)) is not None

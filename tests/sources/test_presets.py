@@ -9,7 +9,7 @@ import pytest
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config_mapping, read_config
 from jurygraph.sources.config import (
-    GLOBAL_SIGNAL_NAMES,
+    GLOBAL_PRESET_SIGNALS,
     PRESET_AGENT_COUNTS,
     PRESETS,
     config_file_schema,
@@ -117,7 +117,7 @@ def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
 
 
 def test_each_signal_adds_its_component() -> None:
-    plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in GLOBAL_SIGNAL_NAMES)
+    plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in GLOBAL_PRESET_SIGNALS)
     assert ranked.keys() - plain.keys() == {"ranker"}
     assert embedded.keys() - plain.keys() == {"similarity"}
 

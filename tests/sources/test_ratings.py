@@ -16,8 +16,8 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import (
     RatingsFile,
-    columns_by_file,
     escape_formulas,
+    iter_file_columns,
     read_judged_labels,
     read_ratings,
     read_texts,
@@ -412,8 +412,8 @@ def test_of_several_files_those_with_the_usual_name_are_read_by_it(tmp_path: Pat
         table(tmp_path / "u.jsonl", {"item": "a"}),
     )
     named = {"item": "reply"}
-    assert list(columns_by_file([other, usual], named)) == [(other, named), (usual, {})]
-    assert list(columns_by_file([usual, usual], named)) == [(usual, named)] * 2
+    assert list(iter_file_columns([other, usual], named)) == [(other, named), (usual, {})]
+    assert list(iter_file_columns([usual, usual], named)) == [(usual, named)] * 2
 
 
 def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from jurygraph.sources.sheets import (
     assign_reviewers,
     make_sheets,
     read_sheet_items,
-    read_sheets,
+    read_sheet_votes,
     sheet_rows_to_csv,
 )
 from tests.rows import all_rows
@@ -121,7 +121,9 @@ def test_a_pair_is_read_back_as_it_was_whatever_side_was_shown_first(tmp_path: P
             row |= {"score": "First" if first else "1", "reason": "=longer"}
     sheets["bob"][0]["score"] = ""
     sheets["bob"][1]["score"] = "tie"
-    read = list(read_sheets(write(tmp_path, sheets, [row.model_dump_json() for row in made.key])))
+    read = list(
+        read_sheet_votes(write(tmp_path, sheets, [row.model_dump_json() for row in made.key]))
+    )
     assert Counter((vote.annotator, vote.label) for vote in read) == {
         ("ann", -1.0): 8,
         ("bob", -1.0): 6,
@@ -156,7 +158,7 @@ def test_a_row_that_cannot_be_read_is_refused(
     rows[0] |= change
     paths = write(tmp_path, {"ann": rows}, [row.model_dump_json() for row in made.key])
     with pytest.raises(InputError, match=message):
-        list(read_sheets(paths))
+        list(read_sheet_votes(paths))
 
 
 def test_scores_on_a_scale_are_its_classes_be_they_numbers_or_words(tmp_path: Path) -> None:
@@ -166,11 +168,11 @@ def test_scores_on_a_scale_are_its_classes_be_they_numbers_or_words(tmp_path: Pa
         rows = [dict(row) for row in made.sheets["ann"]]
         for row, score in zip(rows, scores, strict=True):
             row["score"] = score
-        labels = [vote.label for vote in read_sheets(write(tmp_path, {"ann": rows}, key))]
+        labels = [vote.label for vote in read_sheet_votes(write(tmp_path, {"ann": rows}, key))]
         assert sorted(labels, key=str) == list(classes)
         rows[1]["score"] = "2"
         with pytest.raises(InputError, match=r"score: is '2'; write one of (0, 1|bad, good), or"):
-            list(read_sheets(write(tmp_path, {"ann": rows}, key)))
+            list(read_sheet_votes(write(tmp_path, {"ann": rows}, key)))
 
 
 def test_an_item_has_one_text_or_two() -> None:
@@ -193,7 +195,7 @@ def test_rows_of_the_key_that_no_sheet_has_are_told_from_empty_ones(tmp_path: Pa
     key = [row.model_dump_json() for row in made.key]
     sheets = {"ann": [{**row, "score": "1"} for row in made.sheets["ann"][2:]]}
     sheets["ann"][0]["score"] = ""
-    votes = list(read_sheets(write(tmp_path, sheets, key)))
+    votes = list(read_sheet_votes(write(tmp_path, sheets, key)))
     found = Counter((vote.annotator, vote.is_returned, vote.label) for vote in votes)
     assert found == {
         ("ann", True, 1.0): 3,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import TaskSource, open_tasks, read_tasks
+from jurygraph.sources import TaskSource, open_task_source, read_tasks
 
 
 def task(name: str, *texts: str) -> str:
@@ -50,7 +50,7 @@ def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TaskSource]
         tasks.write_text("\n".join([task("a"), task("b"), "", task("c")]))
         pairs = [("c", "c/0"), ("b", "b/0"), ("a", "a/0"), ("c", "c/1"), ("b", "b/1")]
         responses.write_text("".join(answer(*pair) for pair in pairs))
-    with open_tasks(tasks, responses) as work:
+    with open_task_source(tasks, responses) as work:
         yield work
 
 
@@ -87,7 +87,7 @@ def test_a_range_of_tasks_is_read_and_counted_as_python_counts(
 
 def test_the_line_of_a_task_is_found(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
-    with open_tasks(tmp_path / "tasks.jsonl") as work:
+    with open_task_source(tmp_path / "tasks.jsonl") as work:
         assert [work.place(name) for name in ("a", "b", "c", "d")] == [
             "line 1",
             "line 3",
@@ -104,7 +104,7 @@ class TestAFileThatChanges:
         return path
 
     def test_is_refused_when_it_was_appended_to(self, path: Path):
-        with open_tasks(path) as work:
+        with open_task_source(path) as work:
             pairs = work.pairs()
             next(pairs)
             with path.open("a") as file:
@@ -115,26 +115,26 @@ class TestAFileThatChanges:
                 next(pairs)
 
     def test_is_refused_when_it_was_cut(self, path: Path):
-        with open_tasks(path) as work:
+        with open_task_source(path) as work:
             os.truncate(path, 10)
             with pytest.raises(InputError, match="changed while it was read"):
                 next(work.pairs())
 
     def test_is_refused_when_other_bytes_of_the_same_size_were_written(self, path: Path):
-        with open_tasks(path) as work:
+        with open_task_source(path) as work:
             path.write_bytes(THREE.replace("long", "LONG").encode())
             with pytest.raises(InputError, match="changed while it was read"):
                 list(work.pairs())
 
     def test_is_read_as_it_was_when_another_file_takes_its_name(self, path: Path, tmp_path: Path):
-        with open_tasks(path) as work:
+        with open_task_source(path) as work:
             (tmp_path / "new").write_text(task("new", "x"))
             os.replace(tmp_path / "new", path)
             assert ids(work) == WHOLE
 
     def test_is_accepted_if_it_was_a_gzip_file_unpacked_earlier(self, path: Path):
         path.write_bytes(gzip.compress(THREE.encode()))
-        with open_tasks(path) as work:
+        with open_task_source(path) as work:
             path.write_bytes(b"")
             assert ids(work) == WHOLE
 
@@ -206,5 +206,5 @@ def peak():
 
 def test_the_list_of_all_pairs_is_the_same(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
-    with open_tasks(tmp_path / "tasks.jsonl") as work:
+    with open_task_source(tmp_path / "tasks.jsonl") as work:
         assert read_tasks(tmp_path / "tasks.jsonl") == list(work.pairs())

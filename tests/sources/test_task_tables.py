@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
-from jurygraph.sources import TableColumns, open_tasks, read_tasks
+from jurygraph.sources import TableColumns, open_task_source, read_tasks
 from jurygraph.sources.tasks import TaskLinesFile
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
@@ -434,7 +434,7 @@ def test_cells_may_be_longer_than_the_limit_of_the_csv_module(tmp_path: Path) ->
 
 def test_a_task_is_found_by_the_line_or_row_of_its_table(tmp_path: Path) -> None:
     for suffix, place in ((".csv", "line 4"), (".parquet", "row 2")):
-        with open_tasks(
+        with open_task_source(
             write_table(tmp_path / f"t{suffix}", ROWS), columns=columns(id="answer")
         ) as work:
             assert (work.place('say "green"'), work.extent()) == (place, (3, 3))

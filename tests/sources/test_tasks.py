@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources import open_tasks, read_tasks
+from jurygraph.sources import open_task_source, read_tasks
 from jurygraph.sources.tasks import open_profiles
 
 EGGS = {
@@ -81,7 +81,7 @@ def test_line_separators_inside_a_text_end_no_line(tmp_path: Path):
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
     given = io.TextIOWrapper(io.BytesIO(lines(EGGS).encode()))
     monkeypatch.setattr(sys, "stdin", given)
-    with open_tasks("-") as work:
+    with open_task_source("-") as work:
         assert ids(work.pairs()) == [("eggs", ["e1"])]
         assert work.tasks_file.name == "standard input"
 
@@ -92,7 +92,7 @@ def test_tasks_and_profiles_cannot_share_standard_input(monkeypatch: pytest.Monk
         InputError,
         match="tasks, responses and profiles cannot share standard input; put all but one",
     )
-    with open_tasks("-") as tasks, shared, open_profiles("-", tasks):
+    with open_task_source("-") as tasks, shared, open_profiles("-", tasks):
         pass
 
 

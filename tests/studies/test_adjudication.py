@@ -20,7 +20,7 @@ from jurygraph.sources.sheets import (
     SheetItem,
     SheetQuestion,
     make_sheets,
-    read_sheets,
+    read_sheet_votes,
     sheet_rows_to_csv,
 )
 from jurygraph.studies import adjudication
@@ -91,7 +91,7 @@ def adjudicate(items: list[SheetItem], folder: Path, classes: Any) -> list[Vote]
             filled.append({**row, "score": "" if vote is None else f"{vote.label:g}"})
         paths.append(folder / f"{name}.csv")
         paths[-1].write_bytes(b"".join(sheet_rows_to_csv(filled)))
-    return [vote for vote in read_sheets(paths) if vote.label is not None]
+    return [vote for vote in read_sheet_votes(paths) if vote.label is not None]
 
 
 def test_doubtful_answers_are_found_labelled_again_and_refitted(tmp_path: Path) -> None:

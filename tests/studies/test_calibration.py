@@ -17,7 +17,7 @@ from jurygraph.studies.calibration import (
     labelled_scores,
     report,
 )
-from jurygraph.studies.judge import JudgedRow, JudgeStudy
+from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import Judge
 from tests.rows import all_rows
 
@@ -155,7 +155,7 @@ def test_a_threshold_that_passes_nothing_is_none() -> None:
 
 
 def test_a_question_without_labels_or_with_few_tasks_is_refused() -> None:
-    rows = [JudgedRow(f"r{n}", f"t{n % 4}", 1.0, 1.0, 0.9) for n in range(40)]
+    rows = [LabelledJudgement(f"r{n}", f"t{n % 4}", 1.0, 1.0, 0.9) for n in range(40)]
     study = JudgeStudy(Judge("run", "q@kind", "q"), True, rows)
     with pytest.raises(InputError, match=r"no question 'q@kid' has labels; did you mean q@kind\?"):
         labelled_scores([study], "q@kid")
@@ -165,7 +165,7 @@ def test_a_question_without_labels_or_with_few_tasks_is_refused() -> None:
 
 
 def test_targets_of_a_scale_are_its_shares() -> None:
-    rows = [JudgedRow(f"r{n}", f"t{n}", 1.0 + n % 5, 3.0, 0.5) for n in range(20)]
+    rows = [LabelledJudgement(f"r{n}", f"t{n}", 1.0 + n % 5, 3.0, 0.5) for n in range(20)]
     labelled = labelled_scores(
         [JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))], "q"
     )

@@ -21,9 +21,9 @@ from jurygraph.studies.comparison import (
     STATISTIC_DESCRIPTIONS,
     ComparedResponse,
     compare,
+    iter_compared_responses,
     mean_verdicts_by_key,
     missing_evidence_messages,
-    read_responses,
 )
 from jurygraph.studies.report import Report
 from tests.command import run_command
@@ -561,7 +561,7 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     score(tmp_path / "run", write_tasks(tmp_path, given), FULL_CONFIG)
     with closing(Run.open(tmp_path / "run")) as stored:
-        found = list(read_responses(stored))
+        found = list(iter_compared_responses(stored))
         for one, trace in zip(found, stored.traces(), strict=True):
             own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
             assert (one.id, one.task, one.agent) == (trace.response_id, trace.task_id, trace.agent)
@@ -609,7 +609,9 @@ def test_the_turns_of_a_response_are_one_verdict_with_the_value_that_counts(tmp_
         )
         assert scored.code == 0, scored.err
     with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
-        (row,) = compare(read_responses(a), read_responses(b)).figures["questions"]
+        (row,) = compare(iter_compared_responses(a), iter_compared_responses(b)).figures[
+            "questions"
+        ]
     assert (row["question"], row["n"], row["mean_a"], row["mean_b"]) == (
         "manners.kind",
         1,

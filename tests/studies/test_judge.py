@@ -22,8 +22,8 @@ from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import describe_needed_count
 from jurygraph.studies.judge import (
-    JudgedRow,
     JudgeStudy,
+    LabelledJudgement,
     join_labels_with_judgements,
     read_labels,
     unlabelled_row_notes,
@@ -38,7 +38,7 @@ from jurygraph.studies.judgements import (
     Judge,
     Judgement,
     RunJudgements,
-    _copy_unasked_judgements_to_models,
+    _copy_modelless_judgements,
     _summarize_pair_verdicts,
     pair_name,
     read_judgements,
@@ -54,7 +54,7 @@ DATA = Path(__file__).parents[1] / "data"
 def binary_study(pairs: Sequence[tuple[int, int]], name: str = "q", size: int = 1) -> JudgeStudy:
     """A judge with (target, decision) of each response, with `size` responses to a task."""
     rows = [
-        JudgedRow(f"r{place}", f"t{place // size}", float(target), float(said), float(said))
+        LabelledJudgement(f"r{place}", f"t{place // size}", float(target), float(said), float(said))
         for place, (target, said) in enumerate(pairs)
     ]
     return JudgeStudy(Judge("run", name, name), True, rows)
@@ -103,7 +103,7 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
         ("b", 0.0),
         ("c", 0.0),
     ]
-    assert (study.is_binary, study.shares, study.left_out) == (True, 3, {"tied": 1})
+    assert (study.has_binary_labels, study.shares, study.left_out) == (True, 3, {"tied": 1})
     (note, *_) = [note for note in report([study]).notes if "shares of people" in note]
     assert "q: labels between 0 and 1: 3" in note
     # a judge that gives shares itself is compared with them
@@ -111,7 +111,7 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     (study,) = join_labels_with_judgements(
         [graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab"))
     )
-    assert not study.is_binary
+    assert not study.has_binary_labels
 
 
 def test_labels_on_another_scale_than_the_judges_are_compared_by_their_order() -> None:
@@ -120,7 +120,11 @@ def test_labels_on_another_scale_than_the_judges_are_compared_by_their_order() -
     stars = {"a": 5.0, "b": 4.0, "c": 1.0, "d": 3.0}
     people = [JudgedLabel(id=name, target=value) for name, value in stars.items()]
     (study,) = join_labels_with_judgements([run], labels(*people))
-    assert (study.is_ranked, study.is_binary, study.scale) == (True, False, (1.0, 5.0))
+    assert (study.is_compared_by_rank, study.has_binary_labels, study.scale) == (
+        True,
+        False,
+        (1.0, 5.0),
+    )
     found = measure(study)
     assert found.judges[0].scale == "ranks"
     assert found.judges[0].rank_correlation.value == pytest.approx(2 / math.sqrt(5))
@@ -144,7 +148,7 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
         "b": Judgement("task of b", "failed"),
     }
     reward = Judge("run", "reward", "")
-    run = replace(judged, by_judge={**judged.by_judge, reward: rewards})
+    run = replace(judged, judgements_by_judge={**judged.judgements_by_judge, reward: rewards})
     people = [JudgedLabel(id=name, target=True) for name in "ab"]
     assert [one.judge.question for one in join_labels_with_judgements([run], labels(*people))] == [
         "q"
@@ -159,10 +163,12 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
             ("a", 1.0, 0.75)
         ]
         assert study.left_out == {"failed": 1}
-    beyond = replace(run, by_judge={reward: {"a": Judgement("task of a", "judged", 2.5, 1.0)}})
+    beyond = replace(
+        run, judgements_by_judge={reward: {"a": Judgement("task of a", "judged", 2.5, 1.0)}}
+    )
     assert join_labels_with_judgements([beyond], labels(*named))[
         0
-    ].is_ranked  # a reward above 1 is no probability
+    ].is_compared_by_rank  # a reward above 1 is no probability
 
 
 @all_rows(
@@ -200,7 +206,7 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
 
 
 def test_a_judge_of_a_scale_that_is_too_low_is_told_by_how_much() -> None:
-    rows = [JudgedRow(f"r{n}", f"t{n}", 3.0, 2.0 - n % 2, 0.5) for n in range(40)]
+    rows = [LabelledJudgement(f"r{n}", f"t{n}", 3.0, 2.0 - n % 2, 0.5) for n in range(40)]
     study = JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))
     conclusion = " ".join(measure(study).judges[0].conclusion)
     assert "On average it is too low by 1.50 (1.34 to 1.66)." in conclusion
@@ -219,7 +225,7 @@ def test_rates_of_a_small_table_by_hand() -> None:
 
 
 def test_calibration_compares_the_scores_of_a_bin_with_what_people_say() -> None:
-    rows = [JudgedRow(f"r{n}", f"t{n}", float(n < 6), 1.0, 0.8) for n in range(10)]
+    rows = [LabelledJudgement(f"r{n}", f"t{n}", float(n < 6), 1.0, 0.8) for n in range(10)]
     found = measure(JudgeStudy(Judge("run", "q", "q"), True, rows)).judges[0]
     assert found.ece == pytest.approx(0.2)
     assert found.brier == pytest.approx(0.6 * 0.04 + 0.4 * 0.64)
@@ -317,7 +323,8 @@ def test_a_judge_stands_beside_the_people_who_labelled_the_same_responses() -> N
 
 def test_a_judge_that_gives_shares_has_a_reliability_diagram() -> None:
     rows = [
-        JudgedRow(f"r{n}", f"t{n}", float(n % 4 > 0), 1.0, 0.6 + 0.3 * (n % 2)) for n in range(80)
+        LabelledJudgement(f"r{n}", f"t{n}", float(n % 4 > 0), 1.0, 0.6 + 0.3 * (n % 2))
+        for n in range(80)
     ]
     (plot,) = report([JudgeStudy(Judge("run", "q", "q"), True, rows)]).plots
     scores, equal = plot.series
@@ -406,7 +413,7 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
                 people, rng.random(len(people)) < 0.85, rng.random(len(people)) > 0.9
             ).astype(float)
             rows = [
-                JudgedRow(f"r{n}", f"t{n // 2}", float(people[n]), said[n], said[n])
+                LabelledJudgement(f"r{n}", f"t{n // 2}", float(people[n]), said[n], said[n])
                 for n in range(size)
             ]
             others = [(f"t{n // 2}", said[n]) for n in range(size, len(people))]
@@ -434,7 +441,7 @@ def test_disagreements_come_worst_first_with_their_command() -> None:
 
 def test_an_unsupported_finding_has_a_count_and_stands_among_the_disagreements() -> None:
     run = judgements({"a": 0.9, "b": 0.1, "c": 0.6})
-    (by_response,) = run.by_judge.values()
+    (by_response,) = run.judgements_by_judge.values()
     for name in "ab":
         by_response[name] = Judgement(f"task of {name}", "unsupported", counted=0.0)
     people = labels(
@@ -515,7 +522,7 @@ def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> N
         Judge("run", "q", "criteria", model) for model in (None, "small", "large")
     )
     by_judge = {nobody: {"a": gated}, small: {"b": judged}, large: {"b": judged}}
-    _copy_unasked_judgements_to_models(by_judge)
+    _copy_modelless_judgements(by_judge)
     assert by_judge == {small: {"a": gated, "b": judged}, large: {"a": gated, "b": judged}}
     assert (nobody.name, small.name) == ("q (criteria)", "q (criteria, small)")
 
@@ -680,7 +687,7 @@ def test_pandalms_judges_have_the_published_accuracies() -> None:
     for name in ("gpt35", "pandalm7b"):
         judged = [pair for pair in pairs if pair[name] in order]
         rows = [
-            JudgedRow(p["idx"], p["idx"], order[p["maj"]], order[p[name]], order[p[name]])
+            LabelledJudgement(p["idx"], p["idx"], order[p["maj"]], order[p[name]], order[p[name]])
             for p in judged
         ]
         left_out = {"failed": len(pairs) - len(rows)}
@@ -743,7 +750,7 @@ def test_gpt4_agrees_with_the_experts_of_mtbench_as_published(turn: str, ties: b
     if not ties:
         experts = {key: [who for who in given if who != 0.5] for key, given in experts.items()}
     rows = [
-        JudgedRow(f"{key} {number}", key, who, said, said)
+        LabelledJudgement(f"{key} {number}", key, who, said, said)
         for key, (said,) in mtbench_votes("mtbench_gpt4", turn).items()
         for number, who in enumerate(experts.get(key, ()))
         if ties or said != 0.5
@@ -830,7 +837,7 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
     run = judgements({f"r{n}": float(is_met) for n, is_met in enumerate(truth.tolist())})
     by_majority, by_consensus = (
         measure(
-            *join_labels_with_judgements([run], labels(*people), has_consensus_labels=has_consensus)
+            *join_labels_with_judgements([run], labels(*people), should_fit_consensus=has_consensus)
         )
         for has_consensus in (False, True)
     )
@@ -844,7 +851,7 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
         join_labels_with_judgements(
             [run],
             labels(*(one.model_copy(update={"reviewer": None}) for one in people)),
-            has_consensus_labels=True,
+            should_fit_consensus=True,
         )
 
 

@@ -10,9 +10,9 @@ from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.power import (
     PowerStudy,
     ReviewerAndItemEffects,
-    _find_least_count,
+    _find_least_sufficient_count,
+    estimate_gap_effects,
     simulate_power,
-    split_effects,
 )
 from tests.rows import all_rows
 from tests.studies.figures import figures_of
@@ -55,21 +55,23 @@ def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
         assert simulate_power(effects, 0.6, reviewers, ratings, 0) == pytest.approx(
             expected, abs=0.035
         )
-    needed = _find_least_count(
+    needed = _find_least_sufficient_count(
         lambda number: simulate_power(effects, 0.6, number, 4, 0) >= 0.8, 1000
     )
     assert needed == pytest.approx(
         TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3
     )
     assert (
-        _find_least_count(lambda number: simulate_power(effects, 0.01, 12, number, 0) >= 0.8, 64)
+        _find_least_sufficient_count(
+            lambda number: simulate_power(effects, 0.01, 12, number, 0) >= 0.8, 64
+        )
         is None
     )
 
 
 def effects_of(gaps: Floats) -> ReviewerAndItemEffects:
     reviewer, item = np.indices(gaps.shape).reshape(2, -1)
-    return split_effects((gaps - gaps.mean()).ravel(), reviewer, item)
+    return estimate_gap_effects((gaps - gaps.mean()).ravel(), reviewer, item)
 
 
 def test_errors_that_an_item_has_for_all_reviewers_need_items() -> None:
@@ -80,7 +82,9 @@ def test_errors_that_an_item_has_for_all_reviewers_need_items() -> None:
     for reviewers in (30, 60, 200):
         assert simulate_power(effects, 0.6, reviewers, 25, 0) == pytest.approx(expected, abs=0.035)
     assert (
-        _find_least_count(lambda number: simulate_power(effects, 0.3, number, 25, 0) >= 0.8, 256)
+        _find_least_sufficient_count(
+            lambda number: simulate_power(effects, 0.3, number, 25, 0) >= 0.8, 256
+        )
         is None
     )
 
@@ -94,14 +98,14 @@ def test_what_gaps_consist_of_is_found_without_what_chance_adds() -> None:
     )
     kept = rng.random(gaps.shape) < 0.3
     reviewer, item = np.nonzero(kept)
-    effects = split_effects(gaps[kept] - gaps[kept].mean(), reviewer, item)
+    effects = estimate_gap_effects(gaps[kept] - gaps[kept].mean(), reviewer, item)
     spreads = [part.std() for part in effects]
     assert spreads == [
         pytest.approx(0.5, abs=0.15),
         pytest.approx(0.8, abs=0.2),
         pytest.approx(2.0, abs=0.1),
     ]
-    alone = split_effects(gaps[kept] - gaps[kept].mean(), reviewer, np.arange(len(reviewer)))
+    alone = estimate_gap_effects(gaps[kept] - gaps[kept].mean(), reviewer, np.arange(len(reviewer)))
     assert not alone.items.any()
 
 

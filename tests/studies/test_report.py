@@ -32,7 +32,7 @@ from jurygraph.viewer.documents import render_study
 from tests.examples import one_in
 from tests.rows import all_rows
 
-NAMES = PlotSeries.with_intervals(
+NAMES = PlotSeries.from_estimates_with_intervals(
     "rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)}
 )
 PLOTS = (
@@ -136,10 +136,10 @@ def test_a_panel_without_a_number_or_a_change_is_left_out_and_what_was_found_is_
     flat = Plot("flat", "line", [PlotSeries("same", [0.5, 0.5], [1, 2])])
     empty = Plot("empty", "bars", [PlotSeries("none", [None], ["a"])])
     found = [PlotShading(1.0, 2.0, "hack", True)]
-    moving = Plot("moving", "line", [PlotSeries("up", [0.1, 0.5], [1, 2])], shaded=found)
+    moving = Plot("moving", "line", [PlotSeries("up", [0.1, 0.5], [1, 2])], shaded_ranges=found)
     report = Report({}, plots=[flat, empty, moving])
     output = ReportOutputOptions(plot=tmp_path / "a.svg", html=tmp_path / "a.html", title="Made")
-    output.write_files(report)
+    output.write_report_files(report)
     drawn = (tmp_path / "a.svg").read_text()
     assert "axes_1" in drawn
     assert "axes_2" not in drawn
@@ -199,7 +199,9 @@ def test_a_source_that_is_named_twice_is_refused_before_it_is_read() -> None:
 def test_a_greek_letter_that_is_printed_is_explained_once_below_its_first_use() -> None:
     meanings = {"σ²_Sem": "of wordings", "σ": "a deviation", "κ": "agreement", "alpha": "chance"}
     table = ReportTable(("judge", "κ", "σ²_Sem"), [["a", 0.5, 0.1]])
-    report = Report({}, ["one", table, "κ = 1", table], conclusion=["a: κ 0.5"], symbols=meanings)
+    report = Report(
+        {}, ["one", table, "κ = 1", table], conclusion=["a: κ 0.5"], symbol_meanings=meanings
+    )
     first, explained, *rest = [part for part in report.content if isinstance(part, str)]
     assert (first, explained) == ("a: κ 0.5", "κ: agreement")
     assert rest == ["one", "σ²_Sem: of wordings", "κ = 1"]

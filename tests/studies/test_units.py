@@ -7,7 +7,7 @@ from typing import Any
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, disagreement, preference, reliability
 from jurygraph.studies.certificate import _coverage_figures
-from jurygraph.studies.comparison import compare, read_responses
+from jurygraph.studies.comparison import compare, iter_compared_responses
 from jurygraph.studies.preference import read_comparisons
 from jurygraph.studies.report import Report
 from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks
@@ -35,7 +35,7 @@ def test_tasks_of_one_group_are_one_unit(tmp_path: Path) -> None:
     with closing(
         scored(tmp_path, tasks, {"evaluators": EVALUATORS, "reward": {"same": 1.0, "tone": 0.5}})
     ) as run:
-        compared = compare(read_responses(run), read_responses(run))
+        compared = compare(iter_compared_responses(run), iter_compared_responses(run))
         assert units_of(compared) == ("groups of tasks", 4)
         assert "up to 52.7% of all groups of tasks may differ" in compared.notes[0]
         rewards = reliability.report(reliability.read_scores(run))
@@ -43,7 +43,7 @@ def test_tasks_of_one_group_are_one_unit(tmp_path: Path) -> None:
         assert (
             "4 groups of tasks: with fewer than 20, shares and intervals are rough" in rewards.notes
         )
-        differing = disagreement.report([disagreement.read_component_samples(run)])
+        differing = disagreement.report([disagreement.collect_component_samples(run)])
         (figures,) = differing.figures["runs"]
         assert (figures["units"], figures["tasks"]) == ("groups of tasks", 4)
         (preferred,) = preference.report(read_comparisons(run)).figures["benchmarks"]
@@ -66,7 +66,7 @@ def test_rubrics_of_one_group_are_one_unit(tmp_path: Path) -> None:
         for n in range(6)
     ]
     with closing(scored(tmp_path, lines, CONFIG)) as run:
-        report = credit.report(credit.read_sheets(run, lambda tasks: None), 2)
+        report = credit.report(credit.read_rubric_scores(run, lambda tasks: None), 2)
     assert report.figures["census"]["units"] == "groups of tasks"
     assert report.figures["methods"]["gear"]["leakage"]["tasks"] == 3
     assert "groups of tasks with a case of leakage: 3" in "\n".join(report.notes)

@@ -24,7 +24,7 @@ def call_tool(tool: Tool | str, inputs: ToolInput, **arguments: Any) -> str:
     """Return the result of a call; arguments are validated as those of a model are."""
     if isinstance(tool, str):
         tool = load_tool(ToolUse(use=tool))
-    read_arguments = tool.read_arguments(arguments)
+    read_arguments = tool.validate_arguments(arguments)
     if isinstance(read_arguments, Problem):
         raise ToolError(str(read_arguments))
     result: Any = tool.run(inputs, read_arguments)

@@ -93,7 +93,7 @@ def test_a_function_is_a_tool(is_path: bool) -> None:
     result = call_tool(tool, tool_input(), item="tea", copy=2)
     assert result == '{"also":null,"euro":5.0,"item":"tea"}'
     for arguments in ({"item": "tea", "copy": 0}, {"item": "tea", "rate": 1.0}, {}):
-        assert isinstance(tool.read_arguments(arguments), Problem)
+        assert isinstance(tool.validate_arguments(arguments), Problem)
     assert tool.version != load_tool(use(price)).version == load_tool(use(f"{HERE}.price")).version
 
 
@@ -110,9 +110,9 @@ def test_a_langchain_tool_is_a_tool() -> None:
     assert tool.spec.parameters["required"] == ["item"]
     assert tool.spec.parameters["additionalProperties"] is False
     assert json.loads(call_tool(tool, tool_input(), item="tea", number=2))["euro"] == 2
-    assert isinstance(problem := tool.read_arguments({"item": 1}), Problem)
+    assert isinstance(problem := tool.validate_arguments({"item": 1}), Problem)
     assert "is not of type 'string'" in str(problem)
-    assert isinstance(tool.read_arguments({"item": "tea", "other": 1}), Problem)
+    assert isinstance(tool.validate_arguments({"item": "tea", "other": 1}), Problem)
     changed = target.model_copy(update={"return_direct": True})
     assert load_tool(use(changed)).version != tool.version == load_tool(use(target)).version
 

@@ -137,7 +137,7 @@ def test_documents_are_read(
     result = call_tool("read", tool_input(*texts, task=TASK), document=document)
     assert words in result
     arguments = ReadDocumentTool.Arguments.model_validate({"document": document})
-    assert ReadDocumentTool().response_of(arguments) == number
+    assert ReadDocumentTool().response_number_of_call(arguments) == number
 
 
 @all_rows(
@@ -215,7 +215,7 @@ def test_no_result_has_what_a_judge_may_not_see(tmp_path: Path) -> None:
         labels={"gold": hidden["labels"]},
         metadata={"note": hidden["metadata"]},
     )
-    inputs = ToolInput(task, (response.strip_metadata(),), (open_workspace(str(tmp_path), "ws"),))
+    inputs = ToolInput(task, (response.without_metadata(),), (open_workspace(str(tmp_path), "ws"),))
     sought = [*hidden.values(), "canary-"]
     calls: list[tuple[Tool | str, dict[str, Any]]] = []
     for words in sought:

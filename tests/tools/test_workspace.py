@@ -195,7 +195,7 @@ def test_a_file_that_becomes_a_link_or_a_pipe_after_it_was_checked_is_refused(
 ) -> None:
     workspace = open_workspace(str(root), "ws")
     path = root / "ws" / "README.md"
-    check = workspaces._read_file_status
+    check = workspaces._stat_file
     replacements: list[Callable[[], None]] = [
         lambda: path.symlink_to(root.parent / "canary.txt"),
         lambda: os.link(root.parent / "canary.txt", path),
@@ -213,7 +213,7 @@ def test_a_file_that_becomes_a_link_or_a_pipe_after_it_was_checked_is_refused(
             replace()
             return status
 
-        monkeypatch.setattr(workspaces, "_read_file_status", exchange)
+        monkeypatch.setattr(workspaces, "_stat_file", exchange)
         assert call(workspace, "read_file", path="README.md").startswith("refused")
 
 

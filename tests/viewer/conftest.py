@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.pages import OpenRun
+from jurygraph.viewer.pages import DisplayedRun
 from jurygraph.viewer.server import make_app
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
@@ -86,13 +86,13 @@ class Browser:
         self, paths: Sequence[str], folders: tuple[Path, ...], headers: Mapping[str, str]
     ) -> list[str]:
         runs = {
-            letter: OpenRun(run, RunIndex(run))
+            letter: DisplayedRun(run, RunIndex(run))
             for letter, run in zip("ab", map(Run.open, folders), strict=False)
         }
         if "b" in runs:
             runs["a"].other = runs["b"]
         hosts: set[str] = set()
-        app = make_app(runs, hosts=hosts, token=self.token)
+        app = make_app(runs, allowed_hosts=hosts, token=self.token)
         try:
             async with TestClient(TestServer(app)) as client:
                 hosts.add(f"127.0.0.1:{client.port}")

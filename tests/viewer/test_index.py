@@ -11,11 +11,16 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
-from jurygraph.studies.comparison import read_responses
+from jurygraph.studies.comparison import iter_compared_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.pages import OpenRun
-from jurygraph.viewer.table import NO_FAILURE_LABEL, TableQuery, list_facets, read_table_page
+from jurygraph.viewer.pages import DisplayedRun
+from jurygraph.viewer.table import (
+    NO_FAILURE_LABEL,
+    TableQuery,
+    filter_values_by_field,
+    read_table_page,
+)
 from tests.runs.sample_runs import make_tasks, score, write_tasks
 from tests.viewer.conftest import LETTERS, record
 
@@ -91,7 +96,7 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         assert names(index, search="quixotic") == ["bob/1"]
         assert names(index, search="Write bob") == ["bob/0", "bob/1"]
         assert names(index, agent="agent 2") == ["ann/2"]
-        ((failure, count),) = list_facets(index)["failure"]
+        ((failure, count),) = filter_values_by_field(index)["failure"]
         assert count == 1
         assert names(index, failure=failure) == ["bob/1"]
 
@@ -109,7 +114,7 @@ def test_a_response_that_failed_without_a_failed_verdict_is_among_the_failures(
         jury.score(jg.Task(id="eggs", query="How long?"), ["clear", "unclear"])
     with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
         index.update()
-        assert list_facets(index)["failure"] == [(NO_FAILURE_LABEL, 1)]
+        assert filter_values_by_field(index)["failure"] == [(NO_FAILURE_LABEL, 1)]
         assert (
             names(index, failure=NO_FAILURE_LABEL) == names(index, status="failed") == ["eggs@1/2"]
         )
@@ -122,11 +127,11 @@ def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_
         index.update()
         record(folder, {"bob": LETTERS["bob"]})
         assert index.update()
-        grown = index.fetch("SELECT * FROM responses ORDER BY number")
+        grown = index.fetch_rows("SELECT * FROM responses ORDER BY number")
     (folder / "index.sqlite").write_bytes(b"no index at all, but longer than nothing")
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
         index.update()
-        assert index.fetch("SELECT name, reward FROM responses ORDER BY number") == [
+        assert index.fetch_rows("SELECT name, reward FROM responses ORDER BY number") == [
             (row[3], row[6]) for row in grown
         ]
 
@@ -146,7 +151,7 @@ def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_
             busy.append(writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
 
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
-        opened = OpenRun(run, index)
+        opened = DisplayedRun(run, index)
         index.update(empty_log)
         record(folder, {name: tasks[name] for name in ("bea", "cas")})
         index.update(empty_log)
@@ -165,7 +170,7 @@ def test_a_viewer_of_a_growing_run_pauses_twenty_times_as_long_as_an_update_took
     times = iter((100.0, 101.0, 120.9, 121.1, 121.2))
     monkeypatch.setattr("jurygraph.viewer.pages.monotonic", lambda: next(times))
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
-        opened = OpenRun(run, index)
+        opened = DisplayedRun(run, index)
         opened.update()
         record(folder, {"bob": LETTERS["bob"]})
         opened.update()
@@ -231,7 +236,7 @@ def test_a_comparison_from_the_index_is_that_of_the_runs(
         ]
         # as text, because NaN is not equal to itself
         assert [str(tuple(response)) for response in found] == [
-            str(tuple(response)) for response in read_responses(run)
+            str(tuple(response)) for response in iter_compared_responses(run)
         ]
 
 
@@ -248,7 +253,9 @@ def test_a_second_viewer_of_a_run_has_an_index_of_its_own(letters: Path) -> None
         assert {path.stat().st_mode & 0o777 for path in letters.glob("index*")} == {0o600}
     with closing(Run.open(letters)) as run, closing(RunIndex(run, is_temporary=True)) as index:
         index.update()
-        assert index.fetch("PRAGMA database_list")[0][2] == ""  # no file that outlives the process
+        assert (
+            index.fetch_rows("PRAGMA database_list")[0][2] == ""
+        )  # no file that outlives the process
 
 
 def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_failed(
@@ -269,13 +276,13 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
         with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
             index.update()
             index.complete()
-            assert [facet.value for facet in list_facets(index)["failure"]]
+            assert [facet.value for facet in filter_values_by_field(index)["failure"]]
             is_down = False
             jury.score(task, ["ten minutes"], step=1)
             index.update()
             assert names(index, search="how long") == ["eggs@1/1"]
-            assert list_facets(index)["failure"] == []
-            assert index.fetch("SELECT judged FROM components") == [(1.0,)]
+            assert filter_values_by_field(index)["failure"] == []
+            assert index.fetch_rows("SELECT judged FROM components") == [(1.0,)]
             index.complete()
             index.complete()
             assert AgentRanker(run, index.packed_groups()).rank() == {"": 1.0}

@@ -17,7 +17,7 @@ from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.studies.ranking import AgentRanker, RankSwap, find_rank_swaps
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.pages import first_verdicts_to_try
+from jurygraph.viewer.pages import first_what_if_verdicts
 from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from jurygraph.views.trace import build_trace_view
 from tests.examples import some_or_all
@@ -170,7 +170,7 @@ def test_the_score_of_a_question_is_tried_below_a_verdict_that_was_judged(tmp_pa
         jury.score(task, [jg.Response(id="a", text="Go away.")])
     with closing(Run.open(tmp_path / "run")) as run:
         view = build_trace_view(run.explain_trace(run.find_trace("a")))
-    (tried,) = first_verdicts_to_try(view).values()
+    (tried,) = first_what_if_verdicts(view).values()
     assert tried.verdict.judge == "strict"
 
 
@@ -188,5 +188,5 @@ def test_the_page_tries_the_questions_that_the_terminal_tries(tmp_path: Path) ->
         for trace in run.traces():
             explanation = run.explain_trace(trace)
             tried = {change.question for change in explanation.what_if() if change.question}
-            assert first_verdicts_to_try(build_trace_view(explanation)).keys() == tried
+            assert first_what_if_verdicts(build_trace_view(explanation)).keys() == tried
             assert ("dated" in tried) is (trace.response_id == "please")

@@ -3,7 +3,12 @@
 import pytest
 
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision
-from jurygraph.views.agents import UnitRewards, conclude_ranking, rank_agents, reward_limits_of
+from jurygraph.views.agents import (
+    UnitRewards,
+    conclude_ranking,
+    rank_agents,
+    reward_limits_of_decisions,
+)
 
 
 def rewards(agent: str, *values: float | tuple[float, float]) -> list[UnitRewards]:
@@ -130,16 +135,21 @@ def test_limits_follow_from_weights_penalties_and_clip() -> None:
     plain = Decision(specs=(spec("good", 2.0, a=1.0), spec("bad", -0.5, b=1.0)))
     penalized = Decision(specs=(spec("rubric", 1.0, a=2.0, b=-1.0),))
     clipped = plain.model_copy(update={"clip": (0.0, 1.0)})
-    assert reward_limits_of([plain], lowest_reward=0.0) == (-0.5, 2.0)
-    assert reward_limits_of([penalized], lowest_reward=0.0) == (-0.5, 1.0)
-    assert reward_limits_of([clipped], lowest_reward=0.0) == (0.0, 1.0)
-    assert reward_limits_of([plain, penalized], lowest_reward=0.0) == (-0.5, 2.0)
+    assert reward_limits_of_decisions([plain], lowest_reward=0.0) == (-0.5, 2.0)
+    assert reward_limits_of_decisions([penalized], lowest_reward=0.0) == (-0.5, 1.0)
+    assert reward_limits_of_decisions([clipped], lowest_reward=0.0) == (0.0, 1.0)
+    assert reward_limits_of_decisions([plain, penalized], lowest_reward=0.0) == (-0.5, 2.0)
     own = plain.specs[0].model_copy(update={"combiner": "weakest.Weakest"})
     unknown = plain.model_copy(update={"specs": (own, *plain.specs[1:])})
-    assert reward_limits_of([plain, unknown], lowest_reward=0.0) == (-float("inf"), float("inf"))
+    assert reward_limits_of_decisions([plain, unknown], lowest_reward=0.0) == (
+        -float("inf"),
+        float("inf"),
+    )
     clipped = unknown.model_copy(update={"clip": (0.0, 3.0)})
-    assert reward_limits_of([plain, clipped], lowest_reward=0.0) == (-0.5, 3.0)
-    assert reward_limits_of([], lowest_reward=0.0) == pytest.approx((-float("inf"), float("inf")))
+    assert reward_limits_of_decisions([plain, clipped], lowest_reward=0.0) == (-0.5, 3.0)
+    assert reward_limits_of_decisions([], lowest_reward=0.0) == pytest.approx(
+        (-float("inf"), float("inf"))
+    )
 
 
 def test_a_penalty_counts_by_all_gains_unless_a_reward_shows_that_some_do_not_apply() -> None:
@@ -152,8 +162,8 @@ def test_a_penalty_counts_by_all_gains_unless_a_reward_shows_that_some_do_not_ap
     }
     spec = ComponentSpec(name="rubric", weight=1.0, combiner="flat", version="1", inputs=inputs)
     decision = Decision(specs=(spec,))
-    assert reward_limits_of([decision], lowest_reward=-0.3) == (-1 / 3, 1.0)
-    assert reward_limits_of([decision], lowest_reward=-0.5) == (-1.0, 1.0)
+    assert reward_limits_of_decisions([decision], lowest_reward=-0.3) == (-1 / 3, 1.0)
+    assert reward_limits_of_decisions([decision], lowest_reward=-0.5) == (-1.0, 1.0)
 
 
 def test_an_interval_of_all_that_is_possible_tells_nothing() -> None:

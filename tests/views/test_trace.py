@@ -39,7 +39,7 @@ def test_a_stakeholder_to_whom_nothing_applies_gives_nothing_up() -> None:
         verdict("ben", score=0.4),
     ).terms
     assert term.weights is not None
-    given_up = {member.name: member.given_up for member in term.weights.stakeholders}
+    given_up = {member.name: member.forgone_utility for member in term.weights.stakeholders}
     assert given_up == {"ann": None, "ben": pytest.approx(0.6)}
 
 

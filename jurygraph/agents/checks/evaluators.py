@@ -21,7 +21,14 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
+from jurygraph.agents.checks.spec import (
+    Check,
+    Column,
+    Scalar,
+    TermSpec,
+    TestsByColumn,
+    find_contradictions,
+)
 from jurygraph.agents.facts.evaluators import (
     CLAIMS_MATERIAL_NAME,
     FactFinding,
@@ -40,7 +47,7 @@ from jurygraph.agents.facts.tables import (
     normalise_text,
     parse_number,
     split_list,
-    to_text,
+    value_to_text,
 )
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.registry import import_objects_by_name
@@ -129,7 +136,9 @@ class UnknownValues:
     def __bool__(self) -> bool:
         return bool(self._unknown)
 
-    def test_item(self, tests: Tests, item: ListedItem, operands: Sequence[str] = ()) -> TestResult:
+    def test_item(
+        self, tests: TestsByColumn, item: ListedItem, operands: Sequence[str] = ()
+    ) -> TestResult:
         """Return whether an item exists and passes all tests; record the values that it lacks for that.
 
         `operands` are columns that it lacks for what is to be measured.
@@ -141,10 +150,10 @@ class UnknownValues:
         self._unknown += ((item, column) for column in lacking_columns)
         if not lacking_columns:
             return "yes"
-        is_unshown = any(
+        is_value_unshown = any(
             item.classify_unknown_value(column) == "unshown" for column in lacking_columns
         )
-        return "unshown" if is_unshown else "untold"
+        return "unshown" if is_value_unshown else "untold"
 
     def make_undecided_result(self, reason: str) -> CheckResult:
         message = f"{reason}; the tables do not tell {self._describe_unknown_values('untold')}"
@@ -155,11 +164,11 @@ class UnknownValues:
         items = {id(item): item for item, _ in self._unknown}
         return CheckResult(False, share, message, [*items.values()])
 
-    def _describe_unknown_values(self, unknown_kind: UnknownTestResult) -> str:
+    def _describe_unknown_values(self, unknown_value_kind: UnknownTestResult) -> str:
         descriptions = [
             item.describe_unknown_value(column)
             for item, column in self._unknown
-            if item.classify_unknown_value(column) == unknown_kind
+            if item.classify_unknown_value(column) == unknown_value_kind
         ]
         return _join_first_texts(descriptions)
 
@@ -172,7 +181,7 @@ def _join_first_texts(texts: Sequence[str], separator: str = "; ", max_texts: in
     return joined_text
 
 
-def _find_lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
+def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] | None:
     """Return the columns without which it is unknown if an item exists and passes all tests.
 
     Return None if it fails regardless of them: a single failed test decides.
@@ -227,14 +236,14 @@ _TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any, str | None], bool | Non
     "at_least": lambda value, expected, _: _is_at_most(expected, value),
     "at_most": lambda value, expected, _: _is_at_most(value, expected),
     "matches": lambda value, expected, _: (
-        notation.compile_pattern(expected).search(to_text(value)) is not None
+        notation.compile_pattern(expected).search(value_to_text(value)) is not None
     ),
 }
 """The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
 the two cannot be compared."""
 
 
-ListedItems = Mapping[str, Sequence[ListedItem]]
+ListedItemsByKind = Mapping[str, Sequence[ListedItem]]
 CountingRule = Mapping[TestResult, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
@@ -248,7 +257,7 @@ _Interval = tuple[float, float]
 _ROUNDING_TOLERANCE = 1e-9
 
 
-def decide_check(check: Check, items: ListedItems) -> CheckResult:
+def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     """Decide a check that measures items. `items` contains every source that the check names."""
     if check.values is not None:
         return _decide_values_check(check, items[check.values])
@@ -280,9 +289,11 @@ def _decide_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResul
     unknown_values = UnknownValues()
     test_results: list[tuple[ListedItem, TestResult, TestResult]] = []
     for item in items:
-        among_result = unknown_values.test_item(check.among, item)
-        if among_result != "no":
-            test_results.append((item, among_result, unknown_values.test_item(check.where, item)))
+        among_test_result = unknown_values.test_item(check.among, item)
+        if among_test_result != "no":
+            test_results.append(
+                (item, among_test_result, unknown_values.test_item(check.where, item))
+            )
     if not test_results:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
@@ -290,8 +301,9 @@ def _decide_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResul
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
         pass_flags = [
             counting_rule[test_result]
-            for _, among_result, test_result in test_results
-            if among_result == "yes" or counting_rule[test_result] == counting_rule[among_result]
+            for _, among_test_result, test_result in test_results
+            if among_test_result == "yes"
+            or counting_rule[test_result] == counting_rule[among_test_result]
         ]
         return sum(pass_flags) / len(pass_flags) if pass_flags else None
 
@@ -306,7 +318,7 @@ def _decide_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResul
     )
 
 
-def _decide_sum_check(check: Check, items: ListedItems) -> CheckResult:
+def _decide_sum_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     terms = check.sum or ()
     divisor = check.per or 1.0
     if not any(items[term.of] for term in terms):
@@ -328,7 +340,7 @@ def _decide_sum_check(check: Check, items: ListedItems) -> CheckResult:
         except OverflowError:
             return math.inf
 
-    label = f"the sum per {to_text(divisor)}" if check.per else "the sum"
+    label = f"the sum per {value_to_text(divisor)}" if check.per else "the sum"
     items_by_id = {id(item): item for item, test_result, _ in priced_items if test_result == "yes"}
     return _decide_bounded_check(check, compute_sum, label, unknown_values, [*items_by_id.values()])
 
@@ -341,10 +353,10 @@ def _read_price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]
     ]
     if missing_operands:
         return math.inf, missing_operands
-    price, multiplier, capacity = (number_by_operand[operand] or 0.0 for operand in operands)
+    price, multiplier, unit_capacity = (number_by_operand[operand] or 0.0 for operand in operands)
     if term.people is None:
         return price * multiplier, ()
-    unit_count = term.people / capacity if capacity > 0 else math.inf
+    unit_count = term.people / unit_capacity if unit_capacity > 0 else math.inf
     if not math.isfinite(unit_count):
         return math.inf, [str(term.places)]
     return price * multiplier * math.ceil(unit_count), ()
@@ -361,7 +373,7 @@ def _decide_bounded_check(
     values = [value for value in chain.from_iterable(possible_measures) if value is not None]
     value_range = min(values), max(values)
     result = f"{label} is {_describe_range(value_range, 6)}"
-    bound_text = _describe_range(check.bound)
+    bound_text = _describe_range(check.bound_interval)
     reasons = _CheckReasons(
         f"{result}, as asked",
         f"{result}, not {bound_text}",
@@ -369,10 +381,10 @@ def _decide_bounded_check(
     )
 
     def share() -> float:
-        return _measure_closeness_to_bound(value_range, check.bound)
+        return _measure_closeness_to_bound(value_range, check.bound_interval)
 
     return _conclude_check(
-        possible_measures, check.bound, reasons, unknown_values, items, share=share
+        possible_measures, check.bound_interval, reasons, unknown_values, items, share=share
     )
 
 
@@ -411,31 +423,31 @@ def _compute_possible_measures(
 
 def _conclude_check(
     possible_measures: _PossibleMeasures,
-    bound: _Interval,
+    bound_interval: _Interval,
     reasons: _CheckReasons,
     unknown_values: UnknownValues,
     items: Sequence[ListedItem],
     *,
     share: Callable[[], float],
-    shown_share: float = 0.0,
+    unproven_share: float = 0.0,
 ) -> CheckResult:
     """Conclude from a measure in all worlds. Unshown values count as the worst case.
 
     `share` is the share of the requirement that is met if none of the worlds meets it; `shown_share` is that which the
     known values show.
     """
-    side_sets = [
-        {_compare_with_interval(value, bound) for value in measures}
+    bound_side_sets = [
+        {_compare_with_interval(value, bound_interval) for value in measures}
         for measures in possible_measures
     ]
-    possible_sides = set[int]().union(*side_sets)
+    possible_sides = set[int]().union(*bound_side_sets)
     if possible_sides == {0}:
         return CheckResult(True, 1.0, reasons.holds, items)
     if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
         return CheckResult(False, share(), reasons.fails, items)
     # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-    if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in side_sets):
-        return unknown_values.make_unproven_result(reasons.depends, shown_share)
+    if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in bound_side_sets):
+        return unknown_values.make_unproven_result(reasons.depends, unproven_share)
     return unknown_values.make_undecided_result(reasons.depends)
 
 
@@ -444,20 +456,20 @@ _SIDE_SETS_OUTSIDE_BOUND = ({-1}, {1})
 are."""
 
 
-def _compare_with_interval(value: float | None, bound: _Interval) -> int:
+def _compare_with_interval(value: float | None, bound_interval: _Interval) -> int:
     """Return -1 below the bound, 1 above it, and else 0; where there is no value, nothing breaks the bound."""
     if value is None:
         return 0
-    low, high = bound
+    low, high = bound_interval
     if value < low - _ROUNDING_TOLERANCE * max(1.0, abs(low)):
         return -1
     return 0 if value <= high + _ROUNDING_TOLERANCE * max(1.0, abs(high)) else 1
 
 
-def _measure_closeness_to_bound(value_range: _Interval, bound: _Interval) -> float:
+def _measure_closeness_to_bound(value_range: _Interval, bound_interval: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
-    (lowest, highest), (low, high) = value_range, bound
-    if _compare_with_interval(lowest, bound) == 1:
+    (lowest, highest), (low, high) = value_range, bound_interval
+    if _compare_with_interval(lowest, bound_interval) == 1:
         if high <= 0 or highest == math.inf:
             return 0.0
         return max(0.0, 1.0 - (highest - high) / high)
@@ -466,14 +478,19 @@ def _measure_closeness_to_bound(value_range: _Interval, bound: _Interval) -> flo
 
 def _describe_range(value_range: _Interval, digit_count: int | None = None) -> str:
     low, high = value_range
-    lower_text, upper_text = (
-        to_text(end if digit_count is None else round(end, digit_count)) for end in value_range
+    lower_bound_text, upper_bound_text = (
+        value_to_text(end if digit_count is None else round(end, digit_count))
+        for end in value_range
     )
     if low == high:
-        return lower_text
+        return lower_bound_text
     if high == math.inf:
-        return f"{lower_text} or more"
-    return f"{upper_text} or less" if low == -math.inf else f"{lower_text} to {upper_text}"
+        return f"{lower_bound_text} or more"
+    return (
+        f"{upper_bound_text} or less"
+        if low == -math.inf
+        else f"{lower_bound_text} to {upper_bound_text}"
+    )
 
 
 class _ItemValue(NamedTuple):
@@ -514,7 +531,7 @@ def _decide_includes_check(
     values: Sequence[_ItemValue],
     unknown_values: UnknownValues,
 ) -> CheckResult:
-    def count_included(counting_rule: CountingRule) -> float:
+    def count_included_values(counting_rule: CountingRule) -> float:
         entries = [entry for entry in values if counting_rule[entry.test_result]]
         return sum(
             any(entry.is_unknown or are_equal(entry.value, value) for entry in entries)
@@ -533,17 +550,17 @@ def _decide_includes_check(
         f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
     )
     share = 1.0 - len(missing_values) / len(required_values)
-    possible_measures = _compute_possible_measures(count_included, unknown_values)
+    possible_measures = _compute_possible_measures(count_included_values, unknown_values)
     items = [entry.item for entry in found_entries]
-    bound = (len(required_values), math.inf)
+    bound_interval = (len(required_values), math.inf)
     return _conclude_check(
         possible_measures,
-        bound,
+        bound_interval,
         reasons,
         unknown_values,
         items,
         share=lambda: share,
-        shown_share=share,
+        unproven_share=share,
     )
 
 
@@ -566,9 +583,11 @@ def _decide_excludes_check(
 
     def share() -> float:
         possibly_barred_item_ids = {id(entry.item) for entry in possible_violations}
-        certain_item_ids = {id(entry.item) for entry in values if entry.test_result == "yes"}
+        certainly_counted_item_ids = {
+            id(entry.item) for entry in values if entry.test_result == "yes"
+        }
         return 1.0 - len(possibly_barred_item_ids) / len(
-            certain_item_ids | possibly_barred_item_ids
+            certainly_counted_item_ids | possibly_barred_item_ids
         )
 
     possible_measures = _compute_possible_measures(count_barred, unknown_values)
@@ -616,7 +635,7 @@ def _decide_distinct_check(
 
 
 def _quote_values(values: Sequence[Any]) -> str:
-    return _join_first_texts([shorten(to_text(value)) for value in values], ", ", 10)
+    return _join_first_texts([shorten(value_to_text(value)) for value in values], ", ", 10)
 
 
 COLLECTED_SUBJECT_PREFIX = "collected"
@@ -774,14 +793,14 @@ def _is_empty_data(data: JsonValue) -> bool:
 
 
 def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
-    if not check.claimed_kinds:
+    if not check.claim_kinds:
         return {}
     findings = get_claim_findings(inputs)
     separators_by_table = {
         name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()
     }
     items_by_kind = {}
-    for kind in check.claimed_kinds:
+    for kind in check.claim_kinds:
         items = []
         for finding in findings[kind]:
             separators = separators_by_table.get(finding["table"] or "", {})
@@ -830,7 +849,7 @@ def _decide_check_of_response(check: Check, inputs: EvaluatorInput) -> CheckResu
 def _make_item_evidence(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
         return make_claim_evidence(item.finding)
-    content = to_text(dict(item.values))
+    content = value_to_text(dict(item.values))
     return [Evidence(quote=content[:200], source=f"data {item.text}", verified=True)]
 
 
@@ -867,11 +886,11 @@ class CollectedPreferences(CodeEvaluator):
         if table is None:
             reason = f"the response's data has no `{_PREFERENCES_KEY}` of {inputs.task.member}"
             return Verdict(score=0.0, met=False, reason=reason)
-        is_collected = constraint_id in set(flatten_preferences(table))
-        words = "is" if is_collected else "is not"
+        is_preference_collected = constraint_id in set(flatten_preferences(table))
+        words = "is" if is_preference_collected else "is not"
         return Verdict(
-            score=float(is_collected),
-            met=is_collected,
+            score=float(is_preference_collected),
+            met=is_preference_collected,
             reason=f"{constraint_id} {words} among its preferences",
         )
 
@@ -885,4 +904,4 @@ def flatten_preferences(table: JsonValue, path: str = "") -> Iterator[str]:
         for value in table:
             yield from flatten_preferences(value, path)
     elif table not in (None, ""):
-        yield f"{path}: {to_text(table)}"
+        yield f"{path}: {value_to_text(table)}"

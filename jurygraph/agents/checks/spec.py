@@ -25,11 +25,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, to_text
+from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, value_to_text
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.messages import quote
 from jurygraph.schema import Constraint, FrozenModel, Stakeholder
-from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, PositiveNumber
+from jurygraph.schema.frozen_model import Id, LongId, Number, PositiveNumber, StrictBool
 
 
 def _validate_items_path(source: str) -> str:
@@ -41,7 +41,7 @@ def _validate_items_path(source: str) -> str:
 ItemsPath = Annotated[Id, AfterValidator(_validate_items_path)]
 """A kind of claims, or a JSONPath."""
 
-Scalar = str | Number | Flag
+Scalar = str | Number | StrictBool
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 BOUND_FIELDS = ("at_least", "at_most", "equals", "between")
 CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
@@ -87,7 +87,7 @@ class Test(FrozenModel):
         return tuple((name, expected) for name, expected in self if expected is not None)
 
 
-Tests = dict[Id, Test]
+TestsByColumn = dict[Id, Test]
 
 
 class TermSpec(FrozenModel):
@@ -99,13 +99,13 @@ class TermSpec(FrozenModel):
 
     of: ItemsPath
     column: Id
-    where: Tests = Field(default_factory=dict)
+    where: TestsByColumn = Field(default_factory=dict)
     times: PositiveNumber | Id | None = None
     people: PositiveNumber | None = None
     places: PositiveNumber | Id = 1.0
 
     @model_validator(mode="after")
-    def _check_places(self) -> Self:
+    def _require_people_with_places(self) -> Self:
         if self.people is None and "places" in self.model_fields_set:
             raise ValueError(
                 "`places` has no meaning without `people`; say how many they are, or leave it out"
@@ -122,8 +122,8 @@ class Check(FrozenModel):
     values: ItemsPath | None = None
     text: Annotated[LongId, notation.PATTERN_VALIDATOR] | None = None
     function: Id | None = None
-    where: Tests = Field(default_factory=dict)
-    among: Tests = Field(default_factory=dict)
+    where: TestsByColumn = Field(default_factory=dict)
+    among: TestsByColumn = Field(default_factory=dict)
     column: Id | None = None
     per: PositiveNumber | None = None
     includes: Scalars | None = None
@@ -134,7 +134,7 @@ class Check(FrozenModel):
     equals: Number | None = None
     between: tuple[Number, Number] | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    partial: Flag = False
+    partial: StrictBool = False
 
     @model_validator(mode="after")
     def _check_measure(self) -> Self:
@@ -176,7 +176,7 @@ class Check(FrozenModel):
                 )
         if self.between is not None and not self.between[0] <= self.between[1]:
             raise ValueError("`between` does not rise; write the lower end first")
-        low, high = self.bound
+        low, high = self.bound_interval
         if bound_fields and (high < 0 or (measure == "share" and low > 1)):
             upper = "1" if measure == "share" else "any number"
             raise ValueError(
@@ -190,7 +190,7 @@ class Check(FrozenModel):
         return next(name for name in CHECK_MEASURES if getattr(self, name) is not None)
 
     @property
-    def bound(self) -> tuple[float, float]:
+    def bound_interval(self) -> tuple[float, float]:
         """Return the least and greatest allowed value of the measure; a share must be 1 without a bound."""
         if self.between is not None:
             return self.between
@@ -214,7 +214,7 @@ class Check(FrozenModel):
         return ((source, columns),)
 
     @cached_property
-    def claimed_kinds(self) -> tuple[str, ...]:
+    def claim_kinds(self) -> tuple[str, ...]:
         kinds = [source for source, _ in self.items if not source.startswith("$")]
         return tuple(dict.fromkeys(kinds))
 
@@ -234,7 +234,7 @@ _ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
 }
 
 
-def _list_tested_columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
+def _list_tested_columns(tests: TestsByColumn, *operands: str | float | None) -> frozenset[str]:
     columns = set(tests)
     for _, value in chain.from_iterable(tests.values()):
         if isinstance(value, Column):
@@ -246,17 +246,26 @@ def _list_tested_columns(tests: Tests, *operands: str | float | None) -> frozens
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
     return _find_tensions_of_pairs(
-        product(_read_checks(first.constraints), _read_checks(second.constraints))
+        product(
+            _parse_constraint_checks(first.constraints),
+            _parse_constraint_checks(second.constraints),
+        )
     )
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
-    check_pairs = combinations(_read_checks(c for c in constraints if c.kind == "hard"), 2)
-    return [tension for tension in _find_tensions_of_pairs(check_pairs) if tension.strength == 1.0]
+    constraint_check_pairs = combinations(
+        _parse_constraint_checks(c for c in constraints if c.kind == "hard"), 2
+    )
+    return [
+        tension
+        for tension in _find_tensions_of_pairs(constraint_check_pairs)
+        if tension.strength == 1.0
+    ]
 
 
-def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
+def _parse_constraint_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     """Return the checks with their constraints' ids, ordered by id; without those of another evaluator's vocabulary."""
     checks = []
     for constraint in sorted(constraints, key=lambda c: c.id):
@@ -296,9 +305,11 @@ def _find_shares_tension(first: Check, second: Check) -> tuple[float, str] | Non
     if first.among or second.among:
         return None
     # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
-    least_shares = [check.bound[0] for check in (first, second)]
+    share_lower_bounds = [check.bound_interval[0] for check in (first, second)]
     column = (
-        _find_conflicting_column(first.where, second.where) if sum(least_shares) > 1.0 else None
+        _find_conflicting_column(first.where, second.where)
+        if sum(share_lower_bounds) > 1.0
+        else None
     )
     return None if column is None else (1.0, f"no {column} of {first.share} passes both")
 
@@ -312,8 +323,8 @@ def _normalise_measure(check: Check) -> Check:
 
 
 def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    low, high = (end * (first.per or 1.0) for end in first.bound)
-    other_low, other_high = (end * (second.per or 1.0) for end in second.bound)
+    low, high = (end * (first.per or 1.0) for end in first.bound_interval)
+    other_low, other_high = (end * (second.per or 1.0) for end in second.bound_interval)
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
@@ -324,17 +335,15 @@ def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | Non
 
 
 def _compute_gap_tension(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
-    smaller_end, larger_end = ends
-    if larger_end <= 0 or larger_end == smaller_end:
+    smaller_bound, larger_bound = ends
+    if larger_bound <= 0 or larger_bound == smaller_bound:
         return None
-    strength = 1.0 - max(0.0, smaller_end) / larger_end
-    why = (
-        f"the bounds {to_text(smaller_end)} and {to_text(larger_end)} of one {check.measure} differ"
-    )
+    strength = 1.0 - max(0.0, smaller_bound) / larger_bound
+    why = f"the bounds {value_to_text(smaller_bound)} and {value_to_text(larger_bound)} of one {check.measure} differ"
     return strength, why
 
 
-def _find_conflicting_column(first: Tests, second: Tests) -> str | None:
+def _find_conflicting_column(first: TestsByColumn, second: TestsByColumn) -> str | None:
     for column in sorted(first.keys() & second.keys()):
         test = first[column]
         other = second[column]
@@ -352,17 +361,17 @@ def _is_test_contradicted(first: Test, second: Test) -> bool:
     are_both_set = first.has is not None and second.has_not is not None
     if are_both_set and are_equal(first.has, second.has_not):
         return True
-    allowed_values = _list_constant_value(first.equals) or first.one_of
+    allowed_values = _constant_as_list(first.equals) or first.one_of
     if allowed_values is None:
         return False
-    barred_values = [*(second.none_of or ()), *_list_constant_value(second.is_not)]
+    barred_values = [*(second.none_of or ()), *_constant_as_list(second.is_not)]
     if all(is_one_of(value, barred_values) for value in allowed_values):
         return True
     if all(
         _is_less_than(value, at_least) or _is_less_than(at_most, value) for value in allowed_values
     ):
         return True
-    other_allowed_values = _list_constant_value(second.equals) or second.one_of
+    other_allowed_values = _constant_as_list(second.equals) or second.one_of
     return other_allowed_values is not None and not any(
         is_one_of(value, other_allowed_values) for value in allowed_values
     )
@@ -372,5 +381,5 @@ def _is_less_than(value: Any, other: Any) -> bool:
     return compare_values(value, other) == -1
 
 
-def _list_constant_value(value: Any) -> list[Any]:
+def _constant_as_list(value: Any) -> list[Any]:
     return [] if value is None or isinstance(value, Column) else [value]

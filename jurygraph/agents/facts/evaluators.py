@@ -19,18 +19,18 @@ from jurygraph.agents.facts.tables import (
     FactTableSpec,
     RowTable,
     ToolTable,
+    claimed_value_matches,
     normalise_text,
     split_list,
-    to_text,
     value_sort_key,
-    values_agree,
+    value_to_text,
 )
 from jurygraph.agents.registry import import_objects_by_name
 from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, add_part_to_plan_errors
 from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
-from jurygraph.schema.frozen_model import ParamsModel, PlainParams
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 from jurygraph.sources.files import searched_folders_text
 
 CachedEntry = TypeVar("CachedEntry", "Facts", RowTable)
@@ -51,8 +51,8 @@ class Facts(NamedTuple):
     digest_params: Mapping[str, Any]
 
     @property
-    def is_fresh(self) -> bool:
-        return all(table.is_fresh for table in self.tables.values())
+    def is_up_to_date(self) -> bool:
+        return all(table.is_up_to_date for table in self.tables.values())
 
 
 def load_facts(view: TaskView) -> Facts:
@@ -63,14 +63,14 @@ def load_facts(view: TaskView) -> Facts:
             "`tables` and `claims`, or leave those evaluators out"
         )
 
-    def open_facts() -> Facts:
+    def get_shared_facts() -> Facts:
         with add_part_to_plan_errors("facts"):
             return _get_cached_or_open(
                 _FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view)
             )
 
     with _CACHE_LOCK:
-        return _get_cached_or_open(_FACTS_CACHE, view.digest, open_facts)
+        return _get_cached_or_open(_FACTS_CACHE, view.digest, get_shared_facts)
 
 
 def table_file_digests(view: TaskView) -> Mapping[str, str]:
@@ -99,13 +99,13 @@ _TABLE_FILE_CACHE: dict[tuple[str, str, str], RowTable] = {}
 
 
 def _get_cached_or_open(
-    cache: dict[Any, CachedEntry], key: Any, open_entry: Callable[[], CachedEntry]
+    cache: dict[Any, CachedEntry], key: Any, load_entry: Callable[[], CachedEntry]
 ) -> CachedEntry:
     """Return the entry of a key, opened anew if it is not fresh; the oldest is dropped beyond the limit."""
     entry = cache.get(key)
-    if entry is None or not entry.is_fresh:
+    if entry is None or not entry.is_up_to_date:
         cache.pop(key, None)
-        cache[key] = entry = open_entry()
+        cache[key] = entry = load_entry()
         if len(cache) > _MAX_CACHED_ENTRIES:
             del cache[next(iter(cache))]
     return entry
@@ -214,9 +214,9 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
         order_key = value_sort_key(None if kind.order is None else record.get(kind.order))
         path, steps = _to_path_and_sort_key(location)
         record_values = dict(_iter_record_values(kind, record))
-        parts = map(str.strip, split_list(to_text(node.value), kind.split))
+        parts = map(str.strip, split_list(value_to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
-            form, values = kind.match_form(text)
+            form, values = kind.match_claim_form(text)
             order = (*order_key, steps, number)
             claims.append(FactClaim(path, text, form, values, record_values, order))
     return sorted(claims, key=lambda claim: claim.order)
@@ -231,7 +231,7 @@ def are_adjacent_claims(before: FactClaim, after: FactClaim) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
-    return notation.jsonpath_of(location), notation.location_sort_key(location)
+    return notation.location_to_jsonpath(location), notation.location_sort_key(location)
 
 
 def _iter_record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -242,7 +242,7 @@ def _iter_record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator
         if is_long_text or isinstance(value, list | dict):
             value = None
         if field_spec.map is not None:
-            value = field_spec.map.get(to_text(value))
+            value = field_spec.map.get(value_to_text(value))
         yield name, value
 
 
@@ -280,7 +280,7 @@ def describe_finding(finding: FactFinding) -> str:
     text = repr(shorten(finding["text"], _MAX_SHOWN_CHARACTERS))
     differences = []
     for column in finding["differs"]:
-        actual_text = to_text(finding["values"].get(column))
+        actual_text = value_to_text(finding["values"].get(column))
         claimed_text = shorten(finding["claimed"][column], _MAX_SHOWN_CHARACTERS)
         differences.append(
             f"{column} is {actual_text or 'not told'}, not {claimed_text or 'left open'}"
@@ -312,9 +312,9 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
     claimed_values = claim.values
     if claim.form.compiled_pattern is None:
         claimed_values = {table.spec.key[0]: claim.text}
-    fixed_values = {**claim.record_values, **claim.form.states}
-    values = {**fixed_values, **claimed_values}
-    key = table.key_of(values)
+    record_and_form_values = {**claim.record_values, **claim.form.states}
+    values = {**record_and_form_values, **claimed_values}
+    key = table.build_row_key(values)
     # A claim without a part of the key matches no row.
     rows = await table.find(key) if all(key) else ()
     columns: Collection[str] = ()
@@ -322,23 +322,27 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         columns = table.columns
     elif rows:
         columns = rows[0].values.keys()
-    response_columns = sorted(name for name in fixed_values if name not in columns)
+    response_columns = sorted(name for name in record_and_form_values if name not in columns)
     if not rows:
-        other_places = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
-        status: FindingStatus = "elsewhere" if other_places else "unknown"
+        places_with_name = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
+        status: FindingStatus = "elsewhere" if places_with_name else "unknown"
         return _build_finding(
             claim,
             status,
             table=table.name,
             values=values,
             own=response_columns,
-            places=other_places,
+            places=places_with_name,
         )
     first = rows[0]
-    row_values = {name: None if name in columns else value for name, value in fixed_values.items()}
+    row_values = {
+        name: None if name in columns else value for name, value in record_and_form_values.items()
+    }
     row_values |= first.values
     compared_values = {
-        name: to_text(value) for name, value in fixed_values.items() if name in columns
+        name: value_to_text(value)
+        for name, value in record_and_form_values.items()
+        if name in columns
     }
     compared_values |= claimed_values
     compared_values = {
@@ -348,7 +352,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
     differs = [
         name
         for name, value in sorted(compared_values.items())
-        if not values_agree(value, first.values.get(name), tolerances.get(name, 0.0))
+        if not claimed_value_matches(value, first.values.get(name), tolerances.get(name, 0.0))
     ]
     return _build_finding(
         claim,
@@ -403,13 +407,13 @@ def _merge_findings(
 
 def compute_claim_key(finding: FactFinding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
-    claimed_pairs = tuple(sorted(finding["claimed"].items()))
+    claimed_column_values = tuple(sorted(finding["claimed"].items()))
     return (
         normalise_text(finding["text"]),
         finding["found"],
         finding["table"],
         finding["row"],
-        claimed_pairs,
+        claimed_column_values,
         *finding["places"],
     )
 
@@ -435,12 +439,12 @@ class Claims(Deriver):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        expected_kind = "a langchain-core tool, such as one made with @tool"
+        expected_kind_text = "a langchain-core tool, such as one made with @tool"
         self._tools = import_objects_by_name(
-            "facts.claims: params.tools", self.settings.tools, "ainvoke", expected_kind
+            "facts.claims: params.tools", self.settings.tools, "ainvoke", expected_kind_text
         )
 
-    def params_for(self, view: TaskView) -> PlainParams:
+    def params_for(self, view: TaskView) -> RawParams:
         if view.facts is None:
             return self.params
         facts = load_facts(view)
@@ -466,12 +470,12 @@ class Claims(Deriver):
         for kind, claims_spec in facts.claims.items():
             results[kind] = await look_up(claims_spec, tables, data)
         sha256_by_name = facts.digest_params.get("files", {})
-        file_evidence = tuple(
+        file_hash_evidence = tuple(
             Evidence(quote=sha256, source=table) for table, sha256 in sha256_by_name.items()
         )
         # Validated by the caller.
         return Material.model_construct(
-            name=CLAIMS_MATERIAL_NAME, data=results, evidence=file_evidence
+            name=CLAIMS_MATERIAL_NAME, data=results, evidence=file_hash_evidence
         )
 
 
@@ -480,11 +484,11 @@ def get_claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFind
 
     Raises InputError if a table file is not the one that the question was planned with.
     """
-    planned_digests: Any = inputs.question.params.get("files", {})
+    planned_file_digests: Any = inputs.question.params.get("files", {})
     material: Any = inputs.material[0][CLAIMS_MATERIAL_NAME]
-    used_digests = {evidence.source: evidence.quote for evidence in material.evidence}
-    for table, sha256 in planned_digests.items():
-        if used_digests.get(table) != sha256:
+    used_file_digests = {evidence.source: evidence.quote for evidence in material.evidence}
+    for table, sha256 in planned_file_digests.items():
+        if used_file_digests.get(table) != sha256:
             raise InputError(
                 f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"
             )
@@ -531,10 +535,10 @@ class ConfirmedClaims(CodeEvaluator):
             inputs.response.data is None or any(findings_by_kind.values())
         ):
             return Verdict.abstain(f"the response's data claims no {kind}")
-        return _build_kind_verdict(findings_by_kind[kind], kind)
+        return _build_claim_kind_verdict(findings_by_kind[kind], kind)
 
 
-def _build_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
+def _build_claim_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
     finding_by_key = {compute_claim_key(finding): finding for finding in reversed(all_findings)}
     findings = list(finding_by_key.values())[::-1]
     if not findings:
@@ -545,16 +549,16 @@ def _build_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdi
         )
     unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
     reported_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS]
-    confirmed_count = len(findings) - len(unconfirmed_findings)
-    reasons = [f"{confirmed_count} of {len(findings)} {kind} are confirmed"]
+    confirmed_claim_count = len(findings) - len(unconfirmed_findings)
+    reasons = [f"{confirmed_claim_count} of {len(findings)} {kind} are confirmed"]
     reasons += map(describe_finding, reported_findings)
     if len(unconfirmed_findings) > _MAX_SHOWN_CLAIMS:
         reasons.append(f"and {len(unconfirmed_findings) - _MAX_SHOWN_CLAIMS} more")
     evidence = chain.from_iterable(map(make_claim_evidence, reported_findings or findings[:1]))
     return Verdict(
-        score=confirmed_count / len(findings),
+        score=confirmed_claim_count / len(findings),
         met=not unconfirmed_findings,
-        native=confirmed_count,
+        native=confirmed_claim_count,
         scale=(0, len(findings)),
         reason="; ".join(reasons),
         evidence=tuple(evidence),
@@ -574,4 +578,4 @@ def make_claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
         if column not in response_columns
     }
     source = f"{finding['table']}, row {finding['row']}"
-    return claim, Evidence(quote=to_text(row_values), source=source, verified=True)
+    return claim, Evidence(quote=value_to_text(row_values), source=source, verified=True)

@@ -21,8 +21,8 @@ from jurygraph.agents import notation
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, UnitInterval
-from jurygraph.sources.files import path_change_stamp, require_temporary_space
-from jurygraph.sources.task_tables import read_rows, row_to_json_values, sha256_of
+from jurygraph.sources.files import explain_full_temp_disk, path_change_stamp
+from jurygraph.sources.task_tables import read_rows, row_to_json_values, sha256_of_file
 
 _MAX_NORMALISED_LENGTH = 10_000
 _MAX_NUMBER_LENGTH = 300
@@ -43,7 +43,7 @@ def normalise_text(value: Any) -> str:
 
     Beyond 10,000 characters, which no name has, only white space is folded: NFKC can take time quadratic in the length.
     """
-    text = to_text(value)
+    text = value_to_text(value)
     return (
         _normalise_short_text(text)
         if len(text) <= _MAX_NORMALISED_LENGTH
@@ -56,7 +56,7 @@ def _normalise_short_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
 
 
-def to_text(value: Any) -> str:
+def value_to_text(value: Any) -> str:
     """Return a value as text: whole numbers without a fraction, lists and objects as JSON."""
     if isinstance(value, str):
         return value
@@ -100,7 +100,7 @@ def value_sort_key(value: Any) -> tuple[int, float, str]:
     return (1, 0, value) if isinstance(value, str) and value else (2, 0, "")
 
 
-def values_agree(claimed_value: str, value: Any, tolerated_share: float = 0.0) -> bool:
+def claimed_value_matches(claimed_value: str, value: Any, relative_tolerance: float = 0.0) -> bool:
     """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
 
     A number may differ by the share `tolerated_share` of the table's number.
@@ -109,10 +109,10 @@ def values_agree(claimed_value: str, value: Any, tolerated_share: float = 0.0) -
     expected = parse_number(value)
     if number is None or expected is None:
         return not is_missing(value) and normalise_text(claimed_value) == normalise_text(value)
-    if number == expected or tolerated_share <= 0:
+    if number == expected or relative_tolerance <= 0:
         return number == expected
     difference = abs(float(number) - float(expected))
-    return difference <= tolerated_share * abs(float(expected))
+    return difference <= relative_tolerance * abs(float(expected))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -176,7 +176,7 @@ def split_list(value: Any, separator: str | None) -> Sequence[Any]:
         return value
     if not separator:
         return [value]
-    return [part.strip() for part in to_text(value).split(separator)]
+    return [part.strip() for part in value_to_text(value).split(separator)]
 
 
 class FactTableSpec(FrozenModel):
@@ -219,7 +219,7 @@ class ClaimPattern(FrozenModel):
     within: dict[Id, UnitInterval] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _check_pattern(self) -> Self:
+    def _check_pattern_groups(self) -> Self:
         unknown_names = sorted(self.columns.keys() - self.groups)
         if unknown_names:
             groups = ", ".join(self.groups) or "none"
@@ -272,7 +272,7 @@ class ClaimsSpec(FrozenModel):
     def paths(self) -> list[Any]:
         return [notation.compile_jsonpath(path) for path in self.at]
 
-    def match_form(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
+    def match_claim_form(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
         """Return the form that a text matches, and its values by column."""
         for form in self.forms:
             if form.compiled_pattern is None:
@@ -319,7 +319,7 @@ class FactTable(ABC):
         self.spec = spec
 
     @property
-    def is_fresh(self) -> bool:
+    def is_up_to_date(self) -> bool:
         return True
 
     @abstractmethod
@@ -330,7 +330,7 @@ class FactTable(ABC):
         """Return the places of rows with this name: the rest of their keys; none if rows can only be looked up."""
         return ()
 
-    def key_of(self, values: RowValues) -> TableKey:
+    def build_row_key(self, values: RowValues) -> TableKey:
         return tuple(normalise_text(values.get(column)) for column in self.spec.key)
 
     def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
@@ -356,23 +356,23 @@ class RowTable(FactTable):
         database_path = ":memory:" if spec.file is None else ""
         self._index = sqlite3.connect(database_path, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
-        with require_temporary_space():
+        with explain_full_temp_disk():
             rows: Iterable[RowValues] = spec.rows or ()
             if self._path is not None:
                 rows = (row for _, row in read_rows(self._path))
-            self.columns = self._build_index(rows) or None
+            self.columns = self._index_rows(rows) or None
         if self._path is not None:
-            self.digest = sha256_of(self._path)
+            self.digest = sha256_of_file(self._path)
             if self.columns is None:
                 raise InputError(
                     f"{spec.file}: holds no rows, so nothing could be found in it; name another file"
                 )
-            if not self.is_fresh:
+            if not self.is_up_to_date:
                 raise InputError(
                     f"{spec.file}: changed while it was read; leave it as it is and prepare again"
                 )
 
-    def _build_index(self, rows: Iterable[RowValues]) -> frozenset[str]:
+    def _index_rows(self, rows: Iterable[RowValues]) -> frozenset[str]:
         columns: set[str] = set()
         numbered_rows = enumerate(rows, start=1)
         self._index.execute(
@@ -383,7 +383,7 @@ class RowTable(FactTable):
             index_rows = []
             for number, values in chunk:
                 columns.update(values)
-                name, rest = _to_index_key(self.key_of(values))
+                name, rest = _to_index_key(self.build_row_key(values))
                 index_rows.append((name, rest, number, json.dumps(values)))
             self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", index_rows)
         self._index.execute("COMMIT")
@@ -391,7 +391,7 @@ class RowTable(FactTable):
         return frozenset(columns)
 
     @property
-    def is_fresh(self) -> bool:
+    def is_up_to_date(self) -> bool:
         if self._path is None:
             return True
         return self._state is not None and self._state == path_change_stamp(self._path)
@@ -443,6 +443,6 @@ class ToolTable(FactTable):
         matching_rows = []
         for number, content in enumerate(rows, start=1):
             row = FactRow(number, row_to_json_values(content))
-            if self.key_of(row.values) == key:
+            if self.build_row_key(row.values) == key:
                 matching_rows.append(row)
         return self.sort_rows(matching_rows)

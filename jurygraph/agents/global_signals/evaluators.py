@@ -16,8 +16,8 @@ from jurygraph.models.embedding import (
     open_reranker,
 )
 from jurygraph.models.request import Fault
-from jurygraph.schema import GraphBranch, Layer, Verdict
-from jurygraph.schema.frozen_model import Flag, ParamsModel
+from jurygraph.schema import GraphBranchName, Layer, Verdict
+from jurygraph.schema.frozen_model import ParamsModel, StrictBool
 from jurygraph.schema.task import query_to_text
 
 _EMPTY_TEXT_VERDICT = Verdict(score=0.0, reason="there is nothing in it")
@@ -40,7 +40,7 @@ class Similarity(BatchEvaluator):
 
     name = "similarity"
     task_fields = ("reference",)
-    branch: GraphBranch = "specialists"
+    branch: GraphBranchName = "specialists"
     layer: Layer = "model"
     bounds_its_time = True
 
@@ -102,11 +102,11 @@ class QueryRelevance(BatchEvaluator):
     class Params(ParamsModel):
         ranker: str
         """A name that `open_reranker` accepts, such as sentence-transformers:Qwen/Qwen3-Reranker-0.6B."""
-        logits: Flag = False
+        logits: StrictBool = False
         """Set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker."""
 
     name = "ranker"
-    branch: GraphBranch = "specialists"
+    branch: GraphBranchName = "specialists"
     layer: Layer = "model"
     bounds_its_time = True
 

@@ -130,9 +130,11 @@ def _find_answers_in_tag(text: str, start: int, end: int) -> _AnswerSpans:
     found = _find_untagged_answers(text[start:end])
     if found is None:
         return _AnswerSpans((start, end))
-    final_span, *other_spans = [span and (span[0] + start, span[1] + start) for span in found]
+    final_span, *other_answer_spans = [
+        span and (span[0] + start, span[1] + start) for span in found
+    ]
     assert final_span is not None, "there is no answer without it"
-    return _AnswerSpans(final_span, *other_spans)
+    return _AnswerSpans(final_span, *other_answer_spans)
 
 
 def _find_answer_in_unclosed_tag(text: str, start: int) -> _AnswerSpans | None:
@@ -241,9 +243,9 @@ def count_ordered_steps(text: str) -> int:
     """
     start, end = find_reasoning_range(text)
     reasoning = text[start:end]
-    markers = find_step_markers(reasoning)
-    if len(markers) > 1:
-        return measure_longest_run(markers)
+    step_markers = find_step_markers(reasoning)
+    if len(step_markers) > 1:
+        return measure_longest_run(step_markers)
     answer = find_final_answer(text) if reasoning == text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else reasoning
     lines = [line for line in before.split("\n") if re.search(r"\w", line)]
@@ -258,23 +260,23 @@ def find_reasoning_range(text: str) -> tuple[int, int]:
 
 
 def find_step_markers(text: str) -> list[StepMarker]:
-    markers = []
+    step_markers = []
     for match in _STEP_MARKER_PATTERN.finditer(text):
         ordinal = match["ordinal"]
         if ordinal:
             number = _ORDINAL_WORDS.index(ordinal.lower()) + 1
-            markers.append(StepMarker(match.start(), number, is_word=True))
+            step_markers.append(StepMarker(match.start(), number, is_word=True))
         else:
             number = int(match["step"] or match["number"])
-            markers.append(StepMarker(match.start(), number, is_word=False))
-    return markers
+            step_markers.append(StepMarker(match.start(), number, is_word=False))
+    return step_markers
 
 
 def measure_longest_run(step_markers: Iterable[StepMarker]) -> int:
     """Return the length of the longest run 1, 2, 3, …; other markers between its members do not break it."""
     run_length = longest_length = 0
-    for marker in step_markers:
-        if marker.number in (1, run_length + 1):
-            run_length = marker.number
+    for step_marker in step_markers:
+        if step_marker.number in (1, run_length + 1):
+            run_length = step_marker.number
         longest_length = max(longest_length, run_length)
     return longest_length

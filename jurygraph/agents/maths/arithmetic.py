@@ -93,7 +93,7 @@ class _EquationSide(NamedTuple):
     """The tokens of one side; `is_doubtful` if text around may change its meaning."""
 
     tokens: Sequence[re.Match[str]]
-    is_doubtful: bool
+    is_reading_uncertain: bool
 
     def contains_any_token(self, *texts: str) -> bool:
         return any(token.group() in texts for token in self.tokens)
@@ -111,17 +111,17 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     """
     all_steps: list[CalculationStep] = []
     start = 0
-    remaining_sign_count = MAX_EQUALS_SIGNS
+    remaining_equals_sign_count = MAX_EQUALS_SIGNS
     for line in text.split("\n"):  # no equality spans a line end
-        if "=" in line and remaining_sign_count > 0:
-            read_line = (
+        if "=" in line and remaining_equals_sign_count > 0:
+            read_line_equalities = (
                 _read_equalities_cached if len(line) <= _MAX_CACHED_CHARACTERS else _read_equalities
             )
-            equals_sign_count, line_steps = read_line(line, remaining_sign_count)
+            equals_sign_count, line_steps = read_line_equalities(line, remaining_equals_sign_count)
             for step in line_steps:
                 moved_step = replace(step, start=step.start + start, end=step.end + start)
                 all_steps.append(moved_step)
-            remaining_sign_count -= equals_sign_count
+            remaining_equals_sign_count -= equals_sign_count
         start += len(line) + 1
     return tuple(all_steps)
 
@@ -132,15 +132,17 @@ def _read_equalities(line: str, max_equals_signs: int) -> tuple[int, tuple[Calcu
     ascii_line = _NONASCII_OPERATOR_PATTERN.sub(
         lambda sign: _ASCII_OPERATOR_BY_SIGN.get(sign[0], "").ljust(len(sign[0])), line
     )
-    boundaries = [*_EQUATION_BOUNDARY_PATTERN.finditer(ascii_line)]
+    boundary_matches = [*_EQUATION_BOUNDARY_PATTERN.finditer(ascii_line)]
     line_steps = []
     count = 0
-    for index, boundary in enumerate(boundaries):
-        if count < max_equals_signs and _EQUALS_SIGN_PATTERN.match(ascii_line, boundary.start()):
+    for index, boundary_match in enumerate(boundary_matches):
+        if count < max_equals_signs and _EQUALS_SIGN_PATTERN.match(
+            ascii_line, boundary_match.start()
+        ):
             count += 1
-            before = boundaries[index - 1] if index else None
-            after = boundaries[index + 1] if index + 1 < len(boundaries) else None
-            step = _read_calculation_step(line, ascii_line, boundary, before, after)
+            before = boundary_matches[index - 1] if index else None
+            after = boundary_matches[index + 1] if index + 1 < len(boundary_matches) else None
+            step = _read_calculation_step(line, ascii_line, boundary_match, before, after)
             if step is not None:
                 line_steps.append(step)
     return count, tuple(line_steps)
@@ -253,8 +255,10 @@ def _read_right_side(line: str, ascii_line: str, start: int, stop: int) -> _Equa
     stop = min(stop, start + MAX_EQUATION_SIDE_CHARACTERS)
     if bold_mark_match := _BOLD_MARK_PATTERN.match(ascii_line, start, stop):
         start = bold_mark_match.end()
-    right_text = ascii_line[start:stop]
-    expression_end = start + len(right_text) - len(right_text.lstrip(_EXPRESSION_CHARACTERS))
+    right_side_text = ascii_line[start:stop]
+    expression_end = (
+        start + len(right_side_text) - len(right_side_text.lstrip(_EXPRESSION_CHARACTERS))
+    )
     side: list[re.Match[str]] = []
     bracket_depth = 0
     for token in _TOKEN_PATTERN.finditer(ascii_line, start, expression_end):
@@ -287,7 +291,9 @@ def _compare_sides(
     if [token.lastgroup for token in right_side.tokens[:2]] == ["number", "operator"]:
         first = right_side.tokens[:1]
         first_value = _evaluate_expression(first)
-        if _is_claim_correct(left_side, exact_value, first_value, first, may_round=False):
+        if _is_claim_correct(
+            left_side, exact_value, first_value, first, may_round_to_integer=False
+        ):
             return first_value, exact_value, True
     if left_side.contains_any_token("%") or right_side.contains_any_token("%"):
         label = _evaluate_expression(right_side.tokens, Fraction(1))
@@ -298,7 +304,7 @@ def _compare_sides(
             return label, exact_value, True
         if holds or left_side.contains_any_token("+", "-"):
             raise _NotArithmeticError  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
-    if left_side.is_doubtful or right_side.is_doubtful:
+    if left_side.is_reading_uncertain or right_side.is_reading_uncertain:
         raise _NotArithmeticError
     return claimed_value, exact_value, False
 
@@ -309,7 +315,7 @@ def _is_claim_correct(
     claimed_value: Fraction,
     right_tokens: Sequence[re.Match[str]],
     *,
-    may_round: bool = True,
+    may_round_to_integer: bool = True,
 ) -> bool:
     """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
     difference = abs(claimed_value - exact_value)
@@ -334,7 +340,10 @@ def _is_claim_correct(
         has_decimals and difference <= abs(exact_value) / 500
     )
     return bool(
-        may_round and difference < claimed_ratio and abs(exact_value) >= 1 and is_rounding_plausible
+        may_round_to_integer
+        and difference < claimed_ratio
+        and abs(exact_value) >= 1
+        and is_rounding_plausible
     )
 
 

@@ -88,27 +88,29 @@ def list_claimed_expressions(answer: str, reference: str) -> list[str]:
         _EQUALS_SIGN_PATTERN.split(part) for part in _ALTERNATIVE_SEPARATOR_PATTERN.split(answer)
     ]
     is_set_of_solutions = all(
-        len(sides) == 2 and _SYMBOL_PATTERN.match(sides[0]) for sides in alternatives
+        len(equation_sides) == 2 and _SYMBOL_PATTERN.match(equation_sides[0])
+        for equation_sides in alternatives
     )
     if is_set_of_solutions and len(alternatives) > 1:
         if _EQUALS_SIGN_PATTERN.search(reference):
             return [answer]
-        return [",".join(sides[1] for sides in alternatives)]
-    sides = _EQUALS_SIGN_PATTERN.split(answer)
-    if len(sides) == 1:
+        return [",".join(equation_sides[1] for equation_sides in alternatives)]
+    equation_sides = _EQUALS_SIGN_PATTERN.split(answer)
+    if len(equation_sides) == 1:
         return [answer]
-    if not all(side.strip() for side in sides):
+    if not all(side.strip() for side in equation_sides):
         return []
     if _EQUALS_SIGN_PATTERN.search(reference):
-        return [answer] if len(sides) == 2 else []
-    return sides[1:] if _SYMBOL_PATTERN.match(sides[0]) else sides
+        return [answer] if len(equation_sides) == 2 else []
+    return equation_sides[1:] if _SYMBOL_PATTERN.match(equation_sides[0]) else equation_sides
 
 
 ComparisonStatus: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
 """`equal` and `different` are judgements; else that side cannot be read, the reference being read first."""
 
 _MAX_COMPARED_DIGITS = 300  # significant digits in which numbers are compared that are no fractions
-_CHOP_DECIMALS = 100  # decimals after which math-verify takes a coefficient for 0; its 15 make Planck's constant 0
+# Decimals after which math-verify takes a coefficient for 0: its 15 make Planck's constant 0.
+_ZERO_CUTOFF_DECIMALS = 100
 _PRECISION_DIGITS = 30  # significant digits of numbers that are compared with decimals
 MEMORY_LIMIT_BYTES = 4 * 2**30  # bytes of address space
 MAX_ANSWER_CHARACTERS = 10_000  # characters of an answer or a reference
@@ -125,13 +127,13 @@ def prepare(setup: None) -> Callable[[str, str, str], ComparisonStatus]:
     import resource  # POSIX alone has it
 
     with contextlib.suppress(ValueError, OSError):
-        _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+        _, memory_hard_limit = resource.getrlimit(resource.RLIMIT_AS)
         bound = (
             MEMORY_LIMIT_BYTES
-            if hard_limit == resource.RLIM_INFINITY
-            else min(MEMORY_LIMIT_BYTES, hard_limit)
+            if memory_hard_limit == resource.RLIM_INFINITY
+            else min(MEMORY_LIMIT_BYTES, memory_hard_limit)
         )
-        resource.setrlimit(resource.RLIMIT_AS, (bound, hard_limit))
+        resource.setrlimit(resource.RLIMIT_AS, (bound, memory_hard_limit))
     logging.disable(logging.CRITICAL)
     # The first comparison builds tables for longer than the time limit.
     compare_answers("x+1", "1+x")
@@ -241,8 +243,8 @@ def _compare_expressions(answer: AnswerValue, reference: AnswerValue) -> Compari
     if not claims or len(claims) < len(expressions):
         return "unparsed-answer"
     try:
-        gold = _to_set(gold)
-        is_equal = all(_are_equal_objects(gold, _to_set(claim)) for claim in claims)
+        gold = _relations_to_set(gold)
+        is_equal = all(_are_equal_objects(gold, _relations_to_set(claim)) for claim in claims)
     except (MemoryError, RecursionError):
         raise
     except Exception:  # noqa: BLE001 - sympy raises anything if two objects are not comparable: then they differ
@@ -289,7 +291,7 @@ def _parse_latex(latex: str) -> _ParsedAnswer | None:
     return _ParsedAnswer(exact_value, bool(decimals), _OR_WORD_PATTERN.search(latex) is not None)
 
 
-def _to_set(parsed_answer: _ParsedAnswer) -> _ParsedAnswer:
+def _relations_to_set(parsed_answer: _ParsedAnswer) -> _ParsedAnswer:
     """Return the set that "x < 1 or x > 3" names, and the real numbers as an interval; others unchanged."""
     from sympy import FiniteSet, Interval, Set, Union, oo
     from sympy.core.relational import Relational
@@ -326,7 +328,7 @@ def _are_equal_objects(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
         return _are_equal_in_any_order(members, other_members, has_decimals)
     if _is_plain_number(value) and _is_plain_number(other):
         return _are_equal_plain_numbers(value, other, has_decimals)
-    options = {"numeric_precision": _CHOP_DECIMALS, "allow_set_relation_comp": True}
+    options = {"numeric_precision": _ZERO_CUTOFF_DECIMALS, "allow_set_relation_comp": True}
     return bool(verify(value, other, timeout_seconds=None, raise_on_error=True, **options))
 
 
@@ -372,10 +374,10 @@ def _are_equal_plain_numbers(value: Any, other: Any, has_decimals: bool) -> bool
         return True
     if has_decimals:
         parts = exact_value.evalf(_PRECISION_DIGITS).as_real_imag()
-        other_parts = other_exact_value.evalf(_PRECISION_DIGITS).as_real_imag()
+        other_complex_parts = other_exact_value.evalf(_PRECISION_DIGITS).as_real_imag()
         return all(
-            are_close(Fraction(str(part)), Fraction(str(other_part)))
-            for part, other_part in zip(parts, other_parts, strict=True)
+            are_close(Fraction(str(part)), Fraction(str(other_complex_part)))
+            for part, other_complex_part in zip(parts, other_complex_parts, strict=True)
         )
     if exact_value.is_Rational and other_exact_value.is_Rational:
         return False

@@ -35,7 +35,7 @@ from jurygraph.schema import Evidence, Verdict
 from jurygraph.schema.frozen_model import ParamsModel, PositiveInt, PositiveNumber
 from jurygraph.schema.task import query_to_text
 
-_MAX_SHORT_CHARACTERS = (
+_MAX_SHORT_ANSWER_CHARACTERS = (
     100  # characters of an answer or a reference that are few, whatever they say
 )
 
@@ -82,14 +82,14 @@ class Accuracy(Evaluator):
             )
         gold = read_reference(reference)
         if gold is None:
-            return _abstain_on_reference(reference)
+            return _abstain_on_unreadable_reference(reference)
         answer = _find_meant_answer(inputs.response.text, gold)
         text = answer.text if answer else ""
         if len(text) > MAX_ANSWER_CHARACTERS:
             problem = f"it is longer than {MAX_ANSWER_CHARACTERS} characters"
             return Verdict.fail("answer-too-long", problem, cause="response")
         unit = find_required_unit(query_to_text(inputs.task.query))
-        are_texts_short = max(len(text), len(reference)) <= _MAX_SHORT_CHARACTERS
+        are_texts_short = max(len(text), len(reference)) <= _MAX_SHORT_ANSWER_CHARACTERS
         status = compare_without_maths(text, reference, unit) if are_texts_short else None
         try:
             status = status or await self._worker_pool.call(text, reference, unit)
@@ -98,7 +98,7 @@ class Accuracy(Evaluator):
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
         if status == "unparsed-reference":
-            return _abstain_on_reference(reference)
+            return _abstain_on_unreadable_reference(reference)
         return _build_verdict(status, answer, reference)
 
 
@@ -113,7 +113,7 @@ def _find_meant_answer(text: str, reference: TypedAnswer) -> Passage | None:
     return find_final_answer(text)
 
 
-def _abstain_on_reference(reference: str) -> Verdict:
+def _abstain_on_unreadable_reference(reference: str) -> Verdict:
     return Verdict.abstain(f"the reference {quote(reference)} cannot be read as an answer")
 
 
@@ -143,8 +143,8 @@ class CorrectCalculations(CodeEvaluator):
         numbered_wrong_steps = [
             (number, step) for number, step in enumerate(steps, 1) if not step.is_right
         ]
-        right_count = len(steps) - len(numbered_wrong_steps)
-        reason = f"{right_count} of {len(steps)} calculations are right"
+        right_calculation_count = len(steps) - len(numbered_wrong_steps)
+        reason = f"{right_calculation_count} of {len(steps)} calculations are right"
         for number, step in numbered_wrong_steps:
             value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
             reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
@@ -153,9 +153,9 @@ class CorrectCalculations(CodeEvaluator):
             for _, step in numbered_wrong_steps
         ]
         return Verdict(
-            score=right_count / len(steps),
+            score=right_calculation_count / len(steps),
             met=not numbered_wrong_steps,
-            native=right_count,
+            native=right_calculation_count,
             scale=(0, len(steps)),
             reason=reason,
             evidence=tuple(evidence),
@@ -171,7 +171,7 @@ class Format(CodeEvaluator):
         text = inputs.response.text
         parts = {tag: tag in text for tag in ANSWER_TAGS}
         parts["in order with nothing outside"] = has_tags_in_order(text)
-        missing = [name for name, has_part in parts.items() if not has_part]
+        missing = [name for name, is_part_present in parts.items() if not is_part_present]
         present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
         return Verdict(

@@ -73,13 +73,13 @@ _BRACKETED_TEXT_PATTERN = re.compile(
 _REMARK_PHRASE_PATTERN = re.compile(
     r"(?i)(?:is|are|was|were|cannot|can|could|would|might|may|seems?|looks|not|wrong|incorrect|invalid|if|unless|but)\b"
 )
-_LEAD_WORDS_PATTERN = (
+_WORDS_BEFORE_CHOICE_PATTERN = (
     "and|n?or|not|but|than|versus|vs|else|otherwise|though|although|option|choice|leaving|then"
 )
-_CHOICE_LEAD_PATTERN = rf"(?:^|[|+/&,;-] ?|\b(?:{_LEAD_WORDS_PATTERN})\.? )"
+_BEFORE_CHOICE_PATTERN = rf"(?:^|[|+/&,;-] ?|\b(?:{_WORDS_BEFORE_CHOICE_PATTERN})\.? )"
 _OTHER_LETTER_PATTERN = re.compile(
     rf"(?<![0-9}}] )(?<![\w'’\\])[B-HJ](?= ?(?:[).,;:!?|]|$))|\([A-J]\)|(?<!\w)[a-j]\)"
-    rf"|(?i:{_CHOICE_LEAD_PATTERN})\(?(?:[B-J]|A(?! [a-z]))(?![\w'’])"
+    rf"|(?i:{_BEFORE_CHOICE_PATTERN})\(?(?:[B-J]|A(?! [a-z]))(?![\w'’])"
 )
 
 _BASED_NUMBER_PATTERN = re.compile(
@@ -93,7 +93,7 @@ _MATRIX_PATTERN = re.compile(
     r"\\end ?\{(?P=name)\} ?(?:\\right ?)?[)\]|]?"
 )
 _ROW_END_PATTERN = re.compile(r"\\\\(?: ?\[[^\]]{0,20}\])?|\\cr(?![A-Za-z])")
-_PLAIN_WORDS_PATTERN = re.compile(r"[^\W\d_]+(?:[ '’-]{1,2}[^\W\d_]+)*")
+_LETTERS_ONLY_PATTERN = re.compile(r"[^\W\d_]+(?:[ '’-]{1,2}[^\W\d_]+)*")
 
 
 @lru_cache(maxsize=1024)
@@ -146,12 +146,16 @@ def _read_choice(text: str) -> ChoiceAnswer | None:
     is_letter_marked = not match["plain"] or match["mark"]
     if is_letter_marked:
         is_sentence = match["mark"] == "." and rest[:1].islower()  # "C. elegans" is no option
-        is_option = not _REMARK_PHRASE_PATTERN.match(rest) and not is_sentence
+        is_choice_option = not _REMARK_PHRASE_PATTERN.match(rest) and not is_sentence
     else:
-        is_option = not rest or any(
+        is_choice_option = not rest or any(
             pattern.fullmatch(rest) for pattern in (_REASON_PHRASE_PATTERN, _BRACKETED_TEXT_PATTERN)
         )
-    return ChoiceAnswer(letter) if is_option and not _OTHER_LETTER_PATTERN.search(rest) else None
+    return (
+        ChoiceAnswer(letter)
+        if is_choice_option and not _OTHER_LETTER_PATTERN.search(rest)
+        else None
+    )
 
 
 def _read_based_number(text: str) -> NumberInBase | None:
@@ -189,6 +193,6 @@ def _read_matrix(text: str) -> MatrixAnswer | None:
 
 
 def _read_word_answer(text: str) -> WordAnswer | None:
-    if not _PLAIN_WORDS_PATTERN.fullmatch(text):
+    if not _LETTERS_ONLY_PATTERN.fullmatch(text):
         return None
     return WordAnswer(" ".join(text.casefold().split()))

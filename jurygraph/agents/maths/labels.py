@@ -37,39 +37,41 @@ def _build_line_pattern(kind: str) -> str:
     adjective_pattern = f"(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['adjectives'])})"
     noun_pattern = f"(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS[kind])})"
     phrase_pattern = f"(?i:(?:{adjective_pattern} ){{0,3}}{noun_pattern}(?: {adjective_pattern})?)"
-    unspaced_pattern = _join_as_alternatives(
+    unspaced_languages_pattern = _join_as_alternatives(
         f"{_UNSPACED_LANGUAGE_WORDS[kind]} {_UNSPACED_LANGUAGE_WORDS['before_colon']}"
     )
-    colon_pattern = rf"(?:{_SENTENCE_START_PATTERN}{phrase_pattern}|{unspaced_pattern})[*_ \t]{{0,4}}(?::|[—–](?= ))"
+    label_pattern = f"(?:{_SENTENCE_START_PATTERN}{phrase_pattern}|{unspaced_languages_pattern})"
+    colon_pattern = rf"{label_pattern}[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{colon_pattern}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase_pattern}[*_ \t]{{0,4}}$"
 
 
 def _build_sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
-    link_pattern = (
+    link_words_pattern = (
         rf"(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['links'])}|(?:would|must|should) be)"
     )
     adjectives_pattern = _join_as_alternatives(_SPACED_LANGUAGE_WORDS["adjectives"])
-    spaced_pattern = (
+    spaced_languages_pattern = (
         rf"\b(?i:(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS[kind])})(?: "
-        rf"(?:{adjectives_pattern}))? {link_pattern})\b"
+        rf"(?:{adjectives_pattern}))? {link_words_pattern})\b"
     )
-    unspaced_links_pattern = _join_as_alternatives(_UNSPACED_LANGUAGE_WORDS["links"])
-    unspaced_pattern = (
-        f"(?:{_join_as_alternatives(_UNSPACED_LANGUAGE_WORDS[kind])})(?:{unspaced_links_pattern})"
-    )
-    return rf"(?:{spaced_pattern}|{unspaced_pattern})[ \t]{{0,4}}:?"
+    unspaced_link_words_pattern = _join_as_alternatives(_UNSPACED_LANGUAGE_WORDS["links"])
+    unspaced_words_pattern = _join_as_alternatives(_UNSPACED_LANGUAGE_WORDS[kind])
+    unspaced_languages_pattern = f"(?:{unspaced_words_pattern})(?:{unspaced_link_words_pattern})"
+    return rf"(?:{spaced_languages_pattern}|{unspaced_languages_pattern})[ \t]{{0,4}}:?"
 
 
 def _build_denial_pattern() -> str:
     articles_pattern = (
         rf"(?: (?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['articles'])})(?= |\Z)){{0,2}}"
     )
-    spaced_pattern = (
+    spaced_languages_pattern = (
         rf"\b(?i:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['denials'])}){articles_pattern} ?\Z"
     )
-    unspaced_pattern = rf"(?:{_join_as_alternatives(_UNSPACED_LANGUAGE_WORDS['denials'])}) ?\Z"
-    return f"{spaced_pattern}|{unspaced_pattern}"
+    unspaced_languages_pattern = (
+        rf"(?:{_join_as_alternatives(_UNSPACED_LANGUAGE_WORDS['denials'])}) ?\Z"
+    )
+    return f"{spaced_languages_pattern}|{unspaced_languages_pattern}"
 
 
 _BARE_LABEL_PATTERN = rf"{_LINE_START_PATTERN}A[*_ ]{{0,4}}:"

@@ -62,8 +62,8 @@ _SCALE_BY_WORD: Mapping[str, int] = {
     **_WORD_TABLES["scales"],
     **{f"{word}s": scale for word, scale in _WORD_TABLES["scales"].items()},
 }
-_WORD_BY_LETTER: Mapping[str, str] = _WORD_TABLES["letters"]
-_MONEY_WORD_BY_LETTER = {**_WORD_BY_LETTER, **_WORD_TABLES["money_letters"]}
+_SCALE_WORD_BY_LETTER: Mapping[str, str] = _WORD_TABLES["letters"]
+_MONEY_SCALE_BY_LETTER = {**_SCALE_WORD_BY_LETTER, **_WORD_TABLES["money_letters"]}
 _COUNTED_NOUNS = frozenset(_WORD_TABLES["counted"].split())
 _NON_UNIT_WORDS = frozenset(_WORD_TABLES["not_units"].split())
 
@@ -80,7 +80,7 @@ _NOUN_PATTERN = re.compile(r"[A-Za-z]?[a-z]{2,}")
 _UNIT_PHRASE_PATTERN = re.compile(
     r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?"
 )
-_UNIT_JOINT_PATTERN = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
+_UNIT_SEPARATOR_PATTERN = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
 _POWER_BY_WORD = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _DIVISION_WORDS = ("/", "per", "a", "an", "every")
 _ATTACHABLE_UNIT_LETTERS = "mgh"  # "18m", but "5s" and "5t" are products
@@ -241,8 +241,8 @@ def strip_wrappers(text: str) -> str:
 def _unwrap_marks(text: str) -> str:
     for opening_mark, closing_mark in (*_DELIMITER_PAIRS, *_QUOTE_PAIRS):
         inner_text = text[len(opening_mark) : -len(closing_mark)]
-        is_marked = text.startswith(opening_mark) and text.endswith(closing_mark)
-        if is_marked and len(text) > 2 * len(opening_mark):
+        has_outer_marks = text.startswith(opening_mark) and text.endswith(closing_mark)
+        if has_outer_marks and len(text) > 2 * len(opening_mark):
             # A mark within, or an escaped one at the end: the outer two are no pair.
             are_marks_paired = opening_mark not in inner_text.replace(
                 r"\$", ""
@@ -299,20 +299,20 @@ def _read_unit(
     `currency_prefix` is the currency before the number. `is_singular`: the number is 1, so its noun is in the singular.
     """
     phrase = _DOLLAR_WORD_PATTERN.sub("", rest) if "$" in currency_prefix else rest
-    match = _UNIT_PHRASE_PATTERN.fullmatch(_UNIT_JOINT_PATTERN.sub(" ", phrase))
+    match = _UNIT_PHRASE_PATTERN.fullmatch(_UNIT_SEPARATOR_PATTERN.sub(" ", phrase))
     if match is None:
         return None
     spaced_words = " ".join(match["words"].replace("/", " / ").split())
     words = _CLOSING_PHRASE_PATTERN.sub("", f" {spaced_words}").split()
-    is_attached = rest[:1].isalpha()
-    if words and (currency_prefix or is_attached):
-        words[0] = (_MONEY_WORD_BY_LETTER if currency_prefix else _WORD_BY_LETTER).get(
+    is_unit_attached = rest[:1].isalpha()
+    if words and (currency_prefix or is_unit_attached):
+        words[0] = (_MONEY_SCALE_BY_LETTER if currency_prefix else _SCALE_WORD_BY_LETTER).get(
             words[0], words[0]
         )
     scale = 1
     while words and _SCALE_BY_WORD.get(words[0].lower(), 0) > scale:
         scale *= _SCALE_BY_WORD[words.pop(0).lower()]
-    if is_attached and scale == 1 and words and not _can_attach_to_number(words[0]):
+    if is_unit_attached and scale == 1 and words and not _can_attach_to_number(words[0]):
         return None
     currency = currency_prefix.rstrip(".")
     if currency:
@@ -362,8 +362,8 @@ def _read_unit_words(words: list[str], power: int, is_singular: bool) -> Measure
     is_noun = _PLURAL_NOUN_PATTERN.fullmatch(noun) or (
         is_singular and _NOUN_PATTERN.fullmatch(noun)
     )
-    is_countable = noun.lower() in _COUNTED_NOUNS or (is_noun and _is_plain_noun(noun))
-    return COUNT_UNIT if is_countable and power == 1 else None
+    is_countable_noun = noun.lower() in _COUNTED_NOUNS or (is_noun and _is_plain_noun(noun))
+    return COUNT_UNIT if is_countable_noun and power == 1 else None
 
 
 def _is_mere_adjective(word: str) -> bool:

@@ -77,8 +77,8 @@ class ProseFacts(NamedTuple):
     numbers: frozenset[str]
     names: frozenset[str]
     statuses: tuple[tuple[str, str], ...]
-    negations: int
-    comparatives: int
+    negation_count: int
+    comparative_count: int
 
 
 class Prose(NamedTuple):
@@ -108,7 +108,7 @@ class Prose(NamedTuple):
                     text=piece.text,
                     verbatim_values=piece.values,
                     people=find_mentioned_people(piece.text, self.people),
-                    is_underserved=any(status != "met" for status in piece.statuses),
+                    is_constraint_unmet=any(status != "met" for status in piece.statuses),
                 )
         return statements
 
@@ -149,7 +149,7 @@ async def read_prose(
     records = list(_read_records(material))
     known_people = tuple(people) or tuple(dict.fromkeys(_iter_field_values(records, "person")))
     pieces, end = split_into_pieces(response.text)
-    labelled_pieces = tuple(_label_pieces(pieces, records))
+    labelled_pieces = tuple(_label_prose_pieces(pieces, records))
     facts = _collect_prose_facts(records, known_people)
     return Prose(response, labelled_pieces, end, known_people, facts, material.note)
 
@@ -193,8 +193,8 @@ def _collect_prose_facts(records: Sequence[_ProseRecord], people: Sequence[str])
         numbers=frozenset(find_numbers(text)),
         names=find_mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
-        negations=strength_word_counts["negation"],
-        comparatives=strength_word_counts["comparison"],
+        negation_count=strength_word_counts["negation"],
+        comparative_count=strength_word_counts["comparison"],
     )
 
 
@@ -241,7 +241,7 @@ def join_pieces(pieces: Sequence[ProsePiece], end: str = "") -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
-def _label_pieces(
+def _label_prose_pieces(
     pieces: Iterable[ProsePiece], records: Sequence[_ProseRecord]
 ) -> Iterator[ProsePiece]:
     """Yield the pieces with what the records that quote them are about."""
@@ -254,11 +254,11 @@ def _label_pieces(
             for record in records
             if start < record.evidence.end and record.evidence.start < end
         ]
-        named_values = _iter_field_values(quoting_records, "what", "item", "need")
+        quoted_field_values = _iter_field_values(quoting_records, "what", "item", "need")
         yield piece._replace(
             topics=frozenset(record.kind for record in quoting_records),
             people=frozenset(_iter_field_values(quoting_records, "person")),
-            values=tuple(value for value in named_values if value in piece.text),
+            values=tuple(value for value in quoted_field_values if value in piece.text),
             statuses=tuple(_iter_field_values(quoting_records, "status")),
         )
 
@@ -297,21 +297,21 @@ def _find_pieces_about(topic: str, prose: Prose) -> list[PieceRange]:
 
 
 def _make_reordering_generator(
-    find_groups: Callable[[Prose], list[PieceRange]],
+    find_piece_ranges: Callable[[Prose], list[PieceRange]],
 ) -> ProseVariantGenerator:
     """Return a family that exchanges the places of groups of pieces: all headed or none, all rows of tables or none."""
 
     def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
-        groups = find_groups(prose)
-        first_pieces = [prose.pieces[start] for start, _ in groups]
+        groups = find_piece_ranges(prose)
+        first_pieces_of_groups = [prose.pieces[start] for start, _ in groups]
         # A heading in the place of a sentence, or a row outside its table, would read as something else.
         has_mixed_kinds = (
-            len({(piece.is_heading, piece.is_table_row) for piece in first_pieces}) > 1
+            len({(piece.is_heading, piece.is_table_row) for piece in first_pieces_of_groups}) > 1
         )
         if (
             len(groups) < 2
             or has_mixed_kinds
-            or any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces)
+            or any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces_of_groups)
         ):
             return
         for _ in range(MAX_ORDER_DRAWS):
@@ -380,20 +380,20 @@ def _vary_format(prose: Prose, rng: random.Random) -> Iterator[str]:
 
 def _vary_headings(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with other words for each heading that is one of the known ones."""
-    for title_shift in range(1, len(SECTION_HEADINGS["itinerary"])):
+    for title_index_offset in range(1, len(SECTION_HEADINGS["itinerary"])):
         pieces = []
         for piece in prose.pieces:
             if piece.is_heading:
-                piece = piece._replace(text=_rename_heading(piece.text, title_shift))
+                piece = piece._replace(text=_rename_heading(piece.text, title_index_offset))
             pieces.append(piece)
         yield join_pieces(pieces, prose.end)
 
 
-def _rename_heading(heading: str, title_shift: int) -> str:
+def _rename_heading(heading: str, title_index_offset: int) -> str:
     title = heading.strip("*: ")
     for kind, titles in SECTION_HEADINGS.items():
         for number, known_title in enumerate(titles):
-            other = titles[(number + title_shift) % len(titles)]
+            other = titles[(number + title_index_offset) % len(titles)]
             if title.casefold() == known_title.casefold():
                 return heading.replace(title, other)
             if kind == "stakeholder" and title.casefold().startswith(f"{known_title.casefold()} "):
@@ -466,14 +466,14 @@ async def keep_faithful_variants(
     Raises the errors that end a run.
     """
 
-    async def find_difference(variant: Presentation) -> str | None:
+    async def find_fact_difference(variant: Presentation) -> str | None:
         response = prose.response.model_copy(update={"text": variant.text})
         read = await read_prose(view, response, prose.people, client)
         if isinstance(read, str):
             return UNREADABLE_REASON
         return first_difference(prose.text_facts, read.text_facts)
 
-    differences = await gather_all(map(find_difference, model_presentations.variants))
+    differences = await gather_all(map(find_fact_difference, model_presentations.variants))
     presentations = PresentationSet(model_presentations.original)
     presentations.add(replace(model_presentations, variants=[]))
     texts: defaultdict[str, dict[str, JsonValue]] = defaultdict(dict)

@@ -17,7 +17,7 @@ from pydantic import Field
 from jurygraph.agents.presentation.variants import (
     ORIGINAL_FAMILY,
     PRESENTATION_WORDS,
-    SERVED_FIELD,
+    SERVED_PEOPLE_FIELD,
     FactDocument,
     FactValue,
     Presentation,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply
 
 
-Invariant = Literal[
+RewriteInvariant = Literal[
     "statements", "times", "prices", "numbers", "stakeholders", "names", "status", "strength"
 ]
 
@@ -52,7 +52,7 @@ class Statement(NamedTuple):
     verbatim_values: tuple[str, ...]
     people: frozenset[str]
     status: str = ""
-    is_underserved: bool = False
+    is_constraint_unmet: bool = False
 
 
 _TIME_OF_DAY_PATTERN = re.compile(
@@ -69,7 +69,7 @@ _NUMBER_PATTERN = re.compile(
     r"|second|third|fourth|fifth|sixth|dozen|half|twice)\b",
     re.IGNORECASE,
 )
-_VALUE_PATTERNS: Mapping[Invariant, re.Pattern[str]] = {
+_PATTERN_BY_INVARIANT: Mapping[RewriteInvariant, re.Pattern[str]] = {
     "times": _TIME_OF_DAY_PATTERN,
     "prices": _PRICE_PATTERN,
     "numbers": _NUMBER_PATTERN,
@@ -106,7 +106,7 @@ _PATTERN_BY_STRENGTH_CLASS = {
 """Words of the strength of a claim, by class; longer ones are taken out of a text before the next class counts."""
 
 
-def make_statements(document: FactDocument) -> dict[str, Statement]:
+def build_numbered_statements(document: FactDocument) -> dict[str, Statement]:
     people = _list_people(document)
     statements = {}
     for number, (kind, text, values, status) in enumerate(_iter_statement_parts(document), 1):
@@ -120,9 +120,9 @@ def _list_people(document: FactDocument) -> tuple[str, ...]:
     names = [section.name for section in document if section.kind == "stakeholder"]
     for section in document:
         for record in section.records:
-            served_names = record.get(SERVED_FIELD)
-            if section.kind == "shared" and isinstance(served_names, list):
-                names += served_names
+            served_people = record.get(SERVED_PEOPLE_FIELD)
+            if section.kind == "shared" and isinstance(served_people, list):
+                names += served_people
             elif section.kind == "summary":
                 names.append(str(record["stakeholder"]))
     return tuple(dict.fromkeys(names))
@@ -143,13 +143,13 @@ def _iter_statement_parts(
                 for constraint, status in constraints.items():
                     yield "summary", f"{person}, {constraint}: {status}", (constraint,), str(status)
             else:
-                texts = {field: _list_value_texts(value) for field, value in record.items()}
+                texts = {field: _fact_value_to_texts(value) for field, value in record.items()}
                 text = "; ".join(f"{field}: {', '.join(found)}" for field, found in texts.items())
                 words = [word for word in chain(*texts.values()) if any(map(str.isalnum, word))]
                 yield section.kind, text, tuple(words), ""
 
 
-def _list_value_texts(value: FactValue) -> list[str]:
+def _fact_value_to_texts(value: FactValue) -> list[str]:
     if isinstance(value, list):
         return value
     return [value if isinstance(value, str) else json.dumps(value)]
@@ -165,7 +165,7 @@ def find_mentioned_people(text: str, people: Iterable[str]) -> frozenset[str]:
 
 def broken_invariant(
     statements: Mapping[str, Statement], passages: "Sequence[PassageReply]"
-) -> Invariant | None:
+) -> RewriteInvariant | None:
     if sorted(passage.statement for passage in passages) != sorted(statements):
         return "statements"
     people = set(chain.from_iterable(statement.people for statement in statements.values()))
@@ -184,10 +184,12 @@ def broken_invariant(
 
 def _find_broken_invariant(
     statement: Statement, text: str, people: Set[str], values: Set[str]
-) -> Invariant | None:
+) -> RewriteInvariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
-    for invariant, pattern in _VALUE_PATTERNS.items():
-        if _find_values(pattern, text) != _find_values(pattern, statement.text):
+    for invariant, pattern in _PATTERN_BY_INVARIANT.items():
+        if _find_normalised_matches(pattern, text) != _find_normalised_matches(
+            pattern, statement.text
+        ):
             return invariant
     if find_mentioned_people(text, people) != statement.people:
         return "stakeholders"
@@ -197,10 +199,10 @@ def _find_broken_invariant(
     claim_text = _remove_words(text, statement.verbatim_values)
     strength_word_counts = count_strength_words(claim_text)
     if not statement.status:
-        stated_word_counts = count_strength_words(
+        statement_strength_counts = count_strength_words(
             _remove_words(statement.text, statement.verbatim_values)
         )
-        return None if strength_word_counts == stated_word_counts else "strength"
+        return None if strength_word_counts == statement_strength_counts else "strength"
     if _classify_status(statement.status) != _classify_status(claim_text):
         return "status"
     # Negations and words of parts are those of the status itself.
@@ -224,17 +226,17 @@ def _find_proper_names(text: str) -> set[str]:
     }
 
 
-def _find_values(pattern: re.Pattern[str], text: str) -> set[str]:
+def _find_normalised_matches(pattern: re.Pattern[str], text: str) -> set[str]:
     return {re.sub(r"\s", "", match.group()).casefold() for match in pattern.finditer(text)}
 
 
 def find_numbers(text: str) -> set[str]:
     """Return the numbers of a text, in digits or in words."""
-    return _find_values(_NUMBER_PATTERN, text)
+    return _find_normalised_matches(_NUMBER_PATTERN, text)
 
 
-def _remove_words(text: str, verbatim: Iterable[str]) -> str:
-    for words in sorted(verbatim, key=len, reverse=True):
+def _remove_words(text: str, verbatim_texts: Iterable[str]) -> str:
+    for words in sorted(verbatim_texts, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
     return text
 
@@ -286,7 +288,7 @@ def _is_defined(family: Rewriting, statements: Mapping[str, Statement]) -> bool:
     if family == "causal-direction":
         return "tradeoffs" in kinds
     if family == "under-served-evidence":
-        return any(statement.is_underserved for statement in statements.values())
+        return any(statement.is_constraint_unmet for statement in statements.values())
     return family == "paraphrase" or len(kinds) > 1
 
 
@@ -303,7 +305,7 @@ async def rewrite_data(
     original = Presentation(
         ORIGINAL_FAMILY, 0, render_document(document), document_to_data(document)
     )
-    return await rewrite_statements(original, make_statements(document), client, versions)
+    return await rewrite_statements(original, build_numbered_statements(document), client, versions)
 
 
 async def rewrite_statements(
@@ -353,9 +355,9 @@ async def rewrite_statements(
             presentations.undefined[family] = PRESENTATION_WORDS["rewritings"][family]["undefined"]
             continue
         numbers = range(1, versions + 1)
-        written_versions = await gather_all(write(family, number) for number in numbers)
+        version_results = await gather_all(write(family, number) for number in numbers)
         texts = {}
-        for text, problem in written_versions:
+        for text, problem in version_results:
             if problem is not None:
                 presentations.discard(family, problem)
             elif text != original.text:

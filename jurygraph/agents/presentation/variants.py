@@ -30,19 +30,19 @@ PRESENTATION_WORDS: Mapping[str, Any] = tomllib.loads(
 """Headings by kind of section, and the operations of the families that a model writes."""
 SECTION_HEADINGS: Mapping[str, Sequence[str]] = PRESENTATION_WORDS["headings"]
 """The headings of each kind of section, the usual one first; that of a stakeholder is followed by the name."""
-SERVED_FIELD = "serves"
+SERVED_PEOPLE_FIELD = "serves"
 """Field of a record of what several share: the names of those that it serves."""
 
-_ATOM_PATTERN = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
-_LIST_PATTERN = rf"\[(?:{_ATOM_PATTERN}(?:, {_ATOM_PATTERN})*)?\]"
+_SCALAR_VALUE_PATTERN = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
+_LIST_PATTERN = rf"\[(?:{_SCALAR_VALUE_PATTERN}(?:, {_SCALAR_VALUE_PATTERN})*)?\]"
 _FIELD_VALUE_PAIR_PATTERN = re.compile(
-    rf"(?P<field>{_ATOM_PATTERN}): (?P<value>{_LIST_PATTERN}|{_ATOM_PATTERN})(?:; |$)"
+    rf"(?P<field>{_SCALAR_VALUE_PATTERN}): (?P<value>{_LIST_PATTERN}|{_SCALAR_VALUE_PATTERN})(?:; |$)"
 )
-_CLAUSE_PATTERN = re.compile(
-    rf"[Ii]ts (?P<field>{_ATOM_PATTERN}) is (?P<value>{_LIST_PATTERN}|{_ATOM_PATTERN})(?:; |\.$)"
+_FIELD_VALUE_CLAUSE_PATTERN = re.compile(
+    rf"[Ii]ts (?P<field>{_SCALAR_VALUE_PATTERN}) is (?P<value>{_LIST_PATTERN}|{_SCALAR_VALUE_PATTERN})(?:; |\.$)"
 )
-_TABLE_CELL_PATTERN = re.compile(rf" *({_LIST_PATTERN}|{_ATOM_PATTERN}|) *\|")
-_LIST_ITEM_PATTERN = re.compile(rf"({_ATOM_PATTERN})(?:, |$)")
+_TABLE_CELL_PATTERN = re.compile(rf" *({_LIST_PATTERN}|{_SCALAR_VALUE_PATTERN}|) *\|")
+_LIST_ITEM_PATTERN = re.compile(rf"({_SCALAR_VALUE_PATTERN})(?:, |$)")
 _BULLET_PATTERN = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
 _ENTRY_HEADING_PATTERN = re.compile(r"Entry \d+")
 _UNSAFE_TEXT_PATTERN = re.compile(
@@ -137,8 +137,8 @@ def write_canonical_form(document: FactDocument) -> str:
     for section in document:
         records: list[Any] = [dict(record) for record in section.records]
         for record in records:
-            if section.kind == "shared" and isinstance(record.get(SERVED_FIELD), list):
-                record[SERVED_FIELD] = sorted(record[SERVED_FIELD])
+            if section.kind == "shared" and isinstance(record.get(SERVED_PEOPLE_FIELD), list):
+                record[SERVED_PEOPLE_FIELD] = sorted(record[SERVED_PEOPLE_FIELD])
         if section.kind in ("summary", "shared", "tradeoffs"):
             records.sort(key=lambda record: json.dumps(record, sort_keys=True))
         section_contents.append([section.kind, section.name, records])
@@ -204,8 +204,10 @@ def _write_value(value: FactValue) -> str:
         return f"[{', '.join(map(_write_value, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT_PATTERN.search(value)
-    if is_plain and _read_value(value) == value:
+    is_safe_unquoted = (
+        value.isprintable() and value.strip() and not _UNSAFE_TEXT_PATTERN.search(value)
+    )
+    if is_safe_unquoted and _read_value(value) == value:
         return value
     quoted_text = json.dumps(value, ensure_ascii=not value.isprintable())
     return quoted_text.replace("|", "\\u007c").replace("*", "\\u002a")
@@ -263,8 +265,8 @@ def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
 
 
 def _parse_record(line: str) -> FactRecord:
-    pattern = _CLAUSE_PATTERN if line.startswith("Its ") else _FIELD_VALUE_PAIR_PATTERN
-    plain_line = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
+    pattern = _FIELD_VALUE_CLAUSE_PATTERN if line.startswith("Its ") else _FIELD_VALUE_PAIR_PATTERN
+    plain_line = re.sub(rf"\*\*({_SCALAR_VALUE_PATTERN})\*\*: ", r"\1: ", line)
     record: FactRecord = {}
     for match in pattern.finditer(plain_line):
         record[str(_read_value(match["field"]))] = _read_value(match["value"])
@@ -320,10 +322,10 @@ class PresentationSet:
         for number, (text, data) in enumerate(texts.items(), 1):
             self.variants.append(Presentation(family, number, text, data))
 
-    def discard(self, family: str, invariant: str | None = None) -> None:
+    def discard(self, family: str, broken_invariant: str | None = None) -> None:
         self.discarded[family] += 1
-        if invariant is not None:
-            self.broken[invariant] += 1
+        if broken_invariant is not None:
+            self.broken[broken_invariant] += 1
 
     def add(self, others: "PresentationSet") -> None:
         """Add the variants of other families, and what was counted of them."""
@@ -368,9 +370,9 @@ def _shuffle_attributions(
         for section in document:
             records: list[Any] = [dict(record) for record in section.records]
             for record in records:
-                names = record.get(SERVED_FIELD)
+                names = record.get(SERVED_PEOPLE_FIELD)
                 if section.kind == "shared" and isinstance(names, list):
-                    record[SERVED_FIELD] = rng.sample(names, len(names))
+                    record[SERVED_PEOPLE_FIELD] = rng.sample(names, len(names))
             sections.append(section._replace(records=tuple(records)))
         yield tuple(sections), Layout()
 
@@ -435,9 +437,9 @@ def present(data: Any, versions: int = 5) -> PresentationSet | None:
             variant_text = render_document(changed_document, layout)
             if variant_text not in tried_texts and len(texts) < versions:
                 tried_texts.add(variant_text)
-                reread_document = parse_document(variant_text)
-                if write_canonical_form(reread_document) == canonical_text:
-                    texts[variant_text] = document_to_data(reread_document)
+                reparsed_document = parse_document(variant_text)
+                if write_canonical_form(reparsed_document) == canonical_text:
+                    texts[variant_text] = document_to_data(reparsed_document)
                 else:
                     presentations.discard(family)
         presentations.add_family(family, texts, versions)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.schema import Response
-from jurygraph.schema.conversation import ChatMessage, RenderedText, format_arguments
+from jurygraph.schema.conversation import ChatMessage, RenderedText, canonical_tool_arguments
 
 ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
 ArgumentsModeByTool = Mapping[str, ArgumentsMode | tuple[str, ...]]
@@ -25,7 +25,7 @@ class AgentToolCall(NamedTuple):
     number: int
     name: str
     arguments: Arguments | None
-    written_arguments: str
+    raw_arguments: str
 
     @property
     def path(self) -> str:
@@ -35,7 +35,7 @@ class AgentToolCall(NamedTuple):
     @property
     def text(self) -> str:
         """Return the call as the rendering of the conversation has it."""
-        return f"{self.name}({format_arguments(self.written_arguments)})"
+        return f"{self.name}({canonical_tool_arguments(self.raw_arguments)})"
 
 
 def list_messages(response: Response) -> Sequence[ChatMessage]:
@@ -53,10 +53,8 @@ def list_tool_calls(
             continue
         for number, call in enumerate(message.tool_calls):
             if not tool_names or call.name in tool_names:
-                written_arguments = call.function.arguments
-                calls.append(
-                    AgentToolCall(index, number, call.name, call.arguments, written_arguments)
-                )
+                raw_arguments = call.function.arguments
+                calls.append(AgentToolCall(index, number, call.name, call.arguments, raw_arguments))
     return calls
 
 
@@ -75,19 +73,19 @@ class ArgumentsRule(NamedTuple):
     """
 
     mode: ArgumentsMode
-    overrides: ArgumentsModeByTool
+    mode_by_tool: ArgumentsModeByTool
 
     def matches(self, call: AgentToolCall, reference: AgentToolCall) -> bool:
         arguments = call.arguments
         expected = reference.arguments
         if call.name != reference.name or arguments is None or expected is None:
             return False
-        comparison_rule = self.overrides.get(call.name) or self.mode
-        if isinstance(comparison_rule, str):
-            return _ARGUMENT_COMPARISON_BY_MODE[comparison_rule](arguments, expected)
+        mode_or_argument_names = self.mode_by_tool.get(call.name) or self.mode
+        if isinstance(mode_or_argument_names, str):
+            return _ARGUMENT_COMPARISON_BY_MODE[mode_or_argument_names](arguments, expected)
         return all(
             _have_equal_value_at_path(arguments, expected, path.split("."))
-            for path in comparison_rule
+            for path in mode_or_argument_names
         )
 
 
@@ -120,14 +118,14 @@ def find_unmatched_calls(
     is_match: Callable[[AgentToolCall, AgentToolCall], bool],
 ) -> list[AgentToolCall]:
     """Return the calls to which none of the others corresponds; `is_match` takes a call and one of the others."""
-    remaining_calls = list(others)
+    candidate_calls = list(others)
     unmatched_calls = []
     for call in calls:
-        match = next((other for other in remaining_calls if is_match(call, other)), None)
+        match = next((other for other in candidate_calls if is_match(call, other)), None)
         if match is None:
             unmatched_calls.append(call)
         else:
-            remaining_calls.remove(match)
+            candidate_calls.remove(match)
     return unmatched_calls
 
 

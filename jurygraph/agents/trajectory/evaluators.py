@@ -90,7 +90,7 @@ class ToolsMatch(TrajectoryEvaluator):
         """The only tools whose calls are compared; all without any."""
 
     name = "tools.match"
-    needs_the_end = True
+    judges_whole_conversation = True
     task_fields = ("reference_messages", "reference_actions")
     settings: Params
 
@@ -113,7 +113,7 @@ class ToolsMatch(TrajectoryEvaluator):
             ):  # which may know more tools than the task
                 if nearest_name(reference_action.name, schemas, min_similarity=0.8):
                     require_known_names(error_location, [reference_action.name], schemas, "tool")
-                mode = self._mode_of(reference_action.name)
+                mode = self._find_arguments_mode(reference_action.name)
                 schema = schemas.get(reference_action.name)
                 if mode in ("exact", "superset"):
                     kind = f"argument of {reference_action.name}"
@@ -185,7 +185,7 @@ class ToolsMatch(TrajectoryEvaluator):
             evidence=evidence,
         )
 
-    def _mode_of(self, tool: str) -> ArgumentsMode | tuple[Id, ...] | None:
+    def _find_arguments_mode(self, tool: str) -> ArgumentsMode | tuple[Id, ...] | None:
         """Return how the arguments of a tool's calls are compared, or which of them; None for a tool not in `only`."""
         settings = self.settings
         if settings.only and tool not in settings.only:
@@ -232,12 +232,12 @@ class ToolsValid(TrajectoryEvaluator):
             if problem is not None:
                 invalid_calls.append(call)
                 problems.append(f"{call.path}: {problem}")
-        valid_count = len(calls) - len(invalid_calls)
-        summary = f"{valid_count} of {len(calls)} calls are valid"
+        valid_call_count = len(calls) - len(invalid_calls)
+        summary = f"{valid_call_count} of {len(calls)} calls are valid"
         return Verdict(
-            score=valid_count / len(calls),
+            score=valid_call_count / len(calls),
             met=not invalid_calls,
-            native=valid_count,
+            native=valid_call_count,
             reason="; ".join([summary, *problems[:_MAX_LISTED_ITEMS]]),
             evidence=_make_evidence_of_calls(inputs.response, invalid_calls),
         )
@@ -266,7 +266,7 @@ def _compile_argument_validators(task_id: str, tools: tuple[bytes, ...]) -> Mapp
             validator_class = validator_for(schema, default=Draft202012Validator)
             validator_class.check_schema(schema)
             _refuse_unsafe_patterns(schema, error_location)
-            validator_class = extend(validator_class, {"pattern": _validate_pattern})
+            validator_class = extend(validator_class, {"pattern": _validate_pattern_keyword})
             # An empty registry: no schema is fetched from elsewhere. A call shows references that lead nowhere.
             validator = validator_class(schema, registry=Registry())
             next(validator.iter_errors({}), None)
@@ -326,7 +326,7 @@ def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
                 raise PlanError(f"{error_location}: `parameters`: {problem}") from None
 
 
-def _validate_pattern(
+def _validate_pattern_keyword(
     validator: Validator, pattern: str, value: Any, _: Any
 ) -> Iterator[jsonschema.ValidationError]:
     """Search a pattern, which authors of tools write, in linear time as those of configs and tasks are."""
@@ -413,7 +413,7 @@ class TrajectoryLoops(TrajectoryEvaluator):
         count = 0
         repetition_texts: list[str] = []
         for index, message in enumerate(messages):
-            for step in _list_steps(message, results):
+            for step in _list_message_steps(message, results):
                 count += 1
                 if step in earlier_steps:
                     repetition_texts.append(f"message {index}: {shorten(step[0], 80)}")
@@ -430,7 +430,7 @@ class TrajectoryLoops(TrajectoryEvaluator):
         )
 
 
-def _list_steps(
+def _list_message_steps(
     message: ChatMessage, results: Mapping[str | None, list[str]]
 ) -> Sequence[tuple[str, ...]]:
     """Return the text and the calls of a message of the assistant, each with its result, taken from the rest."""
@@ -466,18 +466,18 @@ class GroundedAnswer(TrajectoryEvaluator):
         messages = list_messages(inputs.response)
         texts += [message.text for message in messages if message.role in ("tool", "user")]
         source = "\n".join(texts)
-        source_figures = _find_figures(IndexedText(source))
-        figures = _find_figures(IndexedText(str(answer)))
+        numbers_in_source = _find_numbers_and_codes(IndexedText(source))
+        figures = _find_numbers_and_codes(IndexedText(str(answer)))
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
         ungrounded_passages = [
             passage
             for value, passage in figures.items()
-            if value not in source_figures and not _occurs_in_text(passage.text, source)
+            if value not in numbers_in_source and not _occurs_in_text(passage.text, source)
         ]
-        grounded_count = len(figures) - len(ungrounded_passages)
-        score = grounded_count / len(figures)
-        reason = f"{grounded_count} of {len(figures)} numbers and codes are in the results of tools"
+        grounded_number_count = len(figures) - len(ungrounded_passages)
+        score = grounded_number_count / len(figures)
+        reason = f"{grounded_number_count} of {len(figures)} numbers and codes are in the results of tools"
         listed_passages = ungrounded_passages[:_MAX_LISTED_ITEMS]
         if listed_passages:
             reason += (
@@ -495,13 +495,13 @@ class GroundedAnswer(TrajectoryEvaluator):
 def _build_evidence(answer: str, passage: Passage) -> Evidence:
     """Return a passage of the last reply as evidence in the text of all messages."""
     turn = (
-        answer.find_turn_at(passage.start, passage.end)
+        answer.find_enclosing_turn(passage.start, passage.end)
         if isinstance(answer, RenderedText)
         else None
     )
-    offset_shift = 0 if turn is None else turn.origin - turn.start
+    turn_offset = 0 if turn is None else turn.origin - turn.start
     return Evidence(
-        quote=passage.text, start=passage.start + offset_shift, end=passage.end + offset_shift
+        quote=passage.text, start=passage.start + turn_offset, end=passage.end + turn_offset
     )
 
 
@@ -523,7 +523,7 @@ _LOCALISED_NUMBER_PATTERN = re.compile(
 """A number as the prose of some languages writes it, such as 1.234,50, or the hour of 7pm."""
 
 
-def _find_figures(text: IndexedText) -> Mapping[float | str, Passage]:
+def _find_numbers_and_codes(text: IndexedText) -> Mapping[float | str, Passage]:
     """Return the numbers and codes of a text, each once, with the first passage that has it."""
     figures: dict[float | str, Passage] = {
         value: passages[0] for value, passages in text.numerals.items()

@@ -14,13 +14,13 @@ from jurygraph.aggregation.consensus.model import (
     AgentScore,
     Bounds,
     Consensus,
+    FitPreset,
     FitSettings,
     ItemAgentsAndPrompts,
     ItemKey,
     ItemPosteriors,
     MajorityVote,
     Model,
-    Preset,
     Votes,
     class_credit_values,
     encode,
@@ -51,7 +51,7 @@ def fit(
     item: ArrayLike,
     annotator: ArrayLike,
     label: ArrayLike,
-    preset: Preset = "converged",
+    preset: FitPreset = "converged",
     n_classes: int | None = None,
     *,
     classes: Sequence[ItemKey] | None = None,
@@ -85,7 +85,7 @@ def fit(
     Raises:
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
     """
-    votes = encode(item, annotator, label, _label_scale(n_classes, classes))
+    votes = encode(item, annotator, label, _resolve_label_classes(n_classes, classes))
     settings = fit_settings_from_preset(
         preset,
         prior_mu=prior_mu,
@@ -102,7 +102,7 @@ def dawid_skene(
     item: ArrayLike,
     annotator: ArrayLike,
     label: ArrayLike,
-    preset: Preset = "converged",
+    preset: FitPreset = "converged",
     n_classes: int | None = None,
     *,
     classes: Sequence[ItemKey] | None = None,
@@ -111,7 +111,7 @@ def dawid_skene(
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def _label_scale(
+def _resolve_label_classes(
     n_classes: int | None, classes: Sequence[ItemKey] | None
 ) -> Sequence[ItemKey] | None:
     if n_classes is None:
@@ -148,7 +148,7 @@ def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
         iterations=fitted.iterations,
         settings=settings,
         gold=gold,
-        warnings=tuple(list_warnings(votes, confusion, failure, gold)),
+        warnings=tuple(list_fit_warnings(votes, confusion, failure, gold)),
     )
 
 
@@ -235,7 +235,7 @@ class PanelStructure(NamedTuple):
     an item beyond two, since two labels carry no information about confusions. Repeated rows count once.
     """
 
-    is_connected: Bools
+    is_annotator_connected: Bools
     depth: float
 
 
@@ -248,15 +248,17 @@ def panel_structure(votes: Votes) -> PanelStructure:
     ends = (votes.annotator, a + votes.item)
     annotator_item_matrix = coo_array((np.ones(len(votes.item)), ends), shape=(a + n, a + n))
     _, parts = connected_components(annotator_item_matrix, directed=False)
-    part_by_annotator = parts[:a]  # numbered by the first annotator of each
+    connected_part_by_annotator = parts[:a]  # numbered by the first annotator of each
     is_labelling_annotator = votes.labels_by_annotator > 0
-    largest_part_index = np.bincount(part_by_annotator[votes.annotator]).argmax()
+    largest_connected_part = np.bincount(connected_part_by_annotator[votes.annotator]).argmax()
     labels = len(votes.item) - votes.repeated_rows
     confusion_parameter_count = np.count_nonzero(is_labelling_annotator) * k * max(1, k - 1)
     labels_per_parameter = labels / confusion_parameter_count
     labels_per_item = labels / np.count_nonzero(votes.has_label)
     depth = labels_per_parameter * max(0.0, labels_per_item - 2.0)
-    return PanelStructure(is_labelling_annotator & (part_by_annotator == largest_part_index), depth)
+    return PanelStructure(
+        is_labelling_annotator & (connected_part_by_annotator == largest_connected_part), depth
+    )
 
 
 def too_small(votes: Votes) -> str | None:
@@ -278,17 +280,20 @@ def too_small(votes: Votes) -> str | None:
 
 def not_identifiable(votes: Votes) -> str | None:
     """Return why many models fit a panel equally well: fewer than three annotators are connected. None if not."""
-    annotators = int(np.count_nonzero(panel_structure(votes).is_connected))
+    annotators = int(np.count_nonzero(panel_structure(votes).is_annotator_connected))
     if annotators >= MIN_ANNOTATORS:
         return None
     k = len(votes.classes)
     annotators_text = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
-    unknown_count = annotators * k * (k - 1) + k - 1
-    problem = f"{annotators_text} not identifiable: {k**annotators - 1} free cells for {unknown_count} unknowns"
+    unknown_parameter_count = annotators * k * (k - 1) + k - 1
+    problem = (
+        f"{annotators_text} not identifiable: {k**annotators - 1} free cells for "
+        f"{unknown_parameter_count} unknowns"
+    )
     return f"{problem}; the estimate depends on its start or its prior"
 
 
-def list_warnings(
+def list_fit_warnings(
     votes: Votes, confusion: Floats, failure: str | None, gold: Ints
 ) -> Iterator[str]:
     """Yield warnings that a user needs before trusting an estimate, one sentence each.
@@ -310,7 +315,7 @@ def list_warnings(
     reason = not_identifiable(votes)
     if reason is not None:
         yield reason
-    is_disconnected_annotator = ~panel_structure(votes).is_connected & (labels > 0)
+    is_disconnected_annotator = ~panel_structure(votes).is_annotator_connected & (labels > 0)
     if is_disconnected_annotator.any():
         yield (
             "no item connects the others with "
@@ -323,26 +328,26 @@ def list_warnings(
         yield f"fewer labels than classes: little is known of {_annotator_names_text(votes, has_few_labels)}"
     # Confusions of all annotators together, by their numbers of labels, [K,K].
     pooled_confusion = (confusion * labels[:, None, None]).sum(axis=0)
-    yield from _doubt_classes(votes, pooled_confusion, gold)
+    yield from _list_class_warnings(votes, pooled_confusion, gold)
 
 
-def _doubt_classes(votes: Votes, confusion: Floats, gold: Ints) -> Iterator[str]:
+def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterator[str]:
     """Yield the classes of which hardly anything is known, and those that may mean another, by a confusion [K,K]."""
     classes = np.arange(len(votes.classes))
-    is_rare = np.bincount(votes.label, minlength=len(classes)) <= 1
-    is_rare &= ~np.isin(classes, gold)
-    if is_rare.any():
-        yield _describe_rare_classes(votes, is_rare)
+    is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= 1
+    is_rare_class &= ~np.isin(classes, gold)
+    if is_rare_class.any():
+        yield _describe_rare_classes(votes, is_rare_class)
     for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
-        if true_class != commonest_class and not is_rare[true_class]:
+        if true_class != commonest_class and not is_rare_class[true_class]:
             called = f"is called {votes.classes[commonest_class]!r} more often: it may mean something else"
             yield f"what the model takes for class {votes.classes[true_class]!r} {called}"
 
 
-def _describe_rare_classes(votes: Votes, is_rare: Bools) -> str:
+def _describe_rare_classes(votes: Votes, is_rare_class: Bools) -> str:
     """Return which classes have one label or none, and what they do to an accuracy: the mean over all classes."""
     names = []
-    for rare_class in np.flatnonzero(is_rare).tolist():
+    for rare_class in np.flatnonzero(is_rare_class).tolist():
         origin = "none"
         for row in np.flatnonzero(votes.label == rare_class).tolist():
             annotator, item = votes.annotators[votes.annotator[row]], votes.items[votes.item[row]]
@@ -350,23 +355,25 @@ def _describe_rare_classes(votes: Votes, is_rare: Bools) -> str:
         names.append(f"{votes.classes[rare_class]!r} ({origin})")
     effect = "their share of every accuracy, the mean over the classes, is a guess, which lowers it"
     remedy = "correct a slip, merge a class with another, or leave it out"
-    return f"classes with at most one label: {_join_first(names)}: {effect}; {remedy}"
+    return f"classes with at most one label: {_join_first_names(names)}: {effect}; {remedy}"
 
 
 def _annotator_names_text(votes: Votes, chosen: Bools) -> str:
-    return _join_first([str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()])
+    return _join_first_names(
+        [str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()]
+    )
 
 
-def _join_first(names: Sequence[str]) -> str:
+def _join_first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
     return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 
 
-Method = Literal["majority", "dawid-skene", "stableval"]
-CONSENSUS_METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
+ConsensusMethod = Literal["majority", "dawid-skene", "stableval"]
+CONSENSUS_METHODS: tuple[ConsensusMethod, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLE_COUNT = 10
 PUBLISHED_SEED = 42
-MAX_STABILITY_STEPS = 500
+MAX_STABILITY_ITERATIONS = 500
 """Most steps of a fit for stability. MT-Bench takes 234; one or two annotators may take 10,000, and there the model has
 no unique optimum to reach."""
 
@@ -402,13 +409,13 @@ def ranking_stability(
     seed: int = 42,
     with_items: bool = False,
     prompt: ArrayLike | None = None,
-    preset: Preset = "converged",
+    preset: FitPreset = "converged",
     settings: FitSettings | None = None,
     classes: Sequence[ItemKey] | None = None,
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
-    report: Callable[[int], None] = lambda draws: None,
-) -> Mapping[Method, RankingStability]:
+    report: Callable[[int], None] = lambda draw_count: None,
+) -> Mapping[ConsensusMethod, RankingStability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
     On the same items, agents of equal quality look as if their order were stable. `with_items` also draws items, with
@@ -432,51 +439,53 @@ def ranking_stability(
         PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
-    grouping = group_items_by_agent(votes, agent, prompt)
+    agent_grouping = group_items_by_agent(votes, agent, prompt)
     gold_classes = gold_class_codes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
-    if len(grouping.agents) < 2:
-        raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
+    if len(agent_grouping.agents) < 2:
+        raise PlanError(f"there is one agent, {agent_grouping.agents[0]!r}: a ranking needs two")
     ties: TieRule = "first" if preset == "paper" else "shared"
     settings = settings or fit_settings_from_preset(preset)
     credit_by_class = class_credit_values(votes, values)
-    step_count = min(settings.max_iter, MAX_STABILITY_STEPS)
+    step_count = min(settings.max_iter, MAX_STABILITY_ITERATIONS)
     settings = settings._replace(max_iter=step_count)
-    agents = len(grouping.agents)
+    agents = len(agent_grouping.agents)
 
-    def score(is_kept: Bools, times: Ints) -> Floats:
+    def score(is_kept_annotator: Bools, times: Ints) -> Floats:
         """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
         counts [N]."""
-        subset = votes.select_annotators(is_kept)
+        subset = votes.select_annotators(is_kept_annotator)
         weight = np.where(subset.has_label, times, 0).astype(np.float64)
         if not weight.any():  # none of the annotators labelled an item that was drawn
             return np.full((len(CONSENSUS_METHODS), agents), np.nan)
-        is_drawn = weight > 0
+        is_item_drawn = weight > 0
         posterior = fit_model(subset, weight, settings, gold_classes).posterior.T
         hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-        majority_posterior = vote(subset, ties, gold_classes).posterior[is_drawn]
-        agent = grouping.agent[is_drawn]
+        majority_posterior = vote(subset, ties, gold_classes).posterior[is_item_drawn]
+        agent = agent_grouping.agent[is_item_drawn]
         scores = []
         # In the order of `CONSENSUS_METHODS`; each [N',K], over the items that count.
         for result in (majority_posterior, hard_posterior, posterior):
             scores.append(
-                _mean_credit_by_agent(agent, result @ credit_by_class, weight[is_drawn], agents)
+                _mean_credit_by_agent(
+                    agent, result @ credit_by_class, weight[is_item_drawn], agents
+                )
             )
         return np.array(scores)
 
-    all_annotators = np.ones(len(votes.annotators), dtype=np.bool_)
-    all_items = np.ones(len(votes.items), dtype=np.intp)
-    full_scores = score(all_annotators, all_items)  # [M,A']
-    times = [all_items] * subsets
+    all_annotators_mask = np.ones(len(votes.annotators), dtype=np.bool_)
+    unit_item_counts = np.ones(len(votes.items), dtype=np.intp)
+    full_data_scores = score(all_annotators_mask, unit_item_counts)  # [M,A']
+    times = [unit_item_counts] * subsets
     if with_items:
-        times = _draw_resamples(grouping.prompt, subsets, seed)
-    drawn_scores = []
+        times = _draw_resamples(agent_grouping.prompt, subsets, seed)
+    scores_by_draw = []
     for draw in zip(kept, times, strict=True):
-        drawn_scores.append(score(*draw))
+        scores_by_draw.append(score(*draw))
         report(1)
-    scores = np.array(drawn_scores)  # [S,M,A']
+    scores = np.array(scores_by_draw)  # [S,M,A']
     return {
-        method: _stability(scores[:, index], full_scores[index])
+        method: _stability(scores[:, index], full_data_scores[index])
         for index, method in enumerate(CONSENSUS_METHODS)
     }
 
@@ -501,27 +510,27 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> Boo
     return kept
 
 
-def _stability(scores: Floats, full_scores: Floats) -> RankingStability:
+def _stability(scores: Floats, full_data_scores: Floats) -> RankingStability:
     """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
     from scipy.stats import rankdata
 
     ranks = rankdata(-scores, axis=1, nan_policy="omit")  # 1 for the largest; NaN for NaN
     finite_ranks_by_agent = [agent_ranks[np.isfinite(agent_ranks)] for agent_ranks in ranks.T]
-    correlations = [tau_b(full_scores, row) for row in scores]
+    correlations = [tau_b(full_data_scores, row) for row in scores]
     deviations = [
         agent_ranks.std(ddof=1) for agent_ranks in finite_ranks_by_agent if len(agent_ranks) > 1
     ]
     rank_ranges = [np.ptp(agent_ranks) for agent_ranks in finite_ranks_by_agent if len(agent_ranks)]
     return RankingStability(
-        tau_b=_mean(correlations),
-        rank_sd=_mean(deviations),
-        rank_range=_mean(rank_ranges),
-        score_shift=_mean(np.abs(scores - full_scores)),
+        tau_b=_finite_mean(correlations),
+        rank_sd=_finite_mean(deviations),
+        rank_range=_finite_mean(rank_ranges),
+        score_shift=_finite_mean(np.abs(scores - full_data_scores)),
         subsets=len(scores),
     )
 
 
-def _mean(values: ArrayLike) -> float:
+def _finite_mean(values: ArrayLike) -> float:
     numbers = np.asarray(values, dtype=np.float64)
     finite_numbers = numbers[np.isfinite(numbers)]
     return float(finite_numbers.mean()) if len(finite_numbers) else float("nan")
@@ -529,12 +538,17 @@ def _mean(values: ArrayLike) -> float:
 
 def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
-    has_both = np.isfinite(first) & np.isfinite(second)
+    has_both_values = np.isfinite(first) & np.isfinite(second)
     # The order of each pair of entries, [N,N]: ten times as fast as SciPy for the few entries that there are.
-    signs = np.sign(np.subtract.outer(first[has_both], first[has_both]))
-    other_signs = np.sign(np.subtract.outer(second[has_both], second[has_both]))
-    size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
-    return float((signs * other_signs).sum() / size) if size else float("nan")
+    first_order_signs = np.sign(np.subtract.outer(first[has_both_values], first[has_both_values]))
+    second_order_signs = np.sign(
+        np.subtract.outer(second[has_both_values], second[has_both_values])
+    )
+    size = np.sqrt(
+        float((first_order_signs * first_order_signs).sum())
+        * float((second_order_signs * second_order_signs).sum())
+    )
+    return float((first_order_signs * second_order_signs).sum() / size) if size else float("nan")
 
 
 class RefitIntervals(NamedTuple):
@@ -554,7 +568,7 @@ def refit_intervals(
     seed: int = 0,
     prompt: ArrayLike | None = None,
     as_published: bool = False,
-    report: Callable[[int], None] = lambda draws: None,
+    report: Callable[[int], None] = lambda resample_item_counts: None,
 ) -> RefitIntervals:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
@@ -577,33 +591,38 @@ def refit_intervals(
     if resamples < 2:
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
     votes = fitted.votes
-    grouping = group_items_by_agent(votes, agent, prompt)
-    agents = len(grouping.agents)
+    agent_grouping = group_items_by_agent(votes, agent, prompt)
+    agents = len(agent_grouping.agents)
     credit_by_class = class_credit_values(votes, values)
     credit_by_item = fitted.posterior @ credit_by_class
     if as_published:
         start = None
-        draws = _published_resample_indices(len(grouping.prompt))
+        resample_item_counts = _published_resample_indices(len(agent_grouping.prompt))
     else:
         # From [A,K,K] to [K,A·K].
         confusion = fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1)
         start = Model(fitted.prior, confusion)
-        draws = _draw_resamples(grouping.prompt, resamples, seed)
-    draws = [times * votes.has_label for times in draws]
+        resample_item_counts = _draw_resamples(agent_grouping.prompt, resamples, seed)
+    resample_item_counts = [times * votes.has_label for times in resample_item_counts]
     refitted_values = []
-    for times in draws:
-        refitted_values.append(_refit_on_resample(fitted, start, grouping, credit_by_class, times))
+    for times in resample_item_counts:
+        refitted_values.append(
+            _refit_on_resample(fitted, start, agent_grouping, credit_by_class, times)
+        )
         report(1)
     samples = np.array(refitted_values)  # [S,G+3A]
-    scores_of_fixed_fit = np.array(
-        [_mean_credit_by_agent(grouping.agent, credit_by_item, times, agents) for times in draws]
+    scores_without_refit = np.array(
+        [
+            _mean_credit_by_agent(agent_grouping.agent, credit_by_item, times, agents)
+            for times in resample_item_counts
+        ]
     )
     with warnings.catch_warnings():
         # what is in no resample, or in one alone, has NaN for its ends or its variance
         warnings.simplefilter("ignore", RuntimeWarning)
         ends = np.nanquantile(samples, INTERVAL_QUANTILES, axis=0)
         refitted_variance = np.nanvar(samples[:, :agents], axis=0, ddof=1)
-        fixed_fit_variance = np.nanvar(scores_of_fixed_fit, axis=0, ddof=1)
+        fixed_fit_variance = np.nanvar(scores_without_refit, axis=0, ddof=1)
     added_variance = np.maximum(0.0, refitted_variance - fixed_fit_variance)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
@@ -614,12 +633,12 @@ def refit_intervals(
             return None, None
         return t_interval_of_mean_credit(credit_by_class, sums, sizes, float(added_variance[index]))
 
-    rate_intervals = ends[:, agents:].reshape(2, 3, -1)
+    annotator_rate_intervals = ends[:, agents:].reshape(2, 3, -1)
     # resamples that are all alike tell nothing
-    rate_intervals[:, rate_intervals[0] == rate_intervals[1]] = np.nan
-    annotator_rates = rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
-    annotators = dict(zip(votes.annotators, annotator_rates, strict=True))
-    return RefitIntervals(score_agents(fitted, credit_by_item, grouping, bounds), annotators)
+    annotator_rate_intervals[:, annotator_rate_intervals[0] == annotator_rate_intervals[1]] = np.nan
+    annotator_intervals = annotator_rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
+    annotators = dict(zip(votes.annotators, annotator_intervals, strict=True))
+    return RefitIntervals(score_agents(fitted, credit_by_item, agent_grouping, bounds), annotators)
 
 
 def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
@@ -631,7 +650,7 @@ def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, age
 def _refit_on_resample(
     full_fit: Consensus,
     start: Model | None,
-    grouping: ItemAgentsAndPrompts,
+    agent_grouping: ItemAgentsAndPrompts,
     values: Floats,
     times: Ints,
 ) -> Floats:
@@ -642,12 +661,15 @@ def _refit_on_resample(
     """
     votes = full_fit.votes
     k = len(full_fit.classes)
-    is_drawn = times > 0
+    is_item_drawn = times > 0
     weight = times.astype(np.float64)
     refitted_model = fit_model(votes, weight, full_fit.settings, full_fit.gold, start)
     credit = values @ refitted_model.posterior
     scores = _mean_credit_by_agent(
-        grouping.agent[is_drawn], credit, times[is_drawn], len(grouping.agents)
+        agent_grouping.agent[is_item_drawn],
+        credit,
+        times[is_item_drawn],
+        len(agent_grouping.agents),
     )
     annotator_rates = error_rates(
         refitted_model.model.confusion.reshape(k, -1, k).transpose(1, 0, 2)
@@ -667,5 +689,5 @@ def _published_resample_indices(count: int) -> list[Ints]:
 
 def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
     count = int(prompt.max()) + 1
-    all_draws = chain.from_iterable(draw_clusters(count, resamples, seed))
-    return [np.bincount(drawn_prompts, minlength=count)[prompt] for drawn_prompts in all_draws]
+    cluster_draws = chain.from_iterable(draw_clusters(count, resamples, seed))
+    return [np.bincount(drawn_prompts, minlength=count)[prompt] for drawn_prompts in cluster_draws]

@@ -53,7 +53,7 @@ def expected_ambiguity(
     repeats = -(-draw_count // len(items))
     posterior = np.repeat(fitted.posterior[items], repeats, axis=0)  # [S,K]
     true_class = rng.multinomial(1, posterior).argmax(axis=1)
-    forecasts = []
+    expected_ambiguities = []
     for labels in range(max_further_labels + 1):
         if labels > 0:
             annotator = rng.choice(fitted.votes.annotator, len(posterior))  # of a label at random
@@ -62,5 +62,5 @@ def expected_ambiguity(
             posterior /= posterior.sum(axis=1, keepdims=True)
         ambiguity = 1.0 - posterior.max(axis=1)
         high = float((ambiguity > HIGH_AMBIGUITY).mean()) * len(items)
-        forecasts.append(ExpectedAmbiguity(labels, float(ambiguity.mean()), high))
-    return forecasts
+        expected_ambiguities.append(ExpectedAmbiguity(labels, float(ambiguity.mean()), high))
+    return expected_ambiguities

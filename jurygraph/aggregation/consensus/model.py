@@ -37,7 +37,7 @@ class Votes:
     items: Sequence[ItemKey]
     annotators: Sequence[ItemKey]
     classes: Sequence[ItemKey]
-    ranked: bool
+    has_ordered_classes: bool
     item: Ints
     annotator: Ints
     label: Ints
@@ -119,14 +119,14 @@ def encode(
     item_codes, items = _encode_values("item", rows["item"])
     annotator_codes, annotators = _encode_values("annotator", rows["annotator"])
     if classes is not None:
-        _refuse_large(len(annotators), len(classes))
+        _refuse_large_confusions(len(annotators), len(classes))
     label_codes, scale, has_ordered_classes = _encode_labels(rows["label"], has_label, classes)
-    _refuse_large(len(annotators), len(scale))
+    _refuse_large_confusions(len(annotators), len(scale))
     return Votes(
         items=items,
         annotators=annotators,
         classes=scale,
-        ranked=has_ordered_classes,
+        has_ordered_classes=has_ordered_classes,
         item=item_codes[has_label],
         annotator=annotator_codes[has_label],
         label=label_codes,
@@ -134,7 +134,7 @@ def encode(
     )
 
 
-def _refuse_large(annotators: int, classes: int) -> None:
+def _refuse_large_confusions(annotators: int, classes: int) -> None:
     if annotators * classes**2 > MAX_CONFUSION_CELLS:
         cells = f"{annotators} annotators and {classes} classes"
         raise PlanError(
@@ -224,7 +224,7 @@ def gold_class_codes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
     return class_code_by_item
 
 
-Preset = Literal["converged", "paper", "paper-synthetic"]
+FitPreset = Literal["converged", "paper", "paper-synthetic"]
 
 _OBJECTIVE_RELATIVE_TOLERANCE = 1e-13
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
@@ -263,7 +263,7 @@ class FitSettings(NamedTuple):
 
 
 _PAPER_SETTINGS = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
-PRESETS: Mapping[Preset, FitSettings] = {
+PRESETS: Mapping[FitPreset, FitSettings] = {
     "converged": _PAPER_SETTINGS._replace(
         floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
     ),
@@ -276,11 +276,11 @@ PRESETS: Mapping[Preset, FitSettings] = {
 real votes, and `paper-synthetic` that of its simulations."""
 
 
-def fit_settings_from_preset(preset: Preset, **overrides: Any) -> FitSettings:
+def fit_settings_from_preset(preset: FitPreset, **setting_overrides: Any) -> FitSettings:
     """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    changes = {name: value for name, value in overrides.items() if value is not None}
+    changes = {name: value for name, value in setting_overrides.items() if value is not None}
     settings = PRESETS[preset]._replace(**changes)
     for name in ("prior_mu", "prior_confusion"):
         value = getattr(settings, name)
@@ -306,7 +306,7 @@ class ModelFit(NamedTuple):
     iterations: int
 
 
-class _ExpectedLabels(NamedTuple):
+class _EStepResult(NamedTuple):
     posterior: Floats
     log_likelihood: float
     objective: float
@@ -357,52 +357,54 @@ class FitProblem:
         majority = self._counts.argmax(axis=1)  # ties to the lowest class
         winner = np.where(self._gold_class >= 0, self._gold_class, majority)
         classes = np.arange(self._counts.shape[1])
-        votes_by_class = np.asarray(classes[:, None] == winner, dtype=np.float64)  # [K,N]
-        model = start or self._near_identity(votes_by_class)
+        initial_posterior = np.asarray(classes[:, None] == winner, dtype=np.float64)  # [K,N]
+        model = start or self._near_identity_model(initial_posterior)
         if self._settings.accelerated:
-            return self._run_accelerated(model)
-        return self._run_plain(model, votes_by_class)
+            return self._run_accelerated_em(model)
+        return self._run_plain_em(model, initial_posterior)
 
-    def _near_identity(self, votes_by_class: Floats) -> Model:
+    def _near_identity_model(self, initial_posterior: Floats) -> Model:
         """Return μ by the settings, and near-identity confusions, which weigh as much as one label, with gold labels.
 
         So an annotator whose gold labels are mostly the opposite class starts with such confusions.
         """
-        k = len(votes_by_class)
+        k = len(initial_posterior)
         near_identity_matrix = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
         np.fill_diagonal(near_identity_matrix, self._settings.diagonal)
         confusion = np.tile(near_identity_matrix, self._matrix.shape[1] // k)
         if len(self._gold):
-            weighted_votes = votes_by_class * self._weight * (self._gold_class >= 0)
-            confusion += np.stack([self._matrix.T @ row for row in weighted_votes])
+            weighted_gold_classes = initial_posterior * self._weight * (self._gold_class >= 0)
+            confusion += np.stack([self._matrix.T @ row for row in weighted_gold_classes])
         if self._settings.prior_start == "uniform":
             prior = np.full(k, 1.0 / k)
         else:
-            prior = np.asarray(votes_by_class @ self._weight / self._weight.sum())
+            prior = np.asarray(initial_posterior @ self._weight / self._weight.sum())
         return Model(prior, _normalize_confusion_rows(confusion))
 
-    def e_step(self, model: Model) -> _ExpectedLabels:
+    def e_step(self, model: Model) -> _EStepResult:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         floor = self._settings.floor
         joint_probability = np.empty((len(model.prior), len(self._weight)))
         shares = np.log(model.prior + floor)
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
             np.add(self._matrix @ log_confusion, shares[index], out=joint_probability[index])
-        peak = joint_probability.max(axis=0)
+        max_log_probability = joint_probability.max(axis=0)
         # A copy, since `joint` is changed in place below.
         gold_log_likelihood = joint_probability[self._truth, self._gold]
-        joint_probability -= peak  # so that no power overflows, and one of each item is 1
+        joint_probability -= (
+            max_log_probability  # so that no power overflows, and one of each item is 1
+        )
         np.exp(joint_probability, out=joint_probability)
         normaliser = joint_probability.sum(axis=0)
         joint_probability /= normaliser
-        log_likelihood = np.log(normaliser) + peak
+        log_likelihood = np.log(normaliser) + max_log_probability
         if len(self._gold):
             joint_probability[:, self._gold] = 0.0
             joint_probability[self._truth, self._gold] = 1.0
             log_likelihood[self._gold] = gold_log_likelihood
         # A dot product would start BLAS threads on every core.
         fit = float((self._weight * log_likelihood).sum())
-        return _ExpectedLabels(joint_probability, fit, fit + self._log_prior(model))
+        return _EStepResult(joint_probability, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
@@ -427,7 +429,7 @@ class FitProblem:
         settings = self._settings
         return (settings.prior_mu - 1.0) * shares + (settings.prior_confusion - 1.0) * confusions
 
-    def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
+    def _run_plain_em(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
         while True:
             expected = self.e_step(model)
@@ -442,7 +444,7 @@ class FitProblem:
             if change < self._settings.tol or steps == self._settings.max_iter:
                 return ModelFit(model, *expected, change < self._settings.tol, steps)
 
-    def _run_accelerated(self, model: Model) -> ModelFit:
+    def _run_accelerated_em(self, model: Model) -> ModelFit:
         """Run SQUAREM (Varadhan and Roland 2008, scheme S3): two steps, then an extrapolation of them."""
         expected = self.e_step(model)
         steps = 1
@@ -454,7 +456,7 @@ class FitProblem:
             if change < self._settings.tol or steps >= self._settings.max_iter:
                 return ModelFit(first, *after, change < self._settings.tol, steps)
             second = self.m_step(after.posterior)
-            model = _extrapolate(model, first, second) or second
+            model = _extrapolate_em_steps(model, first, second) or second
             expected = self.e_step(model)
             steps += 1
             is_extrapolation_accepted = (
@@ -472,20 +474,20 @@ def _largest_absolute_change(new_values: Floats, old: Floats) -> float:
     return float(max(difference.max(), -difference.min()))
 
 
-def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
+def _extrapolate_em_steps(origin: Model, first: Model, second: Model) -> Model | None:
     """Return the extrapolation of two steps, or None if it goes no further than they do. An entry that would not be
     positive keeps its value after the second step."""
     # Of both arrays of a model: a is at the origin, b after one step and c after two, d and t the first and second
     # differences.
     step = [b - a for a, b in zip(origin, first, strict=True)]
-    turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
+    second_difference = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
     step_norm = _euclidean_length(step)
-    turn_norm = _euclidean_length(turn)
-    if turn_norm == 0.0 or step_norm <= turn_norm:
+    second_difference_norm = _euclidean_length(second_difference)
+    if second_difference_norm == 0.0 or step_norm <= second_difference_norm:
         return None
-    factor = step_norm / turn_norm
+    factor = step_norm / second_difference_norm
     extrapolated_arrays = []
-    for a, d, t, c in zip(origin, step, turn, second, strict=True):
+    for a, d, t, c in zip(origin, step, second_difference, second, strict=True):
         extrapolated_array = a + 2.0 * factor * d + factor * factor * t
         extrapolated_arrays.append(np.where(extrapolated_array > 0.0, extrapolated_array, c))
     prior, confusion = extrapolated_arrays
@@ -599,14 +601,14 @@ class ItemPosteriors:
         if interval not in ("t", "bootstrap"):
             raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
         credit_by_class = class_credit_values(self.votes, values)
-        grouping = group_items_by_agent(self.votes, agent, prompt)
+        agent_grouping = group_items_by_agent(self.votes, agent, prompt)
 
         def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
             if interval == "t" and bootstrap:
                 return t_interval_of_mean_credit(credit_by_class, sums, sizes)
             return mean_interval(sums, sizes, bootstrap, (seed, index))
 
-        return score_agents(self, self.posterior @ credit_by_class, grouping, bounds)
+        return score_agents(self, self.posterior @ credit_by_class, agent_grouping, bounds)
 
 
 @dataclass(frozen=True)
@@ -667,7 +669,7 @@ def class_credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
         raise PlanError(
             f"every label is {votes.classes[0]!r}, which gives no credit; name all classes, or `values`"
         )
-    if not votes.ranked:
+    if not votes.has_ordered_classes:
         raise PlanError(
             f"the labels {', '.join(map(repr, votes.classes[:10]))} have no order; name them from low to high in "
             "`classes`, or give each its credit in `values`"
@@ -684,7 +686,7 @@ def error_rates(confusion: Floats) -> Floats:
 def score_agents(
     item_posteriors: ItemPosteriors,
     credit_by_item: Floats,
-    grouping: "ItemAgentsAndPrompts",
+    agent_grouping: "ItemAgentsAndPrompts",
     bounds: Callable[[int, Floats, Ints], Bounds],
 ) -> dict[ItemKey, AgentScore]:
     """Return the scores of the agents by the `credit_by_item` of items [N]; agents without a labelled item are left
@@ -693,13 +695,17 @@ def score_agents(
     `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
     """
     labelled_items = np.flatnonzero(item_posteriors.votes.has_label)
-    order = labelled_items[np.argsort(grouping.agent[labelled_items], kind="stable")]
-    ends = np.cumsum(np.bincount(grouping.agent[labelled_items], minlength=len(grouping.agents)))
+    order = labelled_items[np.argsort(agent_grouping.agent[labelled_items], kind="stable")]
+    ends = np.cumsum(
+        np.bincount(agent_grouping.agent[labelled_items], minlength=len(agent_grouping.agents))
+    )
     scores = {}
     item_indices_by_agent = np.split(order, ends[:-1])
-    for index, (name, items) in enumerate(zip(grouping.agents, item_indices_by_agent, strict=True)):
+    for index, (name, items) in enumerate(
+        zip(agent_grouping.agents, item_indices_by_agent, strict=True)
+    ):
         if len(items):
-            prompts = grouping.prompt[items]
+            prompts = agent_grouping.prompt[items]
             _, unit, size = np.unique(prompts, return_inverse=True, return_counts=True)
             sums = np.bincount(unit, credit_by_item[items]).astype(np.float64)
             low, high = bounds(index, sums, size)
@@ -745,15 +751,15 @@ def _encode_item_column(
         raise PlanError(
             f"{name} has {len(codes)} rows where the labels have {len(votes.item_code_by_row)}; give one for each"
         )
-    code_by_item = np.empty(len(votes.items), dtype=np.intp)
+    value_code_by_item = np.empty(len(votes.items), dtype=np.intp)
     # Backwards, so that the first row of an item decides.
-    code_by_item[votes.item_code_by_row[::-1]] = codes[::-1]
-    is_code_different = codes != code_by_item[votes.item_code_by_row]
+    value_code_by_item[votes.item_code_by_row[::-1]] = codes[::-1]
+    is_code_different = codes != value_code_by_item[votes.item_code_by_row]
     if is_code_different.any():
         row = int(np.argmax(is_code_different))
         item = votes.item_code_by_row[row]
-        both_names_text = f"{names[code_by_item[item]]!r} and {names[codes[row]]!r}"
+        both_names_text = f"{names[value_code_by_item[item]]!r} and {names[codes[row]]!r}"
         raise PlanError(
             f"item {votes.items[item]!r} has the {name}s {both_names_text}; give each {name} items of its own"
         )
-    return code_by_item, names
+    return value_code_by_item, names

@@ -42,7 +42,12 @@ from jurygraph.runs.reports.bill import CallCosts, count_requests
 from jurygraph.runs.reports.estimate import CallCostEstimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
 from jurygraph.schema.task import Profiles, has_text_profile_only
-from jurygraph.sources.tasks import EdgesFile, TaskLinesFile, annotate_line, profiles_line
+from jurygraph.sources.tasks import (
+    AnnotatedTasksFile,
+    TaskLinesFile,
+    add_annotation_to_line,
+    profiles_line,
+)
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -106,11 +111,11 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     refuse_unwritable(file, tasks)
-    overrides: dict[str, Any] = {}
+    annotation_overrides: dict[str, Any] = {}
     if domain is not None:
-        overrides["domain"] = domain
+        annotation_overrides["domain"] = domain
     if votes is not None:
-        overrides["votes"] = votes
+        annotation_overrides["votes"] = votes
     with (
         redirect_stdout_to_stderr(),
         _open_jury(
@@ -118,7 +123,7 @@ def annotate(
             tasks,
             model=model,
             dry_run=dry_run,
-            overrides=overrides,
+            annotation_overrides=annotation_overrides,
             max_cost=max_cost,
             max_calls=max_calls,
         ) as jury,
@@ -132,11 +137,11 @@ def annotate(
             )
         if dry_run:
             existing_graphs = _read_existing_graphs(lines, edges_from, file)
-            forecast = _estimate_requests(jury, lines, existing_graphs)
+            request_estimate = _estimate_requests(jury, lines, existing_graphs)
         else:
-            results = _annotate_and_write(jury, lines, edges_from, file)
+            results = _write_annotated_rubrics(jury, lines, edges_from, file)
     if dry_run:
-        print_dry_run(json, *forecast)
+        print_dry_run(json, *request_estimate)
         return
     statistics = graph_statistics(graph for _, graph in results.found)
     graphs = []
@@ -161,7 +166,7 @@ def _open_jury(
     *,
     model: str | None,
     dry_run: bool,
-    overrides: dict[str, Any],
+    annotation_overrides: dict[str, Any],
     max_cost: float | None,
     max_calls: int | None,
 ) -> "Jury":
@@ -172,11 +177,13 @@ def _open_jury(
     """
     from jurygraph.jury import Jury
 
-    if "domain" in overrides:
-        load_domain(overrides["domain"], "--domain")
+    if "domain" in annotation_overrides:
+        load_domain(annotation_overrides["domain"], "--domain")
 
-    def with_overrides(loaded_config: Config) -> Config:
-        annotation = (loaded_config.annotation or AnnotationConfig()).model_copy(update=overrides)
+    def apply_overrides(loaded_config: Config) -> Config:
+        annotation = (loaded_config.annotation or AnnotationConfig()).model_copy(
+            update=annotation_overrides
+        )
         return loaded_config.model_copy(update={"annotation": annotation})
 
     try:
@@ -185,10 +192,10 @@ def _open_jury(
         if model is None:
             raise
         minimal_config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
-        jury = Jury(with_overrides(minimal_config), max_cost=max_cost, max_calls=max_calls)
+        jury = Jury(apply_overrides(minimal_config), max_cost=max_cost, max_calls=max_calls)
     else:
         jury = open_jury(
-            path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls
+            path, model, dry_run, apply_overrides, max_cost=max_cost, max_calls=max_calls
         )
     if jury.gateway is None:
         jury.close()
@@ -210,10 +217,10 @@ def _read_existing_graphs(
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
     if edges_file is None and earlier is None:
         return {}
-    with closing(EdgesFile(edges_file or file)) as graphs:
+    with closing(AnnotatedTasksFile(edges_file or file)) as graphs:
         graphs.refuse_unknown(lines.ids.__contains__, lines.ids, "leave the line out")
         if earlier is not None and (edges_file is None or os.path.samefile(edges_file, earlier)):
-            graphs.check_unchanged_tasks(lines.unvalidated_lines())
+            graphs.check_unchanged_tasks(lines.iter_raw_lines())
             print_message(
                 f"{file} exists: its graphs are kept, and only changes are sent to the model"
             )
@@ -236,19 +243,19 @@ def _estimate_requests(
     from jurygraph.planner import Planner
 
     planner = Planner(jury)
-    estimator = CallCostEstimator(jury.gateways)
+    cost_estimator = CallCostEstimator(jury.gateways)
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
             graph = existing_graphs.get(task.id)
             _, requests = runner.run(planner.aestimate_annotation(task, graph))
-            estimator.add(requests)
+            cost_estimator.add(requests)
         runner.run(jury.gateways.close())
-    estimate = estimator.estimate()
+    estimate = cost_estimator.estimate()
     text = [f"{len(lines)} tasks with a rubric", *format_estimate_lines(estimate)]
     return {"tasks": len(lines), "model": estimate.to_json()}, text
 
 
-def _annotate_and_write(
+def _write_annotated_rubrics(
     jury: "Jury", lines: TaskLinesFile, edges_file: str | None, file: str
 ) -> TaskResults[Rubric]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
@@ -264,7 +271,7 @@ def _annotate_and_write(
     def annotate_task(task: Task) -> Awaitable[Rubric | None]:
         return planner.aannotate(task, existing_graphs.get(task.id))
 
-    results = _request_for_each_task(jury, lines, annotate_task, "annotating")
+    results = _request_task_results(jury, lines, annotate_task, "annotating")
     if results.omitted_tasks and not is_new_file:
         problem = "line {line} was omitted: {why}".format_map(results.omitted_tasks[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
@@ -274,9 +281,9 @@ def _annotate_and_write(
 
 
 def _add_graphs_to_lines(lines: TaskLinesFile, graphs: Mapping[str, Rubric]) -> Iterator[bytes]:
-    for name, line in lines.unvalidated_lines():
+    for name, line in lines.iter_raw_lines():
         if name in graphs:
-            line = annotate_line(line, graphs[name])
+            line = add_annotation_to_line(line, graphs[name])
         yield line + b"\n"
 
 
@@ -308,9 +315,9 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLinesFile(tasks, _has_profile_in_text, jury.config.task_defaults) as lines,
+        TaskLinesFile(tasks, _has_text_only_profile, jury.config.task_defaults) as lines,
     ):
-        results = _request_for_each_task(
+        results = _request_task_results(
             jury, lines, Planner(jury).aread_profiles, "reading profiles"
         )
     write_output(file, [profiles_line(task, result) for task, result in results.found])
@@ -328,7 +335,7 @@ def profiles(
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted_tasks else ExitCode.SUCCESS)
 
 
-def _has_profile_in_text(task: Task) -> bool:
+def _has_text_only_profile(task: Task) -> bool:
     return any(map(has_text_profile_only, task.stakeholders))
 
 
@@ -343,7 +350,7 @@ def _format_profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[
             yield escape_line(f"{task.id}: dropped of {reason}", 300)
 
 
-def _request_for_each_task(
+def _request_task_results(
     jury: "Jury",
     lines: TaskLinesFile,
     request: Callable[[Task], Awaitable[T | None]],
@@ -359,7 +366,7 @@ def _request_for_each_task(
     def request_summary() -> str:
         return "; ".join(format_request_lines(count_requests(jury)))
 
-    async def request_all(report: ProgressCallback) -> None:
+    async def request_all_tasks(report: ProgressCallback) -> None:
         pending_tasks = (
             asyncio.create_task(_request_task_result(lines.file_digest.name, line, task, request))
             for line, task in lines.tasks()
@@ -389,7 +396,7 @@ def _request_for_each_task(
         progress(activity_label, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):
-        run_interruptible(runner, request_all(report), jury.context.threads)
+        run_interruptible(runner, request_all_tasks(report), jury.context.threads)
     return results._replace(requests=count_requests(jury))
 
 

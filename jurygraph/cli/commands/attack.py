@@ -33,10 +33,10 @@ from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.sources import locate_config_errors
-from jurygraph.sources.files import require_temporary_space
+from jurygraph.sources.files import explain_full_temp_disk
 from jurygraph.sources.task_tables import folder_of_tasks_file
 from jurygraph.sources.tasks import TaskLinesFile
-from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, threshold_figures
+from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figures_by_threshold_name
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def attack(
     report.figures = {**report.figures, "suite": suite, "requests": requests_json}
     report.sections = [*report.sections, *summary.format_request_lines(requests)]
     output.write(report)
-    missed_conditions = failed_thresholds(thresholds, threshold_figures(report))
+    missed_conditions = failed_thresholds(thresholds, figures_by_threshold_name(report))
     summary.print_missed_conditions(missed_conditions)
     max_error_rate = jury.config.failure.max_error_rate
     raise typer.Exit(_choose_exit_code(report, max_error_rate, bool(missed_conditions)))
@@ -123,11 +123,11 @@ def _create_study(
     model: str | None,
     suite: AttackSuiteChoice,
     tasks: str | None,
-    allows_files_outside: bool,
+    allow_files_outside: bool,
 ) -> AttackStudy:
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
     attacked_tasks = (
-        load_attack_tasks() if tasks is None else _read_tasks(tasks, allows_files_outside)
+        load_attack_tasks() if tasks is None else _read_tasks(tasks, allow_files_outside)
     )
     with locate_config_errors(config, model):
         return AttackStudy(jury, attacked_tasks, load_attacks(suite))
@@ -144,13 +144,13 @@ def _run_study(
         raise type(error)(f"{error}; {advice}") from None
 
 
-def _read_tasks(path: str, allows_files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
+def _read_tasks(path: str, allow_files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
     """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones.
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    folder = None if allows_files_outside else folder_of_tasks_file(path)
-    with require_temporary_space(), TaskLinesFile(path, folder=folder) as file:
+    folder = None if allow_files_outside else folder_of_tasks_file(path)
+    with explain_full_temp_disk(), TaskLinesFile(path, folder=folder) as file:
         return [task.split() for task in file]
 
 

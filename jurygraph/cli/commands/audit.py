@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jurygraph.cli.jury_loading import disable_tracing
+from jurygraph.cli.jury_loading import disable_langsmith_tracing
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     DryRunOption,
@@ -29,7 +29,7 @@ from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.workflows.erasure import preview_erasure as preview_erasure
 from jurygraph.runs.writable_run import close_run
-from jurygraph.sources.task_tables import check_table_files
+from jurygraph.sources.task_tables import find_outside_table_error
 from jurygraph.sources.user_modules import importing_from
 
 
@@ -67,13 +67,13 @@ def verify(
         raise InputError(
             f"{run}: is a set of runs, each with a head of its own; verify them one by one"
         )
-    run_reports = [
+    verification_reports = [
         _verify_run(member, deep, expect_head, signer, allow_files_outside)
         for member in members or [run]
     ]
-    contents = [content for content, _ in run_reports]
+    contents = [content for content, _ in verification_reports]
     content = {"run": str(run), "runs": contents} if members else contents[0]
-    lines = chain.from_iterable(run_lines for _, run_lines in run_reports)
+    lines = chain.from_iterable(report_lines for _, report_lines in verification_reports)
     print_report(json, content, map(escape_line, lines))
     if json:
         return
@@ -114,10 +114,10 @@ def _format_verification_lines(
     run: Path,
     result: VerificationResult,
     deep_verification_counts: dict[str, int] | None,
-    has_expected_head: bool,
+    checks_expected_head: bool,
 ) -> Iterator[str]:
     content = f"{result.records} records, {result.texts} texts, {result.erased} erased"
-    is_end_proven = result.closed or result.sealed is not None or has_expected_head
+    is_end_proven = result.closed or result.sealed is not None or checks_expected_head
     subject = f"{run} is" if is_end_proven else f"{run}: what is there is"
     yield f"{subject} unchanged: {content}"
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
@@ -138,7 +138,7 @@ def _format_verification_lines(
     yield f"head    {result.head}"
     signature = (
         "no"
-        if has_expected_head
+        if checks_expected_head
         else "no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
     )
     if result.sealed:
@@ -154,14 +154,16 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
     """
     from jurygraph.runs.integrity.deep_verification import verify_deep
 
-    disable_tracing()
+    disable_langsmith_tracing()
     if not allow_files_outside:  # the run may come from a stranger
         for record in run.source.ledger.records("task"):
             task = run.task(record.key)
-            outside_file = None if task is None else check_table_files(task.facts, Path())
-            if outside_file is not None:
-                location = f"{run.folder}: task {record.key!r}, field {outside_file.field}"
-                raise InputError(f"{location}: {outside_file}")
+            outside_file_problem = (
+                None if task is None else find_outside_table_error(task.facts, Path())
+            )
+            if outside_file_problem is not None:
+                location = f"{run.folder}: task {record.key!r}, field {outside_file_problem.field}"
+                raise InputError(f"{location}: {outside_file_problem}")
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -274,8 +276,8 @@ def erase(
     for task_id in result.tasks:
         command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}`"
         print_message(f"task {task_id!r} also contains it; {command} erases that")
-    for unreached_place in result.unreached:
-        print_message(f"it may still be in {unreached_place}")
+    for unerased_location in result.unreached:
+        print_message(f"it may still be in {unerased_location}")
     if result.tasks or result.unreached:
         raise typer.Exit(ExitCode.SOME_FAILED)
 

@@ -41,27 +41,29 @@ def compare(
     """
     from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
     from jurygraph.runs.run import Run
-    from jurygraph.runs.stored_groups import possible_rewards
+    from jurygraph.runs.stored_groups import possible_reward_bounds
     from jurygraph.studies import comparison
 
     output = ReportOutputOptions(json=json, markdown=markdown)
     statistics = list(comparison.STATISTIC_DESCRIPTIONS)
-    no_worse_name = comparison.NO_WORSE_GATE_NAME
-    conditions = parse_ci_thresholds(gate, statistics, comparison.CI_GATE_EXAMPLE, [no_worse_name])
-    margins = [condition.bound for condition in conditions if condition.name == no_worse_name]
+    no_worse_gate_name = comparison.NO_WORSE_GATE_NAME
+    conditions = parse_ci_thresholds(
+        gate, statistics, comparison.CI_GATE_EXAMPLE, [no_worse_gate_name]
+    )
+    margins = [condition.bound for condition in conditions if condition.name == no_worse_gate_name]
     thresholds = [condition for condition in conditions if condition.name in statistics]
     largest_possible_loss = 1.0
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         if gate:
-            limits = list(possible_rewards(a, a.load_combiners()))
-            limits += possible_rewards(b, b.load_combiners())
+            limits = list(possible_reward_bounds(a, a.load_combiners()))
+            limits += possible_reward_bounds(b, b.load_combiners())
             largest_possible_loss = max((high - low for low, high in limits), default=0.0)
         report = comparison.compare(
-            comparison.read_responses(a),
-            comparison.read_responses(b),
+            comparison.iter_compared_responses(a),
+            comparison.iter_compared_responses(b),
             margins,
             largest_possible_loss,
-            comparison.setting_notes(a.header, b.header),
+            comparison.describe_setting_differences(a.header, b.header),
         )
     missed_conditions = failed_thresholds(thresholds, report.figures)
     messages = list(comparison.missing_evidence_messages(report.figures))

@@ -45,7 +45,7 @@ class DemoExample(NamedTuple):
     sentence: str
     tasks: str
     config: str
-    read_findings: "Callable[[Run, Summary], DemoFindings]"
+    read_demo_findings: "Callable[[Run, Summary], DemoFindings]"
 
 
 def demo(
@@ -77,7 +77,7 @@ def demo(
         with redirect_stdout_to_stderr():
             scored = score_tasks(options)
         with closing(Run.open(run)) as stored_run:
-            found[name] = example.read_findings(stored_run, scored.totals.summary)
+            found[name] = example.read_demo_findings(stored_run, scored.run_totals.summary)
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
             print_result(f"  → {escape_line(shorten(line, _MAX_LINE_CHARACTERS))}")
@@ -123,10 +123,10 @@ def _run_other_demos(examples: Path, folder: Path) -> None:
 
 def _open_in_browser(page_path: Path) -> None:
     """Open the page where somebody sits before a screen: a browser of texts would take the terminal."""
-    has_screen = sys.platform in ("darwin", "win32") or any(
+    has_display = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
-    if sys.stdout.isatty() and has_screen and webbrowser.open(page_path.resolve().as_uri()):
+    if sys.stdout.isatty() and has_display and webbrowser.open(page_path.resolve().as_uri()):
         print_message("opened in the browser")
 
 
@@ -163,7 +163,7 @@ def _read_trip_findings(run: Run, summary: "Summary") -> DemoFindings:
     """Return what planted faults cost, who in the group pays for one and why, and the weights of its people."""
     fault = "cuisine-dropped"
     faulty_trace = next(trace for trace in run.traces() if trace.agent == fault)
-    group = [member.trace for member in run.group_with(faulty_trace.response_id)]
+    group = [member.trace for member in run.group_of_response(faulty_trace.response_id)]
     (reference,) = [trace for trace in group if trace.agent == "reference"]
     before = reference.reward.parts["stakeholders"]
     after = faulty_trace.reward.parts["stakeholders"]
@@ -186,22 +186,24 @@ def _read_trip_findings(run: Run, summary: "Summary") -> DemoFindings:
 
 def _read_rubric_findings(run: Run, summary: "Summary") -> DemoFindings:
     """Return the mean rewards, the credit that a graph keeps back, for one criterion and over all responses."""
-    from jurygraph.studies.credit import read_sheets, report
+    from jurygraph.studies.credit import read_rubric_scores, report
 
     assert summary.lowest is not None, "the example has responses"
     (term,) = run.explain(summary.lowest).lines
     unsupported_credit_part = next(part for part in term.parts if " × " in part.note)
-    sheets = read_sheets(run, lambda count: None)
-    credit = report(sheets, random_graphs=1).figures["methods"]
-    flat_leakage, gear_leakage = (credit[rule]["leakage"]["value"] for rule in ("flat", "gear"))
+    sheets = read_rubric_scores(run, lambda count: None)
+    credit = report(sheets, random_graph_count=1).figures["methods"]
+    flat_credit_leakage, gear_credit_leakage = (
+        credit[rule]["leakage"]["value"] for rule in ("flat", "gear")
+    )
     lines = [
         f"texts that only look right earn less: {_describe_agent_means(summary, 'sound', 'partial', 'hollow')}",
         (
             f"a criterion counts as far as what it depends on: {unsupported_credit_part.names[0]} "
             f"{unsupported_credit_part.note}"
         ),
-        f"unearned credit falls from {flat_leakage:.1%} of a rubric's weight (weighted mean) to "
-        f"{gear_leakage:.1%} (graph)",
+        f"unearned credit falls from {flat_credit_leakage:.1%} of a rubric's weight (weighted mean) to "
+        f"{gear_credit_leakage:.1%} (graph)",
     ]
     return DemoFindings(lines, summary.lowest)
 

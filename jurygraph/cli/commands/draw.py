@@ -18,12 +18,12 @@ from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Tr
 from jurygraph.sources.config import config_file_schema
 from jurygraph.sources.tasks import TaskLinesFile
 
-MachineName = Literal["prepare", "score", "annotate", "investigate"]
+StateMachineName = Literal["prepare", "score", "annotate", "investigate"]
 
 
 def graph(
     machine: Annotated[
-        MachineName | None,
+        StateMachineName | None,
         typer.Argument(
             metavar="MACHINE",
             help="State machine to draw: prepare, score, annotate or investigate.",
@@ -52,9 +52,9 @@ def graph(
     print_result(text.removesuffix("\n"))
 
 
-def _draw_state_machine(machine: MachineName) -> str:
+def _draw_state_machine(machine_name: StateMachineName) -> str:
     # Lazily: LangGraph is slow to import.
-    module = import_module(f"jurygraph.graphs.{machine}_graph")
+    module = import_module(f"jurygraph.graphs.{machine_name}_graph")
     return str(module.build().get_graph().draw_mermaid())
 
 
@@ -141,10 +141,10 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
         if criterion.weight < 0:
             penalties.append(node)
     for edge in rubric.edges:
-        arrow = (
+        edge_arrow = (
             f'{_ARROW_BY_EDGE_KIND[edge.kind]}|"{_escape_for_mermaid(_format_edge_label(edge))}"|'
         )
-        lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
+        lines.append(f"    n{number[edge.parent]} {edge_arrow} n{number[edge.child]}")
     lines.append("  end")
     if penalties:
         lines += ["  classDef penalty stroke:#8a1c2b", f"  class {','.join(penalties)} penalty"]

@@ -28,7 +28,7 @@ from jurygraph.interchange.readers import (
     EXPORT_READERS,
     GRAPH_READERS,
     READERS,
-    READERS_BY_SCALE,
+    SCALED_READERS_BY_FORMAT,
     TRIAL_READERS,
     VOTE_READERS,
 )
@@ -56,7 +56,7 @@ ImportSelectionOption = Annotated[
         "requires.",
     ),
 ]
-ScaleOption = Annotated[
+ScoreScaleOption = Annotated[
     Literal["position", "tenths"] | None,
     option(
         None,
@@ -84,7 +84,7 @@ def import_(
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
     only: ImportSelectionOption = None,
-    scale: ScaleOption = None,
+    scale: ScoreScaleOption = None,
     ratings: RatingsFileOption = None,
     column: ColumnNamesOption = None,
     item: ItemColumnOption = None,
@@ -136,7 +136,7 @@ def import_(
     """
     named_columns_by_role = select_named_columns(item=item, label=label, annotator=annotator)
     value_and_formats_by_option = {
-        "--scale": (scale, READERS_BY_SCALE),
+        "--scale": (scale, SCALED_READERS_BY_FORMAT),
         "--ratings": (ratings, (RATINGS_FORMAT,)),
         "--column": (column, (RATINGS_FORMAT,)),
         "--rater-columns": (raters, ("wide",)),
@@ -169,7 +169,7 @@ def import_(
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
     else:
-        reader = TASK_READERS[form] if scale is None else READERS_BY_SCALE[form][scale]
+        reader = TASK_READERS[form] if scale is None else SCALED_READERS_BY_FORMAT[form][scale]
         _import_tasks(reader(*files), target, only, json)
 
 
@@ -279,12 +279,12 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
             print_message(f"{row.location}: {problem}")
     returned_reviewers = {row.annotator for row in rows}
     for reviewer, count in Counter(vote.annotator for vote in missing).items():
-        amount_text = (
+        missing_rows_text = (
             f"{count} rows of the key are"
             if reviewer in returned_reviewers
             else "the whole sheet is"
         )
-        print_message(f"{reviewer}: {amount_text} missing")
+        print_message(f"{reviewer}: {missing_rows_text} missing")
     if target != "-":
         print_message(
             f"next: jurygraph consensus {_format_consensus_arguments(target, votes, rows)}"
@@ -311,9 +311,9 @@ def _format_classes_option(votes: Sequence[Vote]) -> str:
     labels = [
         vote.label for vote in votes if vote.label is not None and not is_no_label(vote.label)
     ]
-    word_flags = {isinstance(label, str) for label in labels}
-    needs_class_order = True in word_flags and (
-        False in word_flags or any(vote.agent for vote in votes)
+    text_label_flags = {isinstance(label, str) for label in labels}
+    needs_class_order = True in text_label_flags and (
+        False in text_label_flags or any(vote.agent for vote in votes)
     )
     return " --classes LOWEST,…,HIGHEST" if needs_class_order else ""
 
@@ -324,13 +324,13 @@ def _import_tasks(
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
     _write_tasks(target, _to_json_lines(_select_tasks(rows, only, counts, notes)))
-    counts_by_note = {note_text: len(locations) for note_text, locations in notes.items()}
+    counts_by_note = {note_text: len(note_locations) for note_text, note_locations in notes.items()}
     print_report(
         json and target != "-", {"tasks_file": target, **counts, "notes": counts_by_note}, ()
     )
     print_message(_format_counts(counts))
-    for note_text, locations in notes.items():
-        print_message(f"{note_text}: {len(locations)} ({join_names(locations)})")
+    for note_text, note_locations in notes.items():
+        print_message(f"{note_text}: {len(note_locations)} ({join_names(note_locations)})")
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
         advice = "import with --only answered, or with --only tasks to score your own responses"
         print_message(f"some tasks have no response, and `score` needs one for each: {advice}")

@@ -42,8 +42,8 @@ from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
-    columns_by_file,
     confusions_to_json,
+    iter_file_columns,
     read_gold,
     read_ratings,
     read_votes,
@@ -64,7 +64,7 @@ from jurygraph.studies.consensus import (
     VoteColumns,
     collect_votes,
     fit_consensus,
-    list_labels,
+    list_consensus_labels,
     report,
 )
 from jurygraph.studies.report import Report
@@ -73,12 +73,12 @@ ClassesOption = Annotated[
     str | None,
     option("A,B", "All labels, from low to high.", show_default="those in the data"),
 ]
-PresetOption = Annotated[
+FitPresetOption = Annotated[
     Literal["converged", "paper"] | None,
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
 ]
 _DEFAULT_METHOD_TEXT = "stableval; majority if the panel is too small"
-MethodCliOption = Annotated[
+ConsensusMethodOption = Annotated[
     Literal["stableval", "dawid-skene", "majority"] | None,
     option(None, "Method for scores of agents and items.", show_default=_DEFAULT_METHOD_TEXT),
 ]
@@ -97,7 +97,7 @@ SeedOption = Annotated[
     ),
 ]
 
-BootstrapOption = Annotated[
+BootstrapResamplesOption = Annotated[
     int | None,
     option(
         "B",
@@ -125,8 +125,8 @@ def consensus(
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
     ] = None,
-    preset: PresetOption = None,
-    method: MethodCliOption = None,
+    preset: FitPresetOption = None,
+    method: ConsensusMethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     subsets: SubsetsOption = 50,
     seed: SeedOption = None,
@@ -146,7 +146,7 @@ def consensus(
         float | None,
         option("T", "Largest change at which the fit has converged.", show_default="by preset"),
     ] = None,
-    bootstrap: BootstrapOption = None,
+    bootstrap: BootstrapResamplesOption = None,
     before: Annotated[
         Path | None, option("F", "Saved --json of fewer labels: show what the new ones moved.")
     ] = None,
@@ -190,7 +190,7 @@ def consensus(
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
     if earlier is not None and not earlier.values and not classes:
         ballots = replace(ballots, has_order=False)
-    priors = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
+    prior_settings = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
@@ -198,7 +198,7 @@ def consensus(
         subsets=subsets,
         seed=seed,
         compare=compare,
-        fit={**priors, "diagonal": diagonal, "tol": tol},
+        fit={**prior_settings, "diagonal": diagonal, "tol": tol},
         bootstrap=bootstrap,
     )
     if not ballots.has_order and (values or artifact):
@@ -215,7 +215,7 @@ def consensus(
         confusions = to_confusions(fitted_consensus.model, ballots.classes)
         write_output(str(artifact), [confusions_to_json(confusions)])
     if labels_out is not None:
-        write_output(str(labels_out), sheet_rows_to_csv(list_labels(fitted_consensus)))
+        write_output(str(labels_out), sheet_rows_to_csv(list_consensus_labels(fitted_consensus)))
         print_message(f"wrote {labels_out}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:
@@ -249,11 +249,11 @@ def _read_ballots(
     classes: Sequence[str],
     gold: Path | None,
 ) -> VoteColumns:
-    located_columns = list(columns_by_file([*ratings, *filter(None, [gold])], columns))
-    gold_columns = located_columns.pop()[1] if gold is not None else {}
+    file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
+    gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
         read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes)
-        for path, file_columns in located_columns
+        for path, file_columns in file_column_pairs
     ]
     for file in files:
         if file.empty:
@@ -470,7 +470,7 @@ def assign(
         if rows:
             write_output(str(sheets / f"{name}.csv"), sheet_rows_to_csv(rows))
     items_per_reviewer = assignment.assigned.sum(axis=0)
-    shared_counts = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
+    shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {
         "items": len(assignment.assigned),
         "gold": len(common_items),
@@ -479,11 +479,11 @@ def assign(
         "least_items": int(items_per_reviewer.min()),
         "most_items": int(items_per_reviewer.max()),
         "seed": seed,
-        "least_shared": min(shared_counts),
-        "most_shared": max(shared_counts),
+        "least_shared": min(shared_counts_by_pair),
+        "most_shared": max(shared_counts_by_pair),
         "repeated": assignment.repeated,
     }
-    sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts)
+    sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts_by_pair)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
     lines = list(_format_assignment_lines(figures, sparse_pair_count))
@@ -520,7 +520,7 @@ def _read_sheet_items(
     paths = [
         path for path in (items, gold) if path is not None and not (is_run_folder and path == items)
     ]
-    for path, file_columns in columns_by_file(paths, columns):
+    for path, file_columns in iter_file_columns(paths, columns):
         file = read_sheet_items(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
             unread_columns_note = (
@@ -555,20 +555,20 @@ def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
 def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int) -> Iterator[str]:
     """Return lines on the items of a reviewer and of two; `sparse_pair_count` is that of pairs that share too few."""
     items = f"{figures['items']} items for {figures['reviewers']} reviewers"
-    load_text = _format_span(figures["least_items"], figures["most_items"])
+    items_per_reviewer_text = _format_count_range(figures["least_items"], figures["most_items"])
     gold = f"{figures['gold']} gold items for everybody"
-    yield f"{items}, each item {figures['per_item']} times; {load_text} for each, and {gold}"
-    shared_count_text = _format_span(figures["least_shared"], figures["most_shared"])
+    yield f"{items}, each item {figures['per_item']} times; {items_per_reviewer_text} for each, and {gold}"
+    shared_item_count_text = _format_count_range(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
         yield (
-            f"two reviewers share {shared_count_text} items; pairs with fewer than "
+            f"two reviewers share {shared_item_count_text} items; pairs with fewer than "
             f"{MIN_SHARED_ITEMS}: {sparse_pair_count}"
         )
     if figures["repeated"]:
         yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
 
 
-def _format_span(minimum: int, maximum: int) -> str:
+def _format_count_range(minimum: int, maximum: int) -> str:
     return f"{minimum} to {maximum}" if minimum < maximum else str(maximum)
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from jurygraph.cli.options import (
+    ConfigSettingsOption,
     JsonOption,
     NewRunOption,
     RunFolderArgument,
-    SettingsOption,
     option,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
@@ -33,7 +33,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
-LearnOption = Annotated[
+LearnConfusionsOption = Annotated[
     list[str] | None,
     option(
         "COMPONENT",
@@ -67,8 +67,8 @@ ArtifactOption = Annotated[
 def rescore(
     run: RunFolderArgument,
     folder: NewRunOption,
-    settings: SettingsOption = None,
-    learn: LearnOption = None,
+    settings: ConfigSettingsOption = None,
+    learn: LearnConfusionsOption = None,
     calibrations: CalibrateOption = None,
     method: Annotated[
         CalibrationMethod, typer.Option("--map", help="Form of the calibration.")
@@ -208,23 +208,23 @@ def _make_rescoring_report(
     learned_confusions: Mapping[str, LearnedConfusionMatrices],
     calibrated: Sequence[Report],
 ) -> Report:
-    learned_reports = {
-        component: _make_learned_report(component, outcome)
+    confusion_reports = {
+        component: _make_confusion_report(component, outcome)
         for component, outcome in learned_confusions.items()
     }
     figures = {**identity, **result._asdict()}
-    if learned_reports:
-        figures["learned"] = {name: report.figures for name, report in learned_reports.items()}
+    if confusion_reports:
+        figures["learned"] = {name: report.figures for name, report in confusion_reports.items()}
     if calibrated:
         figures["calibrated"] = [report.figures for report in calibrated]
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
-    parts = [*learned_reports.values(), *calibrated]
+    parts = [*confusion_reports.values(), *calibrated]
     sections = chain.from_iterable(part.sections for part in parts)
     notes = chain.from_iterable(part.notes for part in parts)
     return Report(figures, [ReportTable(["rewards", ""], rows), *sections], list(notes))
 
 
-def _make_learned_report(component: str, outcome: LearnedConfusionMatrices) -> Report:
+def _make_confusion_report(component: str, outcome: LearnedConfusionMatrices) -> Report:
     """Return the judges of a component whose confusions were learned, or that their majority is used."""
     figures = {
         "confusions": outcome.confusions and outcome.confusions.digest,

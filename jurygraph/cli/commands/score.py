@@ -9,6 +9,7 @@ import typer
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     ConfigFileOption,
+    ConfigSettingsOption,
     ContextColumnOption,
     DryRunOption,
     EdgesFileOption,
@@ -23,20 +24,19 @@ from jurygraph.cli.options import (
     PromptColumnOption,
     ReferenceColumnOption,
     ResponseColumnsOption,
-    ResponseFromOption,
+    ResponseStartOption,
     RubricColumnOption,
-    SettingsOption,
     TableAgentColumnOption,
     WorkspaceColumnOption,
     argument,
-    choose_columns,
+    build_table_columns,
     option,
 )
 from jurygraph.cli.render.summary import (
     COVERAGE_LEGEND,
     format_request_lines,
     format_result_lines,
-    print_failed_rewards,
+    print_failed_rewards_warning,
     print_forecast,
     print_inconclusive_run,
     print_missed_conditions,
@@ -81,11 +81,11 @@ def score(
     group_by: GroupByOption = None,
     agent_column: TableAgentColumnOption = None,
     messages_column: MessagesColumnOption = None,
-    response_from: ResponseFromOption = None,
+    response_from: ResponseStartOption = None,
     context_column: ContextColumnOption = None,
     workspace_column: WorkspaceColumnOption = None,
     config: ConfigFileOption = None,
-    settings: SettingsOption = None,
+    settings: ConfigSettingsOption = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
     ] = None,
@@ -159,7 +159,7 @@ def score(
     if any(setting.startswith("model=") for setting in settings or ()):
         # a preset is another one with a model, and settings are of the expanded one
         raise InputError("--set model: is set before a preset is expanded; name it with --model")
-    columns = choose_columns(
+    columns = build_table_columns(
         tasks,
         prompt=prompt_column,
         response=response_column,
@@ -221,7 +221,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         return _print_run_forecast(options, as_json)
     with redirect_stdout_to_stderr():
         work = _score_or_merge(options)
-    summary = work.totals.summary
+    summary = work.run_totals.summary
     _print_score_result(options, work, as_json)
     code = _choose_exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.SUCCESS, ExitCode.SOME_FAILED):
@@ -234,10 +234,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         )
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
-        cached_count = summary.bill.tallies["cached"].number
-        if cached_count:
+        cached_reply_count = summary.bill.costs_by_source["cached"].number
+        if cached_reply_count:
             print_message(
-                f"{cached_count} replies came from the cache; to call a changed judge: add `--set calls.cache=false` "
+                f"{cached_reply_count} replies came from the cache; to call a changed judge: add "
+                "`--set calls.cache=false` "
                 "and name another --out"
             )
     return code
@@ -277,7 +278,7 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
-    summary = work.totals.summary
+    summary = work.run_totals.summary
     requests = work.requests
     lines = format_result_lines(summary)
     lines.append(COVERAGE_LEGEND)
@@ -319,9 +320,9 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
     elif summary.failed:
         share = f"{summary.failed} of {summary.responses} rewards failed and have no value"
         has_rewards_or_failures = summary.failed < summary.responses or bool(summary.failures)
-        causes = [] if has_rewards_or_failures else summary.unanswered[:1]
-        print_message("; ".join([share, *causes]))
-        print_failed_rewards(summary.left_out)
+        unanswered_causes = [] if has_rewards_or_failures else summary.unanswered[:1]
+        print_message("; ".join([share, *unanswered_causes]))
+        print_failed_rewards_warning(summary.left_out)
         code = ExitCode.SOME_FAILED
     for problem, has_model_replies in jury.gateways.problems.items():
         command = options.fresh_command if has_model_replies else options.retry_command
@@ -338,9 +339,9 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         print_message(f"{advice}:  {options.retry_command}")
     kept_failure_count = sum(row.verdicts for row in summary.failures if not row.is_transient)
     if kept_failure_count and jury.gateways and not jury.gateways.problems:
-        kept_text = f"the {kept_failure_count} that this run and a --branch keep"
+        kept_failures_text = f"the {kept_failure_count} that this run and a --branch keep"
         print_message(
-            f"once their cause is mended, to ask anew for {kept_text}:  {options.fresh_command}"
+            f"once their cause is mended, to ask anew for {kept_failures_text}:  {options.fresh_command}"
         )
     return code
 

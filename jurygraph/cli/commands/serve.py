@@ -22,10 +22,10 @@ from jurygraph.cli.options import (
     option,
 )
 from jurygraph.cli.render.text import print_message, print_result, progress
-from jurygraph.cli.streams import ExitCode, add_secrets
+from jurygraph.cli.streams import ExitCode, add_secrets_to_redact
 from jurygraph.errors import InputError
 from jurygraph.sources import locate_config_errors
-from jurygraph.sources.files import refuse_unreadable_file
+from jurygraph.sources.files import explain_unreadable_file
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -110,16 +110,16 @@ def serve(
             group_size=group_size,
             deadline=deadline,
             cohort_wait=deadline / 2 if cohort_wait is None else cohort_wait,
-            most_requests=max_requests,
+            max_open_requests=max_requests,
         )
         if settings.cohort_wait >= deadline:
             raise InputError(f"--cohort-wait: {cohort_wait:g} is not below --deadline {deadline:g}")
-        token = None if token_file is None else _read_token(token_file)
+        token = None if token_file is None else _read_access_token(token_file)
         if token is None and host not in LOOPBACK_HOSTS:
             token = secrets.token_urlsafe(24)
             print_message(f"token: {token}")
         if token is not None:
-            add_secrets([token])
+            add_secrets_to_redact([token])
         for note in collect_jury_notes(jury):
             print_message(note)
         plans = None
@@ -133,10 +133,10 @@ def serve(
         runner.run(_serve(jury, settings, plans, host, port, token))
 
 
-def _read_token(path: Path) -> str:
+def _read_access_token(path: Path) -> str:
     """Return the token in a file. Raises `InputError` for one that is easily guessed."""
     try:
-        with refuse_unreadable_file(path):
+        with explain_unreadable_file(path):
             token = path.read_text(encoding="utf-8").strip()
     except InputError as error:
         raise InputError(f"--token-file: {error}") from None
@@ -186,20 +186,20 @@ async def _serve(
 
     allowed_hosts: set[str] = set()
     service = RewardService(jury, settings, plans)
-    server = RewardServer(service, hosts=allowed_hosts, token=token)
+    server = RewardServer(service, allowed_hosts=allowed_hosts, token=token)
     # a client that is gone no longer waits for its reply, and its request may come again
     runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
     await runner.setup()
     try:
-        bound = await listen(runner, host, port)
-        allowed_hosts |= host_names_with_port(host, bound)
+        bound_port = await listen(runner, host, port)
+        allowed_hosts |= host_names_with_port(host, bound_port)
         stop_event = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _stop_server, stop_event)
-        print_result(f"http://{host}:{bound}")
+        print_result(f"http://{host}:{bound_port}")
         print_message("Ctrl-C ends it")
         await stop_event.wait()
-        await server.drain()
+        await server.drain_requests()
     finally:
         await runner.cleanup()
         if jury.gateways:  # their connections belong to this loop

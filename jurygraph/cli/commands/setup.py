@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.jury_loading import collect_jury_notes, open_jury
-from jurygraph.cli.options import JsonOption, argument, choose_names, option
+from jurygraph.cli.options import JsonOption, argument, option, select_known_names
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError, JurygraphError
@@ -74,7 +74,7 @@ def create_folder_from_template(
     """
     source = files(package) / "templates"
     templates = {entry.name for entry in source.iterdir() if entry.is_dir()} - {common}
-    choose_names(f"unknown {kind}", [name], sorted(templates))
+    select_known_names(f"unknown {kind}", [name], sorted(templates))
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and was not overwritten; name another folder")
     for part in filter(None, (common, name)):
@@ -199,14 +199,12 @@ def _choose_example_task(jury: "Jury") -> Task:
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    reviewers_by_evaluator = []
+    known_reviewer_sets = []
     for evaluator in jury.evaluators.values():
-        if evaluator.known_reviewers:
-            reviewers_by_evaluator.append(set(evaluator.known_reviewers))
+        if evaluator.predictable_reviewers:
+            known_reviewer_sets.append(set(evaluator.predictable_reviewers))
     reviewers = (
-        sorted(set.intersection(*reviewers_by_evaluator))
-        if reviewers_by_evaluator
-        else ["reviewer"]
+        sorted(set.intersection(*known_reviewer_sets)) if known_reviewer_sets else ["reviewer"]
     )
     members = {"one", "two"}
     for component in jury.config.components.values():
@@ -259,7 +257,7 @@ def preset(
     if name is None:
         print_report(json, list(PRESETS), PRESETS)
         return
-    choose_names("unknown preset", [name], list(PRESETS))
+    select_known_names("unknown preset", [name], list(PRESETS))
     parse_config_mapping(
         {"preset": name, "model": model}
     )  # raises ConfigError if the model is invalid

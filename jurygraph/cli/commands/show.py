@@ -12,7 +12,7 @@ import typer
 from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
-    LabelOption,
+    LabelFilterOption,
     OutputFileOption,
     RunFolderArgument,
     SortColumnOption,
@@ -47,7 +47,7 @@ from jurygraph.views.rewards import (
     ResponseSelection,
     build_reward_table,
     make_trace_reader,
-    response_address,
+    stored_response_location,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def show(
     status: StatusOption = None,
     agent: AgentOption = None,
     sort: SortColumnOption = None,
-    label: LabelOption = None,
+    label: LabelFilterOption = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -96,10 +96,10 @@ def show(
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    reward_selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
+    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictory_options(
-        response, details, {"columns": columns, **reward_selection._asdict()}, json
+        response, details, {"columns": columns, **response_selection._asdict()}, json
     )
     question = verdict if call is None else call
     with Run.open(run) as stored_run:
@@ -111,17 +111,17 @@ def show(
             _show_response(stored_run, response, texts)
         elif json:
             read = make_trace_reader(stored_run)
-            for address in reward_selection.select(stored_run, response_address):
+            for address in response_selection.select(stored_run, stored_response_location):
                 print_result(trace_to_json_line(read(address)))
         else:
             names = None if columns is None else ["response", *split_names(columns)]
-            table = build_reward_table(stored_run, reward_selection, names)
+            table = build_reward_table(stored_run, response_selection, names)
             print_reward_table(table)
             # with the columns that nobody chose, the second one has the agents
             if names is None and len({row[1] for row in table.rows}) > 1:
                 print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
             if stored_run.header.is_open_ended:
-                _print_if_counted(stored_run)
+                _print_group_number_warning(stored_run)
             print_if_run_unfinished(stored_run)
 
 
@@ -134,14 +134,14 @@ def _parse_label_option(text: str | None) -> tuple[str, str] | None:
     return name, value
 
 
-_COUNTED_GROUP = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
-_MAX_READ_FOR_STEPS = 256
+_GROUP_NUMBER_PATTERN = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
+_MAX_TRACES_CHECKED = 256
 
 
-def _print_if_counted(run: Run) -> None:
+def _print_group_number_warning(run: Run) -> None:
     """Say that the number of a group is no step, where a label has another step: a trainer's groups are counted."""
-    for trace in islice(run.traces(), _MAX_READ_FOR_STEPS):
-        number = _COUNTED_GROUP.search(trace.response_id)
+    for trace in islice(run.traces(), _MAX_TRACES_CHECKED):
+        number = _GROUP_NUMBER_PATTERN.search(trace.response_id)
         step = trace.labels.get("step")
         if number is not None and step is not None and number[1] != str(step):
             example = f"{trace.response_id} is of step {step}, its label `step`"
@@ -151,7 +151,7 @@ def _print_if_counted(run: Run) -> None:
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.cli.render.trace import (  # lazily: they load NumPy
-        format_text_lines,
+        format_query_response_lines,
         format_trace_lines,
     )
     from jurygraph.runs.calls import read_lookups
@@ -160,7 +160,7 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     scored = run.find_scored_response(response)
     view = build_trace_view(run.explain_trace(scored.trace))
     lookups = read_lookups(run, view.trace, view.trace.verdicts)
-    words = format_text_lines(view, build_task_and_response_view(run, scored), texts)
+    words = format_query_response_lines(view, build_task_and_response_view(run, scored), texts)
     print_result_lines(format_trace_lines(view, words, lookups.values()))
 
 
@@ -169,9 +169,9 @@ def print_if_run_unfinished(run: Run) -> None:
         groups = f"{run.tasks_scored} groups of {run.planned_task_count} tasks are in the whole run so far"
         print_message(f"{groups}; `jurygraph close {shell_quote(run.folder)}` ends the run")
     elif not run.is_closed:
-        state_text = f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored so far"
+        progress_text = f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored so far"
         print_message(
-            f"{state_text}; the same score command continues, without --limit if it has one"
+            f"{progress_text}; the same score command continues, without --limit if it has one"
         )
 
 
@@ -216,7 +216,7 @@ def _show_question(run: Run, response: str, question: str, shows_calls: bool, js
     print_report(json, view.to_json(shows_calls) if json else {}, lines)
 
 
-_EXPLAINED_BY_DEFAULT = 10
+_DEFAULT_EXPLAIN_LIMIT = 10
 """So many of the selected responses `explain` prints without `--limit`."""
 
 
@@ -229,14 +229,14 @@ def explain(
     status: StatusOption = None,
     agent: AgentOption = None,
     sort: SortColumnOption = None,
-    label: LabelOption = None,
+    label: LabelFilterOption = None,
     limit: Annotated[
         int | None,
         option(
             "N",
             "Explain the first N responses.",
             min=1,
-            show_default=f"{_EXPLAINED_BY_DEFAULT} of a selection",
+            show_default=f"{_DEFAULT_EXPLAIN_LIMIT} of a selection",
         ),
     ] = None,
     json: JsonOption = False,
@@ -255,9 +255,9 @@ def explain(
         jurygraph explain run --response task-1/a --what-if
         jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
-    _refuse_contradictory_options(response, {}, selection._asdict(), json)
-    if response is None and selection == ResponseSelection():
+    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
+    _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
+    if response is None and response_selection == ResponseSelection():
         hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
         hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
         raise InputError(f"--response: is missing; {hint}")
@@ -265,12 +265,14 @@ def explain(
         if response is not None:
             _print_explanation(stored_run.explain(response), what_if, json)
         else:
-            _explain_selected(stored_run, selection, what_if, json)
+            _explain_selected(stored_run, response_selection, what_if, json)
 
 
-def _explain_selected(run: Run, selection: ResponseSelection, what_if: bool, json: bool) -> None:
-    response_ids = list(selection.select(run, lambda trace: trace.response_id))
-    limit = selection.limit or _EXPLAINED_BY_DEFAULT
+def _explain_selected(
+    run: Run, response_selection: ResponseSelection, what_if: bool, json: bool
+) -> None:
+    response_ids = list(response_selection.select(run, lambda trace: trace.response_id))
+    limit = response_selection.limit or _DEFAULT_EXPLAIN_LIMIT
     for index, response_id in enumerate(response_ids[:limit]):
         if index and not json:
             print_result("")
@@ -346,24 +348,24 @@ def export(
     output = None if output == "-" else output
     form = _choose_format_by_suffix(output) if to is None else to
     exporter = _choose_exporter(form, output or "")
-    requested_options = {
+    requested_export_options = {
         "texts": texts,
         "questions": questions,
         "reasons": reasons,
         "advantages": advantages,
     }
-    for name, is_option_requested in requested_options.items():
+    for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
             *others, last = [
                 other for other, forms in EXPORTERS.items() if name in forms[0].option_names
             ]
-            missing_part_text = "columns" if name == "texts" else "rows of responses"
+            missing_table_part = "columns" if name == "texts" else "rows of responses"
             hint = f"use {', '.join(others)} or {last}"
-            raise InputError(f"--{name}: --to {form} has no {missing_part_text} to add to; {hint}")
+            raise InputError(f"--{name}: --to {form} has no {missing_table_part} to add to; {hint}")
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
-    if exporter.library is not None:
-        import_library(exporter.library)  # before a large run is read
+    if exporter.required_library is not None:
+        import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:
             refuse_unwritable(output)

@@ -17,6 +17,7 @@ import typer
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
+    ConfigSettingsOption,
     DryRunOption,
     GateConditionsOption,
     HtmlFileOption,
@@ -32,11 +33,10 @@ from jurygraph.cli.options import (
     ReviewerColumnOption,
     RunFolderArgument,
     ScoreColumnOption,
-    SettingsOption,
     StepLabelOption,
     argument,
-    choose_names,
     option,
+    select_known_names,
     select_named_columns,
     split_names,
 )
@@ -50,7 +50,7 @@ from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
 from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
+from jurygraph.sources.ratings import iter_file_columns, read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def agreement(
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [
         read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
-        for path, file_columns in columns_by_file(ratings, columns)
+        for path, file_columns in iter_file_columns(ratings, columns)
     ]
     return report(files, level)
 
@@ -200,7 +200,7 @@ def stability(
         jurygraph study stability tasks.jsonl --config jury.yaml --out lab --dry-run
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
-    from jurygraph.cli.presentation_runs import PresentationModels, score_presentations
+    from jurygraph.cli.presentation_runs import PresentationModels, score_presentation_variants
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.presentations import read_presentations_of_sources, read_weights
     from jurygraph.studies.stability import measure_stability
@@ -230,7 +230,7 @@ def stability(
         max_calls=max_calls,
     )
     models = PresentationModels(reader, writer, options)
-    presentations, runs = score_presentations(models, config, repeats, versions, json)
+    presentations, runs = score_presentation_variants(models, config, repeats, versions, json)
     if not runs:
         return None
     report = measure_stability(
@@ -268,11 +268,11 @@ def signal(
         jurygraph study signal variants --protocol direct --cut 7 --json
     """
     from jurygraph.studies.presentations import read_presentations_of_sources
-    from jurygraph.studies.stability import measure_signal
+    from jurygraph.studies.stability import measure_signal_to_noise
 
     if not 0.5 < correct < 1.0:
         raise InputError(f"--correct: is {correct:g}; write a number between 0.5 and 1")
-    return measure_signal(
+    return measure_signal_to_noise(
         read_presentations_of_sources(sources, read_from_each_run), protocol, correct, cut
     )
 
@@ -390,20 +390,20 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
-    labels_option = _require_single_labels_option(labels or (), target)
+    labels_source = _require_single_labels_option(labels or (), target)
     output = ReportOutputOptions(
         json=json,
         markdown=markdown,
         plot=plot,
         html=html,
         title="Judges and people",
-        sources=(labels_option,),
+        sources=(labels_source,),
     )
-    thresholds = parse_ci_thresholds(gate, judge_report.GATE_NAMES, _GATE_OPTION_EXAMPLE)
+    thresholds = parse_ci_thresholds(gate, judge_report.GATE_STATISTIC_NAMES, _GATE_OPTION_EXAMPLE)
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer)
     people_labels = judge_study.read_labels(
-        labels_option, judged, columns, COLUMN_OPTION_BY_RATING_FIELD
+        labels_source, judged, columns, COLUMN_OPTION_BY_RATING_FIELD
     )
     studies = judge_study.join_labels_with_judgements(
         judged, people_labels, split, consensus, question
@@ -456,7 +456,7 @@ def simulate(
     """
     from jurygraph.studies.simulate import SIMULATION_NAMES, count_evaluations, report
 
-    chosen = choose_names("unknown part", parts or SIMULATION_NAMES, SIMULATION_NAMES)
+    chosen = select_known_names("unknown part", parts or SIMULATION_NAMES, SIMULATION_NAMES)
     all_seeds = range(seed, seed + seeds)
     with progress("simulating", count_evaluations(chosen, all_seeds), "evaluations") as advance:
         return report(chosen, all_seeds, advance)
@@ -488,7 +488,7 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.studies.disagreement import read_component_samples, report
+    from jurygraph.studies.disagreement import collect_component_samples, report
 
     if step_label is not None and every is not None:
         raise InputError(
@@ -497,7 +497,7 @@ def disagreement(
     if plot is not None and step_label is None and every is None:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     read = partial(
-        read_component_samples,
+        collect_component_samples,
         components=split_names(components),
         step_label=step_label,
         every=every,
@@ -521,14 +521,14 @@ def credit(run: RunFolderArgument) -> Report:
         jurygraph study credit run
         jurygraph study credit run --plot credit.svg
     """
-    from jurygraph.studies.credit import read_sheets, report
+    from jurygraph.studies.credit import read_rubric_scores, report
 
-    (sheets,) = read_from_each_run([run], read_sheets)
+    (sheets,) = read_from_each_run([run], read_rubric_scores)
     return report(sheets)
 
 
 @register_study_command
-def ranking(run: RunFolderArgument, settings: SettingsOption = None) -> Report:
+def ranking(run: RunFolderArgument, settings: ConfigSettingsOption = None) -> Report:
     """Measure how far the order of the agents is from turning.
 
     By which components the best is ahead of each other. For each two agents that follow each other: whether their
@@ -641,12 +641,12 @@ def reviewers(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    folders = list(run or ())
-    folders += study.score(options, model, out is not None, json)
+    run_folders = list(run or ())
+    run_folders += study.score(options, model, out is not None, json)
     if dry_run:
         return None
     return study.report(
-        folders, least=min_confidence / 100.0, reduce=reduce, embedder=embedder, level=level
+        run_folders, least=min_confidence / 100.0, reduce=reduce, embedder=embedder, level=level
     )
 
 
@@ -709,7 +709,7 @@ class _ReviewerStudy:
 
     def report(
         self,
-        folders: Sequence[Path],
+        run_folders: Sequence[Path],
         *,
         least: float,
         reduce: "SeedReduction",
@@ -727,7 +727,7 @@ class _ReviewerStudy:
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        runs = list(chain.from_iterable(read_from_each_run(folders, read_run)))
+        runs = list(chain.from_iterable(read_from_each_run(run_folders, read_run)))
         joined_predictions = join_runs(runs, self._parts, least, reduce)
         notes_on_unrated = list(notes_on_unrated_predictions(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
@@ -735,11 +735,11 @@ class _ReviewerStudy:
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
             predictions_by_part = []
-            for part, run_predictions in zip(self._parts, joined_predictions, strict=True):
+            for part, predictions_from_run in zip(self._parts, joined_predictions, strict=True):
                 predictions = list(
                     predict(part, self._judges, self._shots, self._seeds, self._texts, vectorize)
                 )
-                predictions += run_predictions
+                predictions += predictions_from_run
                 predictions_by_part.append((part, predictions))
             report = compare_judges(predictions_by_part, level, vectorize)
         report.notes = [*report.notes, *notes_on_unrated]
@@ -747,11 +747,13 @@ class _ReviewerStudy:
 
 
 def _choose_compared_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
-    from jurygraph.studies.reviewers import MODEL_JUDGES, NO_MODEL
+    from jurygraph.studies.reviewers import BASELINES_WITHOUT_MODEL, MODEL_JUDGES
 
     if judges is None:
-        return [name for name in NO_MODEL if texts or name != "neighbours"]
-    names = choose_names("--judges: unknown judge", split_names(judges), (*NO_MODEL, *MODEL_JUDGES))
+        return [name for name in BASELINES_WITHOUT_MODEL if texts or name != "neighbours"]
+    names = select_known_names(
+        "--judges: unknown judge", split_names(judges), (*BASELINES_WITHOUT_MODEL, *MODEL_JUDGES)
+    )
     if "neighbours" in names and not texts:
         raise InputError("--judges neighbours: compares texts; name a file of them with --items")
     return names

@@ -13,7 +13,7 @@ from jurygraph.cli.options import RunFolderArgument, argument
 from jurygraph.cli.render.text import print_message, print_result, progress
 
 if TYPE_CHECKING:
-    from jurygraph.viewer.pages import OpenRun
+    from jurygraph.viewer.pages import DisplayedRun
 
 _DEFAULT_PORT = 7576
 
@@ -47,12 +47,12 @@ def view(
     from jurygraph.errors import InputError
     from jurygraph.runs.run import Run
     from jurygraph.viewer.index import RunIndex
-    from jurygraph.viewer.pages import OpenRun
+    from jurygraph.viewer.pages import DisplayedRun
 
     if other is not None and other.resolve() == run.resolve():
         raise InputError(f"{other}: is named twice; name two runs, or one")
     with ExitStack() as exit_stack:
-        runs: dict[str, OpenRun] = {}
+        runs: dict[str, DisplayedRun] = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
             stored_run = exit_stack.enter_context(closing(Run.open(folder)))
             index = exit_stack.enter_context(closing(RunIndex(stored_run)))
@@ -61,14 +61,14 @@ def view(
                 index.update(report)
             with progress("reading texts and verdicts", responses, "responses") as report:
                 index.complete(report)
-            runs[letter] = OpenRun(stored_run, index)
+            runs[letter] = DisplayedRun(stored_run, index)
             runs[letter].update()
         if other is not None:
             runs["a"].other = runs["b"]
         asyncio.run(_serve(runs, host, port))
 
 
-async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
+async def _serve(runs: "dict[str, DisplayedRun]", host: str, port: int) -> None:
     from aiohttp import web
 
     from jurygraph.viewer.server import make_app
@@ -76,13 +76,15 @@ async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
 
     token = None if host in LOOPBACK_HOSTS else secrets.token_urlsafe(24)
     allowed_hosts: set[str] = set()
-    runner = web.AppRunner(make_app(runs, hosts=allowed_hosts, token=token), access_log=None)
+    runner = web.AppRunner(
+        make_app(runs, allowed_hosts=allowed_hosts, token=token), access_log=None
+    )
     await runner.setup()
     try:
-        bound = await listen(runner, host, port)
-        allowed_hosts |= host_names_with_port(host, bound)
+        bound_port = await listen(runner, host, port)
+        allowed_hosts |= host_names_with_port(host, bound_port)
         query = "" if token is None else f"?token={token}"
-        print_result(f"http://{host}:{bound}/{query}")
+        print_result(f"http://{host}:{bound_port}/{query}")
         print_message("Ctrl-C ends it")
         end_event = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end_event.set)

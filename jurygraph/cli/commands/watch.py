@@ -78,20 +78,20 @@ def watch(
     wait_for_records = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analyzer = Analyzer(arl, {"repetition", *monitor.read_penalty_component_names(run)})
     try:
-        with closing(monitor.read_groups(run, wait_for_records)) as groups:
+        with closing(monitor.iter_scored_groups(run, wait_for_records)) as groups:
             steps = monitor.split_steps_by_task_count(groups, every or _TASKS_PER_STEP)
             if step_label is not None:
                 steps = monitor.split_steps_by_label(groups, step_label)
-            alerts = map(analyzer.observe, monitor.to_training_steps(steps))
+            alerts = map(analyzer.observe, monitor.iter_training_steps(steps))
             for alert in chain.from_iterable(alerts):
-                line = f"{_choose_alert_mark(alert):{len(_ADVERSE_ALERT_MARK)}}  {escape_line(alert.sentence)}"
+                line = f"{_choose_alert_label(alert):{len(_ADVERSE_ALERT_MARK)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
-        is_complete = True
+        is_monitoring_complete = True
     except KeyboardInterrupt:
         print_message("interrupted; these are the results so far")
-        is_complete = False
+        is_monitoring_complete = False
     report = monitor.report(analyzer)
-    if is_complete:
+    if is_monitoring_complete:
         _refuse_untestable_run(run, report, can_choose_steps=step_label is None and every != 1)
     for note in report.notes:
         print_message(note)
@@ -100,20 +100,22 @@ def watch(
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
     alert_sentences = [
-        f"{_choose_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts
+        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in analyzer.alerts
     ]
     *tables, summary = report.sections
     sentences_adverse_first = sorted(
         alert_sentences, key=lambda line: not line.startswith(_ADVERSE_ALERT_MARK)
     )
-    output.write_files(replace(report, sections=[summary, *sentences_adverse_first, *tables]))
-    if not is_complete:
+    output.write_report_files(
+        replace(report, sections=[summary, *sentences_adverse_first, *tables])
+    )
+    if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _choose_alert_mark(alert: "Alert") -> str:
+def _choose_alert_label(alert: "Alert") -> str:
     return _ADVERSE_ALERT_MARK if alert.adverse else "change"
 
 

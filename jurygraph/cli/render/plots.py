@@ -22,7 +22,7 @@ _MAX_LARGE_PANELS = 4
 _MAX_LEGEND_LABELS = 12
 _TITLE_WIDTH = 60
 """Characters of a line of a title, which is a sentence."""
-_LOSS_COLOUR = "#c8452d"
+_BAD_VALUE_COLOR = "#c8452d"
 """The colour of what is bad, as on the pages."""
 
 
@@ -77,14 +77,14 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
             axes.hist(y_values, bins=30, color="0.8", edgecolor="0.2", label=series.label)
         elif plot.kind == "bars":
             axes.bar(list(series.x), y_values, color="0.8", edgecolor="0.2", label=series.label)
-            _draw_points(axes, series, "none", "", "0.2")
+            _draw_series(axes, series, "none", "", "0.2")
         else:
             line, marker = _LINE_STYLES_AND_MARKERS[index % len(_LINE_STYLES_AND_MARKERS)]
             if plot.kind != "line":
                 line = "none"
-            _draw_points(axes, series, line, marker, f"C{index % 10}")
-    for part in plot.shaded:
-        color = _LOSS_COLOUR if part.is_adverse else "0.5"
+            _draw_series(axes, series, line, marker, f"C{index % 10}")
+    for part in plot.shaded_ranges:
+        color = _BAD_VALUE_COLOR if part.is_adverse else "0.5"
         axes.axvspan(part.start, part.end, color=color, alpha=0.18, linewidth=0.0)
         _write_above_axis(axes, part.start, part.label)
     for x, label in plot.marks:
@@ -119,7 +119,7 @@ def _write_above_axis(axes: "Axes", x: float, label: str) -> None:
     )
 
 
-def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color: str) -> None:
+def _draw_series(axes: "Axes", series: PlotSeries, line: str, marker: str, color: str) -> None:
     y_values = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
     ends = None
     if series.low and series.high:

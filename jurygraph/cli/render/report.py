@@ -33,7 +33,7 @@ from jurygraph.runs.run import Run
 from jurygraph.studies.report import Plot, Report, ReportTable, refuse_repeated_sources
 
 T = TypeVar("T")
-_OPTION_AND_DEFAULT_BY_FORM = {
+_OPTION_BY_OUTPUT_KIND = {
     "plot": (PlotFileOption, None),
     "html": (HtmlFileOption, None),
     "markdown": (MarkdownOption, False),
@@ -81,19 +81,19 @@ class ReportOutputOptions:
         if not self.markdown:  # a page has its notes
             for note in report.notes:
                 print_message(note)
-        self.write_files(report)
+        self.write_report_files(report)
 
-    def write_files(self, report: Report) -> None:
+    def write_report_files(self, report: Report) -> None:
         """Write the page and the plot that are wanted; panels in which nothing is to be seen are left out."""
-        plot_panels = [plot_panel for plot_panel in report.plots if plot_panel.has_content]
+        nonempty_plots = [plot for plot in report.plots if plot.has_visible_values]
         if self.html is not None:
-            self._write_page(report, plot_panels)
-        if self.plot is not None and not plot_panels:
+            self._write_page(report, nonempty_plots)
+        if self.plot is not None and not nonempty_plots:
             print_message(f"{self.plot}: not written, because there is nothing to draw")
         elif self.plot is not None:
             suffix = self.plot.suffix
             write_output_with(
-                str(self.plot), lambda draft_path: draw_plots(plot_panels, draft_path, suffix)
+                str(self.plot), lambda draft_path: draw_plots(nonempty_plots, draft_path, suffix)
             )
 
     def _write_page(self, report: Report, panels: Sequence[Plot]) -> None:
@@ -101,10 +101,10 @@ class ReportOutputOptions:
 
         plot_pictures = []
         if can_draw_plots():
-            for plot_panel in panels:
+            for plot in panels:
                 svg_buffer = BytesIO()
-                draw_plots([plot_panel], svg_buffer, ".svg")
-                plot_pictures.append((plot_panel.title, svg_buffer.getvalue()))
+                draw_plots([plot], svg_buffer, ".svg")
+                plot_pictures.append((plot.title, svg_buffer.getvalue()))
         elif panels:
             print_message(
                 f"{self.html}: without plots, which need matplotlib; pip install 'jurygraph[plot]'"
@@ -123,9 +123,9 @@ def make_report_command(study: Callable[..., Report | None]) -> Callable[..., No
     study_parameters = signature(study).parameters
     parameters = []
     for name, parameter in study_parameters.items():
-        if name not in _OPTION_AND_DEFAULT_BY_FORM:
+        if name not in _OPTION_BY_OUTPUT_KIND:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    for name, (annotation, default) in _OPTION_AND_DEFAULT_BY_FORM.items():
+    for name, (annotation, default) in _OPTION_BY_OUTPUT_KIND.items():
         parameters.append(
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
@@ -173,12 +173,12 @@ def format_report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
 
 
 def read_from_each_run(
-    folders: Sequence[Path], read: Callable[[Run, ProgressCallback], T]
+    run_folders: Sequence[Path], read: Callable[[Run, ProgressCallback], T]
 ) -> list[T]:
     """Return what a study reads of each run, with a progress bar for each. Raises `InputError` for one named twice."""
-    refuse_repeated_sources(folders)
+    refuse_repeated_sources(run_folders)
     results = []
-    for folder in folders:
+    for folder in run_folders:
         with (
             closing(Run.open(folder)) as run,
             progress("reading", run.tasks_scored, "tasks") as advance,

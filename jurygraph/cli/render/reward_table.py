@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from jurygraph.cli.render.summary import print_failed_rewards
+from jurygraph.cli.render.summary import print_failed_rewards_warning
 from jurygraph.cli.render.text import (
     format_component_value,
     format_table,
@@ -12,7 +12,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
 )
 from jurygraph.display import format_number
-from jurygraph.runs.export_table import to_text
+from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.views.rewards import (
     PREDICTED_COLUMN_PREFIX,
     ComponentValue,
@@ -25,18 +25,18 @@ def print_reward_table(table: RewardTable) -> None:
     """Print the rows, then how many responses the mean contains and leaves out."""
     names = [column.name for column in table.columns]
     text_column_count = sum(column.is_text for column in table.columns)
-    print_result_lines(format_table(names, _format_rows(table), text_column_count))
+    print_result_lines(format_table(names, _format_reward_rows(table), text_column_count))
     values = chain.from_iterable(table.rows)
     if any(isinstance(value, ComponentValue) and value.is_filled_in for value in values):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_message(_format_mean_line(table))
     if None in table.rewards:
-        print_failed_rewards(table.left_out)
+        print_failed_rewards_warning(table.left_out)
     if table.findings.warning is not None:
         print_message(table.findings.warning)
 
 
-def _format_rows(table: RewardTable) -> Iterator[list[str]]:
+def _format_reward_rows(table: RewardTable) -> Iterator[list[str]]:
     for row in table.rows:
         yield [
             _format_value(column, value) for column, value in zip(table.columns, row, strict=True)
@@ -46,12 +46,14 @@ def _format_rows(table: RewardTable) -> Iterator[list[str]]:
 def _format_value(column: RewardColumn, value: Any) -> str:
     if isinstance(value, ComponentValue):
         return format_component_value(value.counted, value.is_filled_in)
-    is_plain = column.name == "unsupported" or column.name.startswith(PREDICTED_COLUMN_PREFIX)
-    if is_plain and value is not None:
+    is_plain_number_column = column.name == "unsupported" or column.name.startswith(
+        PREDICTED_COLUMN_PREFIX
+    )
+    if is_plain_number_column and value is not None:
         return f"{value:g}"
     if not column.is_text or value is None:
         return format_number(value)
-    return '"-"' if value == "-" else to_text(value)  # a dash is no value
+    return '"-"' if value == "-" else json_value_to_text(value)  # a dash is no value
 
 
 def _format_mean_line(table: RewardTable) -> str:
@@ -60,7 +62,9 @@ def _format_mean_line(table: RewardTable) -> str:
     if table.mean is None:
         return f"no mean reward: all {len(table.rows)} failed"
     scored = len(table.scored)
-    failed_count = len(table.rows) - scored
-    left_out_text = f", {failed_count} left out because they failed" if failed_count else ""
+    failed_response_count = len(table.rows) - scored
+    left_out_text = (
+        f", {failed_response_count} left out because they failed" if failed_response_count else ""
+    )
     responses = f"{scored} response{'s' * (scored > 1)}"
     return f"mean reward of {responses}: {format_number(table.mean)}{left_out_text}"

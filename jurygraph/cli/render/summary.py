@@ -33,8 +33,10 @@ def format_result_lines(summary: "Summary") -> list[str]:
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
-        unsupported_text = f"{summary.unsupported.total()} of {summary.quotable}"
-        lines.append(f"unsupported: {unsupported_text} that need a quotation ({', '.join(marks)})")
+        unsupported_count_text = f"{summary.unsupported.total()} of {summary.quotable}"
+        lines.append(
+            f"unsupported: {unsupported_count_text} that need a quotation ({', '.join(marks)})"
+        )
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
@@ -79,9 +81,9 @@ def _format_request_bill(bill: "CallBill") -> str:
     """Return the numbers of calls by the source of their replies, with their costs; empty without any."""
     parts = []
     for source, (origin, template) in _TEXTS_BY_REPLY_SOURCE.items():
-        tally = bill.tallies[source]
-        if tally.number:
-            parts.append(f"{tally.number} {origin} ({_format_cost(tally, template)})")
+        call_costs = bill.costs_by_source[source]
+        if call_costs.number:
+            parts.append(f"{call_costs.number} {origin} ({_format_cost(call_costs, template)})")
     return ", ".join(parts)
 
 
@@ -116,20 +118,22 @@ def format_request_lines(requests: "CallCosts | None") -> list[str]:
     return [f"requests: {requests.number or 'none'} by this command{cost_text}{failed}"]
 
 
-def _format_cost(tally: "CallCosts", template: str) -> str:
+def _format_cost(call_costs: "CallCosts", template: str) -> str:
     """Format a cost in US dollars by a template; replies of unknown cost are counted separately."""
-    if tally.unpriced == tally.number:
+    if call_costs.unpriced == call_costs.number:
         return "cost unknown"
-    if tally.unpriced and not tally.cost:
-        return f"{tally.unpriced} of unknown cost"
-    amount_text = "under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}"
-    text = template.format(amount_text)
-    if tally.unpriced:
-        text += f", and {tally.unpriced} of unknown cost"
+    if call_costs.unpriced and not call_costs.cost:
+        return f"{call_costs.unpriced} of unknown cost"
+    cost_amount_text = (
+        "under $0.0001" if 0 < call_costs.cost < 0.0001 else f"${call_costs.cost:.4f}"
+    )
+    text = template.format(cost_amount_text)
+    if call_costs.unpriced:
+        text += f", and {call_costs.unpriced} of unknown cost"
     return text
 
 
-def print_failed_rewards(left_out: "FailedRewards") -> None:
+def print_failed_rewards_warning(left_out: "FailedRewards") -> None:
     """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
     if left_out.differ:
         failed_rewards_text = f"{left_out.judged} of the {left_out.failed} rewards that failed"
@@ -178,7 +182,7 @@ def print_forecast(expected: "RemainingWork", as_json: bool, branch: "Path | Non
         lines += _format_reuse_lines(expected, branch)
     if expected.model is not None:
         lines += format_estimate_lines(expected.model)
-    content = expected.to_json(has_branch=branch is not None)
+    content = expected.to_json(is_branched_run=branch is not None)
     print_dry_run(as_json, content, lines)
 
 
@@ -196,8 +200,8 @@ def _format_reuse_lines(expected: "RemainingWork", branch: "Path") -> list[str]:
         subjects = _join_counts(largest_counts)
         if len(numbers) > len(largest_counts):
             subjects += f", and {len(numbers) - len(largest_counts)} more"
-        repeat_line = f"decided anew: {sum(numbers.values())} of {evaluator} ({subjects})"
-        lines.append(escape_line(repeat_line))
+        new_verdicts_line = f"decided anew: {sum(numbers.values())} of {evaluator} ({subjects})"
+        lines.append(escape_line(new_verdicts_line))
     if expected.with_tools:
         lines.append(
             f"{expected.with_tools} of them are by judges with tools: they look again, and are asked only where they "
@@ -209,19 +213,19 @@ def _format_reuse_lines(expected: "RemainingWork", branch: "Path") -> list[str]:
 def format_estimate_lines(model: "CallEstimate") -> list[str]:
     from jurygraph.runs.reports.estimate import ESTIMATE_ASSUMPTIONS
 
-    loads = (model.low, model.expected, model.worst)
+    usages = (model.low, model.expected, model.worst)
     rows: list[list[object]] = [
-        ["calls", *(load.calls for load in loads)],
-        ["input tokens", *(load.tokens_in for load in loads)],
-        ["output tokens", *(load.tokens_out for load in loads)],
-        ["US dollars", *map(_format_cost_cell, loads)],
+        ["calls", *(usage.calls for usage in usages)],
+        ["input tokens", *(usage.tokens_in for usage in usages)],
+        ["output tokens", *(usage.tokens_out for usage in usages)],
+        ["US dollars", *map(_format_cost_cell, usages)],
     ]
     has_escalated_calls = False
-    for name, call_loads in model.by_model.items():
+    for name, model_usages in model.by_model.items():
         owner = "model" if name is None else f"judge {name}"
-        rows.append([f"{owner}: calls", *(load.calls for load in call_loads)])
-        rows.append([f"{owner}: US dollars", *map(_format_cost_cell, call_loads)])
-        low, expected, _ = call_loads
+        rows.append([f"{owner}: calls", *(usage.calls for usage in model_usages)])
+        rows.append([f"{owner}: US dollars", *map(_format_cost_cell, model_usages)])
+        low, expected, _ = model_usages
         if expected.calls and not low.calls:
             has_escalated_calls = True
     lines = ["", *format_table(["model requests", "low", "expected", "worst"], rows)]
@@ -233,5 +237,5 @@ def format_estimate_lines(model: "CallEstimate") -> list[str]:
     return [*lines, cache_note, ESTIMATE_ASSUMPTIONS]
 
 
-def _format_cost_cell(load: "ModelUsage") -> float | str:
-    return "unknown" if load.cost is None else load.cost
+def _format_cost_cell(usage: "ModelUsage") -> float | str:
+    return "unknown" if usage.cost is None else usage.cost

@@ -13,15 +13,15 @@ from jurygraph.cli.render.text import (
 from jurygraph.decision.decide import add_setting_to_note
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
-from jurygraph.explanation.terms import UNSUPPORTED_RULE_WORDS, ExplainedVerdict
+from jurygraph.explanation.terms import TEXT_BY_UNSUPPORTED_TREATMENT, ExplainedVerdict
 from jurygraph.messages import escape_multiline_text, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
-from jurygraph.runs.export_table import to_text
+from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import has_erased_text
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Call, Material, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
-from jurygraph.views.terms import TermView, WeightsView
+from jurygraph.views.terms import StakeholderWeightsView, TermView
 from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
 
@@ -76,12 +76,12 @@ def format_trace_lines(
     return lines
 
 
-def format_text_lines(
+def format_query_response_lines(
     view: TraceView, task_and_response: TaskAndResponseView, shows_full_texts: bool
 ) -> Iterator[str]:
     """Return lines on the labels of a trace, the query and the response's text: one each, or paragraphs
     `shows_full_texts`."""
-    labels = [f"{name} {to_text(value)}" for name, value in view.trace.labels.items()]
+    labels = [f"{name} {json_value_to_text(value)}" for name, value in view.trace.labels.items()]
     if labels:
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE_LENGTH)}"
     response = None if task_and_response.response is None else task_and_response.response.text
@@ -157,7 +157,7 @@ def _format_term_table(terms: Sequence[TermView]) -> Iterator[str]:
             yield f"* {name}: filled in by the failure rule; the judged part alone is {judged_value_text}"
 
 
-def _format_weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
+def _format_weight_lines(name: str, weights: StakeholderWeightsView) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     yield ""
     yield f"{escape_line(name)} is {weights.rule}"
@@ -165,8 +165,10 @@ def _format_weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
     for member in weights.stakeholders:
         difficulty = (member.hard, member.soft, member.conflict, member.difficulty)
         terms = map(format_number, difficulty)
-        given_up_text = "-" if member.given_up is None else f"{100.0 * member.given_up:.4g}%"
-        rows.append([member.name, *terms, member.weight, member.utility, given_up_text])
+        given_up_share_text = (
+            "-" if member.forgone_utility is None else f"{100.0 * member.forgone_utility:.4g}%"
+        )
+        rows.append([member.name, *terms, member.weight, member.utility, given_up_share_text])
     header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"]
     yield from format_table(header, rows)
     yield from (escape_line(tension, _MAX_LINE_LENGTH) for tension in weights.tensions)
@@ -214,7 +216,7 @@ def _format_verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str
     if verdict.gated_by is not None:
         lines.append(f"gated by {verdict.gated_by}")
     if verdict.unsupported is not None:
-        lines.append(f"unsupported: {UNSUPPORTED_RULE_WORDS[verdict.unsupported]}")
+        lines.append(f"unsupported: {TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]}")
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"
         if explained_verdict.effect == "discarded":
@@ -226,7 +228,7 @@ def _format_verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str
             duration_text = "unfinished" if step.duration is None else f"{step.duration:.2f} s"
             steps.append(f"{step.name} {duration_text}")
         lines.append(f"steps: {', '.join(steps)}")
-    purposes = [use.purpose for use in verdict.named_calls]
+    purposes = [use.purpose for use in verdict.calls_with_purpose]
     if purposes not in ([], ["judge"]):
         calls = f"{format_count(len(purposes), 'call')}: {', '.join(purposes)}"
         if verdict.lookups:
@@ -250,8 +252,8 @@ def _format_evidence_line(evidence: Evidence) -> str:
 
 def _format_prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
     for use in verdict.examples:
-        shown_text = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
-        yield f"example {use.item} ({use.reviewer}: {use.score:g}) {shown_text}"
+        shown_status_text = "shown" if use.dropped is None else f"not shown, because {use.dropped}"
+        yield f"example {use.item} ({use.reviewer}: {use.score:g}) {shown_status_text}"
     swap = verdict.swap
     if swap is not None:
         yield f"judged in both orders: ({swap.given:.4f} + 1 - {swap.swapped:.4f}) / 2"
@@ -313,10 +315,10 @@ def _format_field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
     for name, value in record.model_dump(mode="json").items():
         items = value if isinstance(value, list) and value else [value]
         for number, item in enumerate(items):
-            yield f"  {'' if number else name:<15} {escape_line(_format(item))}"
+            yield f"  {'' if number else name:<15} {escape_line(_format_json_value(item))}"
 
 
-def _format(value: Any) -> str:
+def _format_json_value(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -348,11 +350,11 @@ def _list_call_texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
                     message_text(message),
                 )
         if "investigation" in request and not call.repeated:
-            offered_texts = [
+            offered_tool_texts = [
                 f"{tool['name']} version {tool['version']}"
                 for tool in request["investigation"]["tools"]
             ]
-            yield "tools", ", ".join(offered_texts)
+            yield "tools", ", ".join(offered_tool_texts)
         if request["answer"] is not None:
             schema = json.dumps(request["answer"], ensure_ascii=False)
             yield f"schema of the reply ({request['form']})", schema

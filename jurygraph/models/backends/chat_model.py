@@ -19,8 +19,8 @@ from jurygraph.models.request import (
     Reply,
     Request,
     ServerErrorDetails,
-    error_kind,
-    find_filled_field,
+    fault_kind_of_error,
+    find_non_content_field,
     iterate_exception_chain,
 )
 from jurygraph.safety.redaction import make_process_redactor
@@ -119,27 +119,29 @@ def _load_chat_model(path: str) -> Any:
 def _to_reply(message: AIMessage) -> Reply:
     metadata = message.response_metadata
     usage = message.usage_metadata
-    finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
+    finish = _first_nonempty_text(
+        metadata, "finish_reason", "stop_reason", "done_reason"
+    )  # by integration
     if finish is not None:
         finish = _FINISH_REASON_BY_FOREIGN_REASON.get(finish.lower(), finish.lower())
     text = str(message.text)
     other_field = None
     if not text.strip():
-        other_field = find_filled_field(
+        other_field = find_non_content_field(
             {**message.additional_kwargs, "tool_calls": message.tool_calls}
         )
     return Reply(
         text=text,
         finish=finish,
-        refusal=_first_text(message.additional_kwargs, "refusal"),
-        served=_first_text(metadata, "model_name", "model"),
+        refusal=_first_nonempty_text(message.additional_kwargs, "refusal"),
+        served=_first_nonempty_text(metadata, "model_name", "model"),
         tokens_in=usage["input_tokens"] if usage else None,
         tokens_out=usage["output_tokens"] if usage else None,
         other_field=other_field,
     )
 
 
-def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
+def _first_nonempty_text(values: Mapping[str, Any], *names: str) -> str | None:
     for name in names:
         value = values.get(name)
         if isinstance(value, str) and value:
@@ -166,10 +168,10 @@ def _fault_kind_by_class(error: BaseException) -> str | None:
     if any("Connect" in name or name == "TransportError" for name in names):
         return "connection"
     response = getattr(error, "response", None)
-    for status_owner, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
-        status = getattr(status_owner, name, None)
+    for status_source, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
+        status = getattr(status_source, name, None)
         if isinstance(status, int) and 400 <= status < 600:
-            return error_kind(status, _to_server_error(error))
+            return fault_kind_of_error(status, _to_server_error(error))
     return None
 
 

@@ -50,7 +50,7 @@ class GgufBackend(Backend):
 
         Raises `ConfigError` if it is not a readable GGUF file, or if xllamacpp is not installed.
         """
-        library()
+        import_xllamacpp()
         self.model = path.name
         self.endpoint = f"sha256:{_gguf_digest(path)}"
         self._path = path
@@ -90,15 +90,17 @@ class GgufBackend(Backend):
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
         chunks: list[dict[str, Any]] = []  # in the form of OpenAI's chat completions
-        is_cancelled = threading.Event()
+        cancellation_event = threading.Event()
 
-        def collect(chunk: dict[str, Any]) -> bool:
+        def collect_chunk(chunk: dict[str, Any]) -> bool:
             chunks.append(chunk)
-            return is_cancelled.is_set()
+            return cancellation_event.is_set()
 
         limit = max(timeout, self._expected_seconds(request))
         start = monotonic()
-        answer = partial(self._server.handle_chat_completions, _to_engine_request(request), collect)
+        answer = partial(
+            self._server.handle_chat_completions, _to_engine_request(request), collect_chunk
+        )
         try:
             async with asyncio.timeout(limit):
                 await asyncio.get_running_loop().run_in_executor(self._pool, answer)
@@ -109,7 +111,7 @@ class GgufBackend(Backend):
         except (TypeError, ValueError, RuntimeError) as error:  # the request is invalid
             raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         finally:
-            is_cancelled.set()
+            cancellation_event.set()
         reply = _reply_of_chunks(chunks)
         tokens = (reply.tokens_in or 0) + (reply.tokens_out or 0)
         self._pace = max(self._pace or 0.0, (monotonic() - start) / max(1, tokens))
@@ -136,7 +138,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def library() -> Any:
+def import_xllamacpp() -> Any:
     """Return xllamacpp, imported at the first call. Raises `ConfigError` if it is not installed."""
     try:
         import xllamacpp
@@ -152,7 +154,7 @@ def start_engine(
 
     Raises `ConfigError` if it cannot load the model.
     """
-    parameters = library().CommonParams()
+    parameters = import_xllamacpp().CommonParams()
     parameters.model.path = str(path)
     cores = available_cores()
     # one is left to the rest of the process where there are more than two
@@ -166,11 +168,13 @@ def start_engine(
     for name, value in settings.items():
         setattr(parameters, name, value)
     try:
-        server = library().Server(parameters)
+        server = import_xllamacpp().Server(parameters)
     except RuntimeError:  # its message contains no reason
-        causes = "it may be cut short, larger than the memory, or newer than xllamacpp"
+        possible_causes = "it may be cut short, larger than the memory, or newer than xllamacpp"
         remedy = "copy it again, name a smaller model, or update xllamacpp"
-        raise ConfigError(f"gguf: {path}: llama.cpp cannot load it; {causes}: {remedy}") from None
+        raise ConfigError(
+            f"gguf: {path}: llama.cpp cannot load it; {possible_causes}: {remedy}"
+        ) from None
     server.handle_metrics()  # the loop answers it: an engine that is unloaded before its loop began waits for ever
     return server
 
@@ -203,7 +207,7 @@ def _to_engine_request(request: Request) -> dict[str, Any]:
         # not `response_format`: its other implementation ignores bounds of numbers and breaks non-ASCII letters
         schema = bound_schema_values(request.answer, request.parameters.get("max_tokens"))
         compact = {**schema, "x-guidance": {"whitespace_flexible": False}}
-        body["grammar"] = library().json_schema_to_grammar(compact)
+        body["grammar"] = import_xllamacpp().json_schema_to_grammar(compact)
     return body
 
 
@@ -270,7 +274,7 @@ def _reply_of_chunks(chunks: Sequence[dict[str, Any]]) -> Reply:
     return Reply(
         text=text,
         finish=choices[-1]["finish_reason"],
-        served=f"xllamacpp {library().__version__}",
+        served=f"xllamacpp {import_xllamacpp().__version__}",
         tokens_in=usage.get("prompt_tokens"),
         tokens_out=usage.get("completion_tokens"),
         tokens=read_token_logprobs({"content": entries}, text),

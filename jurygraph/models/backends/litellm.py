@@ -34,9 +34,9 @@ from jurygraph.models.request import (
     Reply,
     Request,
     SchemaMode,
-    error_kind,
+    fault_kind_of_error,
     fault_kind_of_status,
-    find_filled_field,
+    find_non_content_field,
     iterate_exception_chain,
     parse_server_error,
     read_tool_calls,
@@ -73,7 +73,7 @@ FIXED_SAMPLING_MODEL_PATTERN = re.compile(
 )
 """Models, of any provider, that reject a temperature and log probabilities."""
 
-_ENVIRONMENT_VARIABLES = {
+_LITELLM_ENVIRONMENT_VARIABLES = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it is fetched when litellm is imported
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else they are fetched at the first call
     "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and its keys are unknown to the redactor
@@ -88,7 +88,7 @@ _FAULT_KIND_BY_ERROR_NAME = {
 }
 """Classes of litellm's errors that say more than the reply: it knows the words of many providers."""
 
-_SESSION_PROVIDERS = ("azure", "azure_text", "openai")
+_OPENAI_SDK_PROVIDERS = ("azure", "azure_text", "openai")
 """Providers that litellm is known to ask by OpenAI's library; the others are found out at their first call."""
 
 _FIXED_LITELLM_ARGUMENTS = {
@@ -131,15 +131,17 @@ class _HttpExchange:
     fault: Fault | None = None
 
     @property
-    def error_kind(self) -> str | None:
+    def fault_kind(self) -> str | None:
         """The kind of fault that the last response states; None if it states none."""
         if self.response is None or not self.response.is_error:
             return None
-        return error_kind(self.response.status_code, parse_server_error(self.response.content))
+        return fault_kind_of_error(
+            self.response.status_code, parse_server_error(self.response.content)
+        )
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Send a request. Raises `Fault` if there is no acceptable reply, or another request of the call has failed."""
-        if self.fault is not None or self.error_kind is not None:
+        if self.fault is not None or self.fault_kind is not None:
             raise Fault("rejected", "the request failed, and is not sent a second time")
         try:
             response = await _send_http_request(request)
@@ -163,8 +165,8 @@ class _HttpExchange:
             raise Fault(
                 "rejected", f"{problem}; reach the model by openai-compatible:URL#model instead"
             )
-        if self.error_kind is not None:
-            raise Fault(self.error_kind, f"the provider answered {self.response.status_code}")
+        if self.fault_kind is not None:
+            raise Fault(self.fault_kind, f"the provider answered {self.response.status_code}")
 
 
 _CURRENT_HTTP_EXCHANGE: ContextVar[_HttpExchange | None] = ContextVar(
@@ -189,13 +191,13 @@ class _HttpxClient(httpx.AsyncClient):
         self._displaced: Any = None
 
     def replace_session(self) -> None:
-        litellm = library()
+        litellm = import_litellm()
         if litellm.aclient_session is not self:
             self._displaced = litellm.aclient_session
             litellm.aclient_session = self
 
     def restore_session(self) -> None:
-        litellm = library()
+        litellm = import_litellm()
         if litellm.aclient_session is self:
             litellm.aclient_session = self._displaced
             litellm.in_memory_llm_clients_cache.flush_cache()  # its clients of OpenAI hold the session
@@ -211,9 +213,11 @@ _HTTPX_CLIENT = _HttpxClient()
 @cache
 def _litellm_http_handler() -> Any:
     """Return litellm's own client, which sends by ours."""
-    handler = importlib.import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler()
-    handler.client = _HTTPX_CLIENT
-    return handler
+    http_handler = importlib.import_module(
+        "litellm.llms.custom_httpx.http_handler"
+    ).AsyncHTTPHandler()
+    http_handler.client = _HTTPX_CLIENT
+    return http_handler
 
 
 async def _send_http_request(request: httpx.Request) -> httpx.Response:
@@ -252,8 +256,8 @@ def _decode_reply_json(content: bytes) -> Any:
 
 def _proxy_of_address(address: httpx.URL) -> str | None:
     """Return the proxy for an address by the environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY."""
-    proxies = {} if proxy_bypass(address.host) else getproxies()
-    return proxies.get(address.scheme) or proxies.get("all")
+    proxy_by_scheme = {} if proxy_bypass(address.host) else getproxies()
+    return proxy_by_scheme.get(address.scheme) or proxy_by_scheme.get("all")
 
 
 class LiteLLMBackend(Backend):
@@ -279,7 +283,7 @@ class LiteLLMBackend(Backend):
         self.endpoint = _address_without_query(*address)
         self.key_variable, _ = _find_environment_variable(model, KEY_VARIABLES_BY_PROVIDER, "KEY")
         self._base_url = base_url
-        self._takes_handler = model.partition("/")[0] not in _SESSION_PROVIDERS
+        self._takes_handler = model.partition("/")[0] not in _OPENAI_SDK_PROVIDERS
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
             OMITTED_PARAMETERS_BY_MODEL_PREFIX, model, frozenset()
@@ -294,12 +298,12 @@ class LiteLLMBackend(Backend):
 
     def find_list_price(self) -> Price | None:
         """Return the price in litellm's own table, under the whole name or under that without the provider."""
-        table = library().model_cost
+        table = import_litellm().model_cost
         provider, _, name = self.model.partition("/")
         entry = table.get(self.model)
-        fallback_entry = table.get(name, {})
-        if entry is None and str(fallback_entry.get("litellm_provider")).startswith(provider):
-            entry = fallback_entry
+        unprefixed_entry = table.get(name, {})
+        if entry is None and str(unprefixed_entry.get("litellm_provider")).startswith(provider):
+            entry = unprefixed_entry
         if entry is None:
             return None
         input_cost = entry.get("input_cost_per_token")
@@ -322,27 +326,29 @@ class LiteLLMBackend(Backend):
         if self.model.startswith(_OLLAMA_PREFIXES):
             # else litellm asks the server for unknown models twice before each request
             entry = {"litellm_provider": "ollama", "mode": "chat"}
-            library().model_cost.setdefault(self.model, entry)
+            import_litellm().model_cost.setdefault(self.model, entry)
         arguments |= {**_FIXED_LITELLM_ARGUMENTS, "model": self.model}
-        call = library().acompletion  # imported before the timeout begins
+        call = import_litellm().acompletion  # imported before the timeout begins
         _OPEN_BACKENDS.add(self)
         http_exchange = _HttpExchange()
         token = _CURRENT_HTTP_EXCHANGE.set(http_exchange)
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._ask(call, arguments)
+                answer = await self._call_litellm(call, arguments)
             http_exchange.require_reply()
             return _to_reply(request, answer, http_exchange.reply)
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise self.as_fault_of_model(fault) from None
+            raise self.to_model_fault(fault) from None
         except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
             raise self._to_fault(error, http_exchange) from None
         finally:
             _CURRENT_HTTP_EXCHANGE.reset(token)
 
-    async def _ask(self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
+    async def _call_litellm(
+        self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]
+    ) -> Any:
         """Call litellm with the kind of client that it takes for this provider."""
         if self._takes_handler:
             try:
@@ -364,7 +370,7 @@ class LiteLLMBackend(Backend):
 
     def _to_fault(self, error: Exception, http_exchange: _HttpExchange) -> Fault:
         if http_exchange.fault is not None:
-            return self.as_fault_of_model(http_exchange.fault)
+            return self.to_model_fault(http_exchange.fault)
         headers = None if http_exchange.response is None else http_exchange.response.headers
         return self.fault(
             _fault_kind(error, http_exchange), f"{type(error).__name__}: {error}", headers
@@ -373,13 +379,13 @@ class LiteLLMBackend(Backend):
 
 def _is_litellm_handler_error(error: Exception) -> bool:
     """Return whether litellm took our handler for OpenAI's client, which has other methods."""
-    handler = type(_litellm_http_handler()).__name__
+    handler_class_name = type(_litellm_http_handler()).__name__
     causes = [
         cause
         for cause in iterate_exception_chain(error)
         if isinstance(cause, AttributeError | TypeError)
     ]
-    return any(handler in str(cause) for cause in causes)
+    return any(handler_class_name in str(cause) for cause in causes)
 
 
 _OPEN_BACKENDS: WeakSet[LiteLLMBackend] = WeakSet()
@@ -421,24 +427,24 @@ def require_provider(model: str) -> None:
     provider = model.partition("/")[0]
     if provider in _COMMON_PROVIDERS:
         return
-    litellm = library()
+    litellm = import_litellm()
     custom_providers = [entry["provider"] for entry in litellm.custom_provider_map]
     if provider in custom_providers:
         return
     try:
         litellm.get_llm_provider(model)
     except litellm.exceptions.BadRequestError:
-        listed_providers = [getattr(entry, "value", entry) for entry in litellm.provider_list]
-        names = [*sorted(_COMMON_PROVIDERS), *custom_providers, *listed_providers]
+        litellm_providers = [getattr(entry, "value", entry) for entry in litellm.provider_list]
+        names = [*sorted(_COMMON_PROVIDERS), *custom_providers, *litellm_providers]
         hint = did_you_mean(provider, names) or "write provider/model, such as openai/gpt-5-mini"
         raise ValueError(
             f"{quote(provider)} is not a provider that litellm knows; {hint}"
         ) from None
 
 
-def library() -> Any:
+def import_litellm() -> Any:
     """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
-    os.environ.update(_ENVIRONMENT_VARIABLES)
+    os.environ.update(_LITELLM_ENVIRONMENT_VARIABLES)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -458,7 +464,7 @@ def _fault_kind(error: Exception, http_exchange: _HttpExchange) -> str:
         if base.__name__ in _FAULT_KIND_BY_ERROR_NAME:
             return _FAULT_KIND_BY_ERROR_NAME[base.__name__]
     if http_exchange.response is not None:
-        return http_exchange.error_kind or "unreadable"
+        return http_exchange.fault_kind or "unreadable"
     if any(type(cause).__name__ == "OpenAIError" for cause in iterate_exception_chain(error)):
         return "unauthorised"  # OpenAI's client cannot be created without a key
     status = getattr(error, "status_code", None)
@@ -469,9 +475,11 @@ def _to_reply(request: Request, answer: Any, received_json: Any) -> Reply:
     if not answer.choices:
         raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
-    received_finish = _received_finish_reason(received_json)
-    if received_finish in ABORTED_FINISH_REASONS:  # litellm reports these as "stop"
-        raise Fault("server", f"the server broke the reply off (finish_reason {received_finish!r})")
+    received_finish_reason = _received_finish_reason(received_json)
+    if received_finish_reason in ABORTED_FINISH_REASONS:  # litellm reports these as "stop"
+        raise Fault(
+            "server", f"the server broke the reply off (finish_reason {received_finish_reason!r})"
+        )
     provider_specific_fields = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
     if request.model.startswith(_OLLAMA_PREFIXES):
@@ -487,7 +495,7 @@ def _to_reply(request: Request, answer: Any, received_json: Any) -> Reply:
     refusal = provider_specific_fields.get("refusal") or getattr(choice.message, "refusal", None)
     message = choice.message.model_dump()
     tool_calls = read_tool_calls(message, request)
-    other_field = None if text.strip() or tool_calls else find_filled_field(message)
+    other_field = None if text.strip() or tool_calls else find_non_content_field(message)
     return Reply(
         text=text,
         finish=finish,

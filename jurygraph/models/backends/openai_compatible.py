@@ -29,9 +29,9 @@ from jurygraph.models.request import (
     SchemaMode,
     ServerErrorDetails,
     encode_compact_json,
-    error_kind,
+    fault_kind_of_error,
     fault_kind_of_status,
-    find_filled_field,
+    find_non_content_field,
     parse_server_error,
     read_tool_calls,
 )
@@ -76,7 +76,7 @@ class HttpClient:
         address: "str | URL",
         body: bytes,
         headers: Mapping[str, str] | None = None,
-        proxy: str | None = None,
+        proxy_url: str | None = None,
     ) -> HttpReply:
         """Return the reply to one request, also if it is an error; of an error's body, the beginning.
 
@@ -87,7 +87,7 @@ class HttpClient:
         try:
             session = await self._session_of_running_loop()
             async with session.request(
-                method, address, data=data, headers=headers, proxy=proxy, allow_redirects=False
+                method, address, data=data, headers=headers, proxy=proxy_url, allow_redirects=False
             ) as response:
                 max_bytes = MAX_HTTP_REPLY_BYTES if response.status < 300 else MAX_ERROR_BODY_BYTES
                 while not response.content.at_eof() and len(content) <= max_bytes:
@@ -114,8 +114,8 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close the connections of the running loop, and of loops that have ended. It may be used again."""
-        running = asyncio.get_running_loop()
-        for loop in [loop for loop in self._sessions if loop is running or loop.is_closed()]:
+        running_loop = asyncio.get_running_loop()
+        for loop in [loop for loop in self._sessions if loop is running_loop or loop.is_closed()]:
             await self._sessions.pop(loop).close()
 
     async def _session_of_running_loop(self) -> aiohttp.ClientSession:
@@ -139,28 +139,28 @@ class HttpClient:
 
 
 def _close_forgotten_sessions(
-    sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.ClientSession],
+    unclosed_sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.ClientSession],
 ) -> None:
     """Say that nobody closed these connections, and close them: aiohttp would write several lines about each."""
-    if not sessions:
+    if not unclosed_sessions:
         return
     log.warning(
         "a jury was not closed: use it as `with jg.Jury(…) as jury:`, or call jury.close() at the end"
     )
-    running = None
+    running_loop = None
     with suppress(RuntimeError):  # none runs in this thread
-        running = asyncio.get_running_loop()
-    for loop, session in sessions.items():
+        running_loop = asyncio.get_running_loop()
+    for loop, session in unclosed_sessions.items():
         close_coroutine = session.close()
         with suppress(TimeoutError, RuntimeError):  # the loop ends meanwhile
-            if loop.is_running() and loop is not running:
+            if loop.is_running() and loop is not running_loop:
                 asyncio.run_coroutine_threadsafe(close_coroutine, loop).result(
                     _CLOSE_TIMEOUT_SECONDS
                 )
-            elif running is None:
+            elif running_loop is None:
                 asyncio.run(close_coroutine)
             else:
-                running.create_task(close_coroutine)  # noqa: RUF006 - it ends with the loop at the latest
+                running_loop.create_task(close_coroutine)  # noqa: RUF006 - it ends with the loop at the latest
 
 
 T = TypeVar("T")
@@ -215,7 +215,7 @@ class OpenAICompatibleBackend(Backend):
             raise ValueError(
                 "the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued"
             )
-        self.endpoint: str = _endpoint(url)
+        self.endpoint: str = _normalize_endpoint_url(url)
         self.model = model
         self.key_variable = key_variable
         self.secrets = () if key is None else (key,)
@@ -234,7 +234,9 @@ class OpenAICompatibleBackend(Backend):
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         body = {**request.parameters, "model": request.model, **request.to_chat()}
         http_reply = await self.post("chat/completions", body, timeout)
-        reply = read_chat_completion(self.parse(http_reply, _COMPLETION_ADAPTER), request)
+        reply = read_chat_completion(
+            self.parse_http_reply(http_reply, _COMPLETION_ADAPTER), request
+        )
         if reply.finish in ABORTED_FINISH_REASONS:
             raise self.fault(
                 "server", f"the server broke the reply off (finish_reason {reply.finish!r})"
@@ -255,16 +257,16 @@ class OpenAICompatibleBackend(Backend):
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise self.as_fault_of_model(fault) from None
+            raise self.to_model_fault(fault) from None
         if http_reply.status >= 300:
             server_error = parse_server_error(http_reply.content)
             raise self._fault_from_error(http_reply.status, http_reply.headers, server_error)
         return http_reply
 
-    def parse(self, http_reply: HttpReply, adapter: TypeAdapter[T]) -> T:
+    def parse_http_reply(self, http_reply: HttpReply, reply_adapter: TypeAdapter[T]) -> T:
         """Return the content of a reply. Raises `Fault` if it is an error, or not what the adapter accepts."""
         try:
-            return adapter.validate_json(http_reply.content)
+            return reply_adapter.validate_json(http_reply.content)
         except ValidationError as invalid:
             error = parse_server_error(http_reply.content)
             if error.status is not None:
@@ -280,7 +282,7 @@ class OpenAICompatibleBackend(Backend):
     def _fault_from_error(
         self, status: int, headers: Mapping[str, str], error: ServerErrorDetails
     ) -> Fault:
-        kind = error_kind(status, error)
+        kind = fault_kind_of_error(status, error)
         message = f"{status}: {error.message}"
         if kind == "unknown-model" and not urlsplit(self.endpoint).path:
             message += "; most servers want /v1 at the end of the URL"
@@ -291,7 +293,7 @@ class OpenAICompatibleBackend(Backend):
         return fault
 
 
-def _endpoint(url: str) -> str:
+def _normalize_endpoint_url(url: str) -> str:
     """Return a URL without its last slash. Errors do not repeat the URL."""
     try:
         parts = urlsplit(url.strip())
@@ -334,7 +336,7 @@ def read_chat_completion(chat_completion: _ChatCompletion, request: Request | No
         tokens_in=input_tokens,
         tokens_out=output_tokens,
         tokens=read_token_logprobs(choice.get("logprobs"), content),
-        other_field=None if content.strip() or tool_calls else find_filled_field(message),
+        other_field=None if content.strip() or tool_calls else find_non_content_field(message),
         tool_calls=tool_calls,
     )
 

@@ -32,7 +32,7 @@ from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import LedgerRecord, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import to_searchable_text
-from jurygraph.safety.redaction import is_possible_source
+from jurygraph.safety.redaction import matches_redacted_text
 from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
 from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
@@ -84,8 +84,8 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
     async with AsyncExitStack() as stack:
         backends = _offline_backends(run.source)
         jury = await stack.enter_async_context(aclosing(_build_offline_jury(run.source, backends)))
-        origins = [stack.enter_context(origin) for origin in _open_origin_runs(run.source)]
-        verifier = _DeepVerifier(run.source, jury, origins, list(backends.values()))
+        origin_runs = [stack.enter_context(origin) for origin in _open_origin_runs(run.source)]
+        verifier = _DeepVerifier(run.source, jury, origin_runs, list(backends.values()))
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
@@ -109,7 +109,9 @@ def _open_origin_runs(run: Run) -> Iterator[Run]:
             problem = f"is not the one from which {run.folder} was branched"
             raise TraceMismatch(f"{origin_run.ledger.path}, record {origin.records}: {problem}")
         for call in origin_run.ledger.records("call"):
-            origin_run.ledger.texts_of(call)  # raises for a changed reply, before a judge meets it
+            origin_run.ledger.texts_of_record(
+                call
+            )  # raises for a changed reply, before a judge meets it
         run = origin_run
 
 
@@ -117,7 +119,7 @@ def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
     """Return a backend in the place of each model of a run, which never answers: all replies come from the run."""
     backends: dict[str | None, OfflineBackend] = {}
     for judge in run.config.judges:
-        identity = run.header.identity_of(judge)
+        identity = run.header.model_identity_of(judge)
         if identity is None:
             raise TraceMismatch(
                 f"{run.ledger.path}, record 1: does not identify the model; it has been changed"
@@ -130,7 +132,7 @@ def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"
     """Return the jury of a run with these backends."""
     gateways: dict[str | None, Gateway] = {}
     for judge, backend in backends.items():
-        calls = run.config.calls_of(judge)
+        calls = run.config.call_settings_of(judge)
         limits = RequestLimits(max_tokens=calls.max_tokens)
         gateways[judge] = Gateway(
             backend, RequestLimiter(DEFAULT_CONCURRENT_GROUPS), limits, parameters=calls.parameters
@@ -145,7 +147,7 @@ class OfflineBackend(Backend):
     they were and are, and `forged` has what is wrong with those that were not recorded so.
     """
 
-    runs_tools = False
+    can_run_tools = False
 
     def __init__(self, identity: ModelIdentity) -> None:
         self.changed: dict[str, tuple[StoredLookup, StoredLookup]] = {}
@@ -166,9 +168,9 @@ class OfflineBackend(Backend):
         self, stored_lookup: StoredLookup, planned_lookup: PlannedLookup
     ) -> None:
         lookup = stored_lookup.lookup
-        if problem := find_lookup_forgery(stored_lookup, planned_lookup):
+        if problem := find_lookup_mismatch(stored_lookup, planned_lookup):
             self.forged[lookup.id] = problem
-        if not lookup.is_repeatable:
+        if not lookup.can_be_repeated:
             return
         new_lookup = await planned_lookup.make()
         if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
@@ -179,7 +181,7 @@ _PLANNED_LOOKUP_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_lookup_forgery(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
+def find_lookup_mismatch(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED_LOOKUP_FIELDS:
         if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
@@ -188,8 +190,8 @@ def find_lookup_forgery(stored_lookup: StoredLookup, planned_lookup: PlannedLook
     # the known secrets depend on the environment, as for verdicts
     if (
         stored_arguments != planned_arguments
-        and not is_possible_source(stored_arguments, planned_arguments)
-        and not is_possible_source(planned_arguments, stored_arguments)
+        and not matches_redacted_text(stored_arguments, planned_arguments)
+        and not matches_redacted_text(planned_arguments, stored_arguments)
     ):
         return "its arguments are not those of the reply that led to it"
     if sha256(stored_lookup.result.encode()).hexdigest() != stored_lookup.lookup.result:
@@ -201,14 +203,14 @@ class _DeepVerifier:
     """Judges the groups of a run again; counts are those of `DeepVerificationCounts`, by name."""
 
     def __init__(
-        self, run: Run, jury: Jury, origins: Sequence[Run], backends: Sequence[OfflineBackend]
+        self, run: Run, jury: Jury, origin_runs: Sequence[Run], backends: Sequence[OfflineBackend]
     ) -> None:
         self._run = run
         self._jury = jury
         self._backends = backends
-        self._ledgers = [source.ledger for source in (run, *origins)]
+        self._ledgers = [source.ledger for source in (run, *origin_runs)]
         self._calls = CallStore(*self._ledgers)
-        self._is_run_missing = [run, *origins][-1].header.branch is not None
+        self._is_run_missing = [run, *origin_runs][-1].header.branch is not None
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
@@ -230,7 +232,7 @@ class _DeepVerifier:
         if problem := find_changed_version(plan, self._jury.context):
             hint = "put the code that the run was made with back, or verify without --deep"
             raise InputError(f"{run.folder}: was made with {problem}; {hint}")
-        self._require_tools(plan)
+        self._require_same_tools(plan)
         plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
         evaluators = self._jury.evaluators
         own_model = {
@@ -253,15 +255,15 @@ class _DeepVerifier:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         self._refuse_changed_results(stored_traces)
-        for stored_trace, new_trace in zip(stored_traces, traces, strict=True):
-            self._compare_lookups(stored_trace, new_trace)
+        for stored_trace, recomputed_trace in zip(stored_traces, traces, strict=True):
+            self._compare_lookups(stored_trace, recomputed_trace)
         self._compare_material(stored_traces, traces)
         recomputed_verdicts = {
             verdict.key: verdict for verdict in _verdicts_about_responses(traces)
         }
         # Verdicts that a branch took from another run, which has their calls.
         reused_verdicts = {
-            verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)
+            verdict.key: verdict for verdict in verdicts if self._comes_from_origin_run(verdict)
         }
         if reused_verdicts and any(map(_has_unrecorded_failure, recomputed_verdicts.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
@@ -275,7 +277,7 @@ class _DeepVerifier:
         )
         return {**counts, "quotations": quotations}
 
-    def _is_from_origin(self, verdict: RecordedVerdict) -> bool:
+    def _comes_from_origin_run(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
 
     def _unverifiable_material(
@@ -294,17 +296,21 @@ class _DeepVerifier:
     def _compare_material(
         self, stored_traces: Sequence[Trace], recomputed_traces: Sequence[Trace]
     ) -> None:
-        for stored_trace, new_trace in zip(stored_traces, recomputed_traces, strict=True):
-            derived_material = {material.name: material for material in new_trace.material}
+        for stored_trace, recomputed_trace in zip(stored_traces, recomputed_traces, strict=True):
+            derived_material = {material.name: material for material in recomputed_trace.material}
             if {material.name for material in stored_trace.material} != derived_material.keys():
                 label = self._trace_label(stored_trace.response_id)
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
-                new_material = derived_material[material.name]
+                recomputed_material = derived_material[material.name]
                 label = self._trace_label(stored_trace.response_id, "material", material.name)
-                _require_workspace_files(label, material, new_material)
-                if not (_is_transient_failure(material) or _is_transient_failure(new_material)):
-                    _require_same_fields(label, _COMPARED_MATERIAL_FIELDS, material, new_material)
+                _require_workspace_files(label, material, recomputed_material)
+                if not (
+                    _is_transient_failure(material) or _is_transient_failure(recomputed_material)
+                ):
+                    _require_same_fields(
+                        label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material
+                    )
 
     def _compare_verdict(
         self,
@@ -317,25 +323,25 @@ class _DeepVerifier:
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
         )
-        new_verdict = recomputed_verdicts.get(stored_verdict.key) or recomputed_verdicts.get(
+        recomputed_verdict = recomputed_verdicts.get(stored_verdict.key) or recomputed_verdicts.get(
             unanswered_key
         )
-        if new_verdict is None:
+        if recomputed_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if has_erased_text(stored_verdict):
             return "erased"
-        is_gated = not {stored_verdict.gated_by, new_verdict.gated_by}.isdisjoint(
+        is_gated = not {stored_verdict.gated_by, recomputed_verdict.gated_by}.isdisjoint(
             (NO_VARIANT_GATE, *RESPONSE_GATES)
         )
         if (
             not stored_verdict.calls
             and not is_gated
-            and self._jury.evaluators[new_verdict.evaluator].uses_model
+            and self._jury.evaluators[recomputed_verdict.evaluator].uses_model
         ):
             return "needing_model"
         if (
             stored_verdict.calls
-            and _has_unrecorded_failure(new_verdict)
+            and _has_unrecorded_failure(recomputed_verdict)
             and not _is_transient_failure(stored_verdict)
         ):
             self._require_calls(label, stored_verdict)
@@ -346,10 +352,10 @@ class _DeepVerifier:
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
             return "needing_model"
-        _require_workspace_files(label, stored_verdict, new_verdict)
-        if _is_transient_failure(stored_verdict) or _is_transient_failure(new_verdict):
+        _require_workspace_files(label, stored_verdict, recomputed_verdict)
+        if _is_transient_failure(stored_verdict) or _is_transient_failure(recomputed_verdict):
             return "transient_failures"
-        _require_same_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, new_verdict)
+        _require_same_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, recomputed_verdict)
         return "needing_model" if _is_taken_from_record(stored_verdict, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
@@ -360,14 +366,14 @@ class _DeepVerifier:
         if self._is_run_missing:
             return
         for use in item.calls:
-            if use.id not in self._unanswered and not self._has_call(use.id):
+            if use.id not in self._unanswered and not self._has_call_record(use.id):
                 raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
     def _is_answered(self, name: str) -> bool:
         """Return whether a call has its reply, or had none when it was made."""
         return name in self._unanswered or self._calls.find(name) is not None
 
-    def _has_call(self, name: str) -> bool:
+    def _has_call_record(self, name: str) -> bool:
         return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
@@ -378,7 +384,7 @@ class _DeepVerifier:
         quotations = 0
         for kind, item in _verdicts_and_material(trace):
             for evidence in item.evidence:
-                source = self._find_quoted_text(evidence, item, text)
+                source = self._find_source_text(evidence, item, text)
                 if not evidence.verified or source is None:
                     continue
                 if source[evidence.start : evidence.end] != evidence.quote:
@@ -388,7 +394,7 @@ class _DeepVerifier:
                 quotations += 1
         return quotations
 
-    def _find_quoted_text(
+    def _find_source_text(
         self, evidence: Evidence, item: RecordedVerdict | Material, text: str
     ) -> str | None:
         """Return the text that a quotation is from: the response, or the stored result of a tool; None for others."""
@@ -400,7 +406,7 @@ class _DeepVerifier:
         stored_lookup = self._calls.find_lookup(item.lookups[int(number) - 1])
         return None if stored_lookup is None else stored_lookup.result
 
-    def _require_tools(self, plan: Plan) -> None:
+    def _require_same_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
         owners_and_tool_specs: list[tuple[Configurable, Sequence[ToolSpec]]] = []
@@ -411,15 +417,15 @@ class _DeepVerifier:
             (jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations
         ]
         for owner, specs in owners_and_tool_specs:
-            current_specs = () if owner.toolset is None else owner.toolset.specs
-            by_name = {spec.name: spec for spec in current_specs}
+            current_tool_specs = () if owner.toolset is None else owner.toolset.specs
+            by_name = {spec.name: spec for spec in current_tool_specs}
             for spec in specs:
-                current_spec = by_name.get(spec.name)
-                if current_spec != spec:
+                current_tool_spec = by_name.get(spec.name)
+                if current_tool_spec != spec:
                     version = (
                         "not there"
-                        if current_spec is None
-                        else f"of version {current_spec.version}"
+                        if current_tool_spec is None
+                        else f"of version {current_tool_spec.version}"
                     )
                     problem = f"tool {spec.name!r} of {owner.name!r} is of version {spec.version}"
                     raise TraceMismatch(
@@ -433,7 +439,7 @@ class _DeepVerifier:
         The number of responses of the group whose verdicts rest on such a result is named, and the first questions.
         """
         changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
-        forged_lookups = ChainMap(*(backend.forged for backend in self._backends))
+        mismatched_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
         affected_responses: set[str] = set()
         affected_questions: dict[str, None] = {}
@@ -442,9 +448,9 @@ class _DeepVerifier:
                 label = self._trace_label(trace.response_id, kind, _item_name(item))
                 for number, lookup in enumerate(item.lookups, start=1):
                     source = f"{TOOL_SOURCE_PREFIX}{number}"
-                    if lookup in forged_lookups:
+                    if lookup in mismatched_lookups:
                         raise TraceMismatch(
-                            f"{label}: {source} was changed: {forged_lookups[lookup]}"
+                            f"{label}: {source} was changed: {mismatched_lookups[lookup]}"
                         )
                     if lookup in changed_lookups:
                         affected_responses.add(trace.response_id)
@@ -568,13 +574,13 @@ def _require_same_fields(
         # concurrent calls have no fixed order
         if old == new or (name == "calls" and set(old) == set(new)):
             continue
-        old_json = to_compact_json(to_jsonable_python(old)).decode()
-        new_json = to_compact_json(to_jsonable_python(new)).decode()
+        stored_json = to_compact_json(to_jsonable_python(old)).decode()
+        recomputed_json = to_compact_json(to_jsonable_python(new)).decode()
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
         if (
-            old_json != new_json
-            and not is_possible_source(old_json, new_json)
-            and not is_possible_source(new_json, old_json)
+            stored_json != recomputed_json
+            and not matches_redacted_text(stored_json, recomputed_json)
+            and not matches_redacted_text(recomputed_json, stored_json)
         ):
             raise TraceMismatch(
                 f"{label}: {name} is {old!r} in the run and {new!r} when recomputed"

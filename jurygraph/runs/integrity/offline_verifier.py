@@ -154,11 +154,11 @@ class RecordChain:
                 self.links.append(link)
         require(text is None, f"text {text and text[0]}: belongs to no record")
         require(len(self.links) >= max(2, self._group.stop), "the records end too early")
-        unexplained_texts = self._missing ^ self.erased
+        unexplained_text_ids = self._missing ^ self.erased
         problem = "is missing and was not erased, or was erased and is there"
-        require(not unexplained_texts, f"text {min(unexplained_texts, default=0)}: {problem}")
+        require(not unexplained_text_ids, f"text {min(unexplained_text_ids, default=0)}: {problem}")
 
-    def heads(self) -> "dict[int, str]":
+    def head_digests_by_record(self) -> "dict[int, str]":
         """Return the links that only a close record and erasures follow, by the numbers of their records."""
         return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
@@ -168,10 +168,10 @@ class RecordChain:
 
     def _check_record_order(self, seq: int, kind: str, key: str, body: Any) -> None:
         require(kind in RECORD_KINDS and (kind == "run") == (seq == 1), "has no business there")
-        belongs_to_group = kind == "trace" and not self._has_base
-        require(belongs_to_group == (seq in self._group), "is not of the group before it")
+        is_group_trace = kind == "trace" and not self._has_base
+        require(is_group_trace == (seq in self._group), "is not of the group before it")
         require(
-            not belongs_to_group or body["group"] == seq - self._group.start + 1,
+            not is_group_trace or body["group"] == seq - self._group.start + 1,
             "has another place in its group",
         )
         is_repeated_record = kind not in ("call", "lookup", "group") and (kind, key) in self.known
@@ -311,7 +311,7 @@ def check_run_seal(folder: Path, run: Ledger) -> "Iterator[str]":
         seal = json.loads(text)
         require(first == b"jurygraph seal" and seal["version"] == 1, "is not in the form of a seal")
         require(seal["run"] == run.run["key"], "is of another run")
-        matches_sealed_head = run.heads().get(seal["records"]) == seal["head"]
+        matches_sealed_head = run.head_digests_by_record().get(seal["records"]) == seal["head"]
         require(matches_sealed_head, "is of other records: some were changed, added or lost")
     after = len(run.links) - 1 - seal["records"]
     if run.base is not None:
@@ -332,7 +332,8 @@ def verify_folder(folder: Path, head: "str | None") -> "Iterator[str]":
     check_traces(folder / "traces.jsonl", run.rewards)
     yield "holds: config.yaml, and the rewards and terms in traces.jsonl"
     require(
-        head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}"
+        head is None or head in run.head_digests_by_record().values(),
+        f"records.jsonl: do not have the head {head}",
     )
     if (folder / "seal.txt").exists():
         yield from check_run_seal(folder, run)
@@ -362,8 +363,8 @@ def main(arguments: "list[str] | None" = None) -> None:
             f"--expect-head: {options.expect_head!r} is no head; give its 64 hexadecimal digits"
         )
     try:
-        for proof_line in verify_bundle(options.bundle, options.expect_head):
-            sys.stdout.write(f"{proof_line}\n")
+        for result_line in verify_bundle(options.bundle, options.expect_head):
+            sys.stdout.write(f"{result_line}\n")
         sys.stdout.flush()
     except VerificationError as difference:
         parser.exit(5, f"differs: {difference}\n")

@@ -26,7 +26,12 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import decide_groups
-from jurygraph.decision.table import ABSENT_CODE, VerdictTable, build_table, dropped_questions
+from jurygraph.decision.table import (
+    ABSENT_CODE,
+    VerdictTable,
+    build_verdict_table,
+    dropped_questions,
+)
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
@@ -45,7 +50,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
 )
 from jurygraph.schema import Decision, FrozenModel, SurveyWithoutTexts, Trace, canonical_json
-from jurygraph.schema.trace import group_statistics
+from jurygraph.schema.trace import question_score_statistics
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -61,7 +66,7 @@ def build_group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> Verdic
     """
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    table = build_table(run.survey_without_texts_of(task_id).questions, names, verdicts)
+    table = build_verdict_table(run.survey_without_texts_of(task_id).questions, names, verdicts)
     return table.with_verdict_code(dropped_questions(run.decision_of(task_id), table), ABSENT_CODE)
 
 
@@ -70,7 +75,7 @@ def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> dict
     verdicts = chain.from_iterable(trace.body["verdicts"] for trace in group.traces)
     counted_verdicts = [verdict for verdict in verdicts if not verdict.get("superseded")]
     scored = ((names[verdict["question"]], verdict.get("score")) for verdict in counted_verdicts)
-    return group_statistics(survey.questions, scored)
+    return question_score_statistics(survey.questions, scored)
 
 
 def recompute_rewards(
@@ -128,7 +133,7 @@ def verify(
         hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
         raise InputError(f"the head {expect_head!r} is none; {hint}")
     try:
-        with run.ledger.snapshot():
+        with run.ledger.snapshot_transaction():
             return _verify_snapshot(run, report, head, signer)
     except JurygraphError:
         raise
@@ -163,7 +168,7 @@ def _verify_snapshot(
         raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
-    if expected is not None and expected not in record_chain.heads().values():
+    if expected is not None and expected not in record_chain.head_digests_by_record().values():
         problem = (
             "no record has it, as in another run, or more than a close record and erasures follow"
         )
@@ -209,7 +214,7 @@ def _report_progress(
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
-    origin = run.base_origin
+    origin = run.base_run_origin
     assert origin is not None
     has_later_records = base.ledger.count > origin.records
     verify(base, report, signer=signer if has_later_records else None)
@@ -234,7 +239,7 @@ def _check_rewards(run: Run) -> None:
             differences = changes(trace.reward, json.loads(recomputed_json))
             key, old, new = next(differences, ("reward", trace.reward, reward))
             values = f"{format_value(old)} in the run and {format_value(new)} when recomputed"
-            label = f"{run.ledger.path}, {record_label(trace.own_record)}"
+            label = f"{run.ledger.path}, {record_label(trace.current_run_record)}"
             problem = f"the verdicts give another reward: {key} is {values}"
             raise TraceMismatch(f"{label}: {problem}")
 
@@ -310,11 +315,11 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
         )
     if earlier_seal is not None and earlier_seal.head == unsigned_seal.head:
         return earlier_seal
-    new_seal = unsigned_seal.model_copy(
+    signed_seal = unsigned_seal.model_copy(
         update={"signature": key.sign(unsigned_seal.signed_bytes).hex()}
     )
-    write_atomically(run.folder / run_folder.SEAL_FILE, new_seal.to_bytes)
-    return new_seal
+    write_atomically(run.folder / run_folder.SEAL_FILE, signed_seal.to_bytes)
+    return signed_seal
 
 
 def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
@@ -366,7 +371,7 @@ def _check_seal(
         raise TraceMismatch(
             f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
         )
-    if record_chain.heads().get(run_seal.records) != run_seal.head:
+    if record_chain.head_digests_by_record().get(run_seal.records) != run_seal.head:
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
     erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
@@ -378,7 +383,7 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
     """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    key = _load_key(path)
+    key = _load_signature_key(path)
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(
             f"{path}: contains no private Ed25519 key, or an encrypted one; {_SIGNING_KEY_HINT}"
@@ -398,7 +403,7 @@ def load_public_key(key: Path | str) -> str:
 
     if re.fullmatch("[0-9a-fA-F]{64}", str(key)):
         return str(key).lower()
-    loaded_key = _load_key(Path(key))
+    loaded_key = _load_signature_key(Path(key))
     if isinstance(loaded_key, Ed25519PrivateKey):
         loaded_key = loaded_key.public_key()
     if not isinstance(loaded_key, Ed25519PublicKey):
@@ -406,7 +411,7 @@ def load_public_key(key: Path | str) -> str:
     return loaded_key.public_bytes_raw().hex()
 
 
-def _load_key(path: Path) -> object:
+def _load_signature_key(path: Path) -> object:
     """Return the key in a file, PEM or OpenSSH, whatever its kind; None without one."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
@@ -487,7 +492,8 @@ def _bundle_members(run: Run, traces: Iterable[bytes]) -> Iterator[BundleMember]
 
 def _ledger_bundle_members(ledger: Ledger, last: int) -> Iterator[BundleMember]:
     records = (
-        {**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last)
+        {**record._asdict(), "link": record.link.hex()}
+        for record in ledger.records(up_to_record=last)
     )
     yield "records.jsonl", (canonical_json(record) + b"\n" for record in records)
     yield "texts.jsonl", (_text_line(text, ledger) for text in ledger.stored_texts(1, last))

@@ -58,27 +58,27 @@ class CallBill:
     time, may have been billed. `models` has the bill of each model by its name in the config, or by its own.
     """
 
-    tallies: dict[ReplySource, CallCosts] = field(
+    costs_by_source: dict[ReplySource, CallCosts] = field(
         default_factory=lambda: {source: CallCosts() for source in REPLY_SOURCES}
     )
     models: "dict[str, CallBill]" = field(default_factory=dict)
-    _counted_digests: set[int] = field(default_factory=set, repr=False, compare=False)
+    _counted_call_digests: set[int] = field(default_factory=set, repr=False, compare=False)
 
     def add(self, call: Call, source: ReplySource, model: str | None = None) -> None:
         """Count a call, unless it was counted already; in the bill of its model, too, if that is named."""
         if model is not None:
             self.models.setdefault(model, CallBill()).add(call, source)
         digest = hash((call.id, source == "unanswered"))  # another verdict may have the reply
-        if digest not in self._counted_digests:
-            self._counted_digests.add(digest)
+        if digest not in self._counted_call_digests:
+            self._counted_call_digests.add(digest)
             # earlier attempts may have failed in another way
-            is_free = call.fault in UNBILLED_FAULT_KINDS and call.attempts == 1
-            self.tallies[source].add(0.0 if is_free else call.cost)
+            is_unbilled = call.fault in UNBILLED_FAULT_KINDS and call.attempts == 1
+            self.costs_by_source[source].add(0.0 if is_unbilled else call.cost)
 
     def to_json(self) -> dict[str, Any]:
         models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
         content: dict[str, Any] = {
-            source: tally.to_json() for source, tally in self.tallies.items()
+            source: call_costs.to_json() for source, call_costs in self.costs_by_source.items()
         }
         return {**content, "models": models} if models else content
 

@@ -18,7 +18,7 @@ from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
 from jurygraph.schema import Plan, Question, RecordedVerdict, Response
-from jurygraph.schema.frozen_model import require_type
+from jurygraph.schema.frozen_model import require_argument_type
 
 if TYPE_CHECKING:
     from jurygraph.graphs.groups import Group, GroupLike
@@ -65,8 +65,8 @@ class CallEstimate:
         by_model = content.pop("by_model")
         cases = ("low", "expected", "worst")
         usage_by_model = {
-            name or "model": dict(zip(cases, loads, strict=True))
-            for name, loads in by_model.items()
+            name or "model": dict(zip(cases, usages, strict=True))
+            for name, usages in by_model.items()
         }
         return {**content, "models": usage_by_model} if usage_by_model else content
 
@@ -81,10 +81,10 @@ class CallCostEstimator:
         self,
         gateways: Gateways,
         sink: CallSink | None = None,
-        conditional_names: Collection[str] = (),
+        conditional_model_names: Collection[str] = (),
     ) -> None:
         self._gateways = gateways
-        self._conditional_names = conditional_names
+        self._conditional_names = conditional_model_names
         self._sink = sink
         self._added: set[int] = set()
         """64-bit hashes, which take less memory than millions of digests."""
@@ -104,40 +104,40 @@ class CallCostEstimator:
             if source is not None:
                 self._with_reply[source] += 1
                 continue
-            loads = _estimate_usage_cases(request, gateway.limits.max_tokens)
+            usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
             if name in self._conditional_names:
-                loads = ((0, 0, 0), *loads[1:])
-            for sums, load in zip(self._sums[name], loads, strict=True):
-                for index, number in enumerate(load):
+                usages = ((0, 0, 0), *usages[1:])
+            for sums, usage in zip(self._sums[name], usages, strict=True):
+                for index, number in enumerate(usage):
                     sums[index] += number
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._usage_cases_of(name) for name in self._gateways}
-        low, expected, worst_load = (
+        low, expected, worst_usage = (
             _sum_usage(case) for case in zip(*by_model.values(), strict=True)
         )
         from_cache = self._with_reply["cache"]
         from_run = self._with_reply["sink"]
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
-        return CallEstimate(low, expected, worst_load, from_cache, from_run, cases)
+        return CallEstimate(low, expected, worst_usage, from_cache, from_run, cases)
 
     def _usage_cases_of(self, name: str | None) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price
         return tuple(
-            ModelUsage(calls, read, sent_count, cost(price, read, sent_count))
-            for calls, read, sent_count in self._sums[name]
+            ModelUsage(calls, input_tokens, output_tokens, cost(price, input_tokens, output_tokens))
+            for calls, input_tokens, output_tokens in self._sums[name]
         )
 
 
-def _sum_usage(loads: Sequence[ModelUsage]) -> ModelUsage:
+def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
     """Return the sum of loads; its cost is known if that of each with calls is."""
-    costs = [load.cost for load in loads if load.calls]
+    costs = [usage.cost for usage in usages if usage.calls]
     total = None if None in costs else sum(cost or 0.0 for cost in costs)
     if not costs:
-        total = loads[0].cost
-    calls = sum(load.calls for load in loads)
-    tokens_in = sum(load.tokens_in for load in loads)
-    tokens_out = sum(load.tokens_out for load in loads)
+        total = usages[0].cost
+    calls = sum(usage.calls for usage in usages)
+    tokens_in = sum(usage.tokens_in for usage in usages)
+    tokens_out = sum(usage.tokens_out for usage in usages)
     return ModelUsage(calls, tokens_in, tokens_out, total)
 
 
@@ -195,11 +195,11 @@ class RemainingWork:
     requested: dict[str, dict[str, int]] = field(default_factory=dict)
     with_tools: int = 0
 
-    def to_json(self, has_branch: bool = False) -> dict[str, Any]:
+    def to_json(self, is_branched_run: bool = False) -> dict[str, Any]:
         """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
         content = asdict(self)
         content["model"] = self.model and self.model.to_json()
-        if not has_branch:
+        if not is_branched_run:
             del content["reused"], content["requested"], content["with_tools"]
         return content
 
@@ -208,24 +208,26 @@ class RemainingWork:
         questions: Sequence[Question],
         responses: Sequence[Response],
         evaluators: Mapping[str, Evaluator],
-        reusable: Iterable[RecordedVerdict] = (),
+        reusable_verdicts: Iterable[RecordedVerdict] = (),
     ) -> None:
         """Add one more task and a group of responses; `reusable` verdicts are not counted."""
-        reusable_counts = Counter(verdict.question for verdict in reusable)
+        reusable_counts = Counter(verdict.question for verdict in reusable_verdicts)
         self.tasks += 1
         self.responses += len(responses)
         self.questions += len(questions)
         for question in questions:
             missing = _count_verdicts(question, responses) - reusable_counts[question.id]
-            remaining_count = max(0, missing)
-            self.verdicts += remaining_count
+            remaining_verdict_count = max(0, missing)
+            self.verdicts += remaining_verdict_count
             self.reused += reusable_counts[question.id]
-            if remaining_count:
+            if remaining_verdict_count:
                 numbers = self.requested.setdefault(question.evaluator, {})
-                numbers[question.subject] = numbers.get(question.subject, 0) + remaining_count
-                self.with_tools += remaining_count if question.tools else 0
+                numbers[question.subject] = (
+                    numbers.get(question.subject, 0) + remaining_verdict_count
+                )
+                self.with_tools += remaining_verdict_count if question.tools else 0
             if evaluators[question.evaluator].uses_model:
-                self.model_verdicts += remaining_count
+                self.model_verdicts += remaining_verdict_count
 
 
 def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
@@ -238,7 +240,7 @@ def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
     from jurygraph.graphs.groups import to_groups
     from jurygraph.jury import Jury
 
-    require_type("jury", jury, Jury, "give a jg.Jury")
+    require_argument_type("jury", jury, Jury, "give a jg.Jury")
     return jury.run(_estimate_costs(jury, to_groups("items", items)))
 
 
@@ -248,21 +250,21 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = CallCostEstimator(
-        jury.gateways, conditional_names=jury.config.escalated_only_models
+    cost_estimator = CallCostEstimator(
+        jury.gateways, conditional_model_names=jury.config.escalated_only_models
     )
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan
         if plan is None:
             plan, first = await planner.aestimate_plan(task)
-            estimator.add(first)
+            cost_estimator.add(first)
         if plan is not None:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)
-            estimator.add(
+            cost_estimator.add(
                 await planner.aestimate_requests(task, group.responses, unconditional_plan)
             )
-    return estimator.estimate()
+    return cost_estimator.estimate()
 
 
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
@@ -284,7 +286,7 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
 def _count_verdicts(question: Question, responses: Sequence[Response]) -> int:
     if question.scope == "turn":
         # A response without a turn gets one verdict, that the question does not apply.
-        numbers = (len(response.assistant_turns) * question.seats for response in responses)
+        numbers = (len(response.assistant_turn_indices) * question.seats for response in responses)
         return sum(number or 1 for number in numbers)
     size = len(responses)
     if question.scope == "response":
@@ -294,5 +296,7 @@ def _count_verdicts(question: Question, responses: Sequence[Response]) -> int:
     pairs = size * (size - 1) // (1 if question.pairs == "ordered" else 2)
     expected = (pairs if question.scope == "pair" else size) * question.seats
     # A response to which the question does not apply gets one such verdict instead of those of its pairs.
-    may_be_skipped = question.when is not None or question.needs or question.material != "submitted"
-    return max(expected, size) if may_be_skipped else expected
+    can_skip_question = (
+        question.when is not None or question.needs or question.material != "submitted"
+    )
+    return max(expected, size) if can_skip_question else expected

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, shorten
 
-_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+_COMPARISON_BY_OPERATOR: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
@@ -32,7 +32,7 @@ class CiThreshold(NamedTuple):
 
     def is_met(self, figure: float | None) -> bool:
         """Return whether a figure meets the condition. A missing figure never does."""
-        return figure is not None and _OPERATORS[self.sign](figure, self.bound)
+        return figure is not None and _COMPARISON_BY_OPERATOR[self.sign](figure, self.bound)
 
 
 def parse_ci_thresholds(
@@ -44,10 +44,10 @@ def parse_ci_thresholds(
     `InputError` where a condition cannot be parsed, or names no figure.
     """
     text = ",".join(gate or ())
-    clauses = re.split(r",|\sand\s", text) if gate else []
+    threshold_clauses = re.split(r",|\sand\s", text) if gate else []
     label = f"gate {shorten(text)!r}"
     thresholds = []
-    for clause in clauses:
+    for clause in threshold_clauses:
         threshold, number = _parse_threshold(clause)
         is_margin_threshold = threshold is not None and threshold.name in margins
         if threshold is None or (threshold.sign == "=") != is_margin_threshold:

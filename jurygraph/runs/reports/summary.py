@@ -21,7 +21,7 @@ from jurygraph.schema import Failure, FailureCause, Question, Trace
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 
-def mean_of(values: Iterable[float | None]) -> float | None:
+def mean_without_none(values: Iterable[float | None]) -> float | None:
     """Return the mean, rounded once, of the values that are not None; None without any."""
     numbers = [value for value in values if value is not None]
     return fsum(numbers) / len(numbers) if numbers else None
@@ -56,7 +56,7 @@ class AgentRow:
     @property
     def mean(self) -> float | None:
         """Return the mean reward; None where all rewards failed."""
-        return mean_of(self.values)
+        return mean_without_none(self.values)
 
     @property
     def coverage(self) -> float:
@@ -68,7 +68,7 @@ class AgentRow:
 
 
 StoredBody = Mapping[str, Any]
-TextsReader = Callable[[], Mapping[int, bytes]]
+RecordTextsReader = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
 
 
@@ -110,7 +110,7 @@ def _is_quoted_finding(verdict: StoredBody) -> bool:
     )
     if is_plain_no:
         return False
-    return any(is_verified for _, _, _, is_verified, *_ in verdict.get("evidence", ()))
+    return any(is_quote_verified for _, _, _, is_quote_verified, *_ in verdict.get("evidence", ()))
 
 
 class FindingCounts(NamedTuple):
@@ -145,7 +145,7 @@ def count_findings(run: Run, responses: Container[str] | None = None) -> Finding
     return summary.findings
 
 
-def count_findings_of(traces: Iterable[Trace]) -> FindingCounts:
+def count_trace_findings(traces: Iterable[Trace]) -> FindingCounts:
     """Count the findings of traces that need a quotation, as `count_findings` does those of a run."""
     verdicts = [
         verdict
@@ -216,18 +216,22 @@ class ComponentValuesByOutcome:
 
         shared_names = [name for name in self._failed if name in self._others]
         for name in shared_names:
-            failed_values = self._failed[name]
-            other_values = self._others[name]
-            if is_mean_difference_significant(failed_values, other_values, tests=len(shared_names)):
+            failed_response_values = self._failed[name]
+            other_response_values = self._others[name]
+            if is_mean_difference_significant(
+                failed_response_values, other_response_values, tests=len(shared_names)
+            ):
                 means = (
-                    fsum(failed_values) / len(failed_values),
-                    fsum(other_values) / len(other_values),
+                    fsum(failed_response_values) / len(failed_response_values),
+                    fsum(other_response_values) / len(other_response_values),
                 )
-                return FailedRewards(self._number_failed, True, name, len(failed_values), *means)
+                return FailedRewards(
+                    self._number_failed, True, name, len(failed_response_values), *means
+                )
         return FailedRewards(self._number_failed, False)
 
 
-_MAX_UNSEEN_RESPONSES_LISTED = 3
+_MAX_UNINSPECTED_RESPONSES_LISTED = 3
 """Ids of responses that are named for which a judge looked nothing up."""
 
 
@@ -287,7 +291,7 @@ class Summary:
         questions: Sequence[Question],
         body: StoredBody,
         reward: StoredBody,
-        read_texts: TextsReader,
+        read_texts: RecordTextsReader,
         components: Sequence[str],
     ) -> None:
         """Count one trace as it is stored.
@@ -328,13 +332,13 @@ class Summary:
         if not all(verdict.get("lookups") for verdict in with_tools):
             self.unseen += 1
             self.unseen_responses = sorted([*self.unseen_responses, response_id])[
-                :_MAX_UNSEEN_RESPONSES_LISTED
+                :_MAX_UNINSPECTED_RESPONSES_LISTED
             ]
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
     def _count_verdict(
-        self, verdict: StoredBody, question: Question, response: str, read_texts: TextsReader
+        self, verdict: StoredBody, question: Question, response: str, read_texts: RecordTextsReader
     ) -> None:
         if verdict.get("superseded"):
             self.superseded += 1
@@ -388,7 +392,9 @@ class Summary:
     @property
     def unanswered_tasks(self) -> Counter[str]:
         return self._unanswered_counts + Counter(
-            name for name, is_true in self._only_abstained_by_evaluator.items() if is_true
+            name
+            for name, has_only_abstained in self._only_abstained_by_evaluator.items()
+            if has_only_abstained
         )
 
     @property
@@ -427,19 +433,19 @@ class Summary:
         """
         coverages: list[float] = []
         values: list[float] = []
-        degraded_count = 0
+        degraded_reward_count = 0
         for row in self._rows_by_agent.values():
             coverages += row.coverages
             values += row.values
-            degraded_count += row.degraded
+            degraded_reward_count += row.degraded
         error_rate = self.error_rate if self.verdicts else None
         unsupported_share = self.unsupported.total() / self.quotable if self.quotable else None
         return {
             "responses": self.responses,
             "failed": self.failed,
-            "degraded": degraded_count,
-            "mean": mean_of(values),
-            "coverage": mean_of(coverages),
+            "degraded": degraded_reward_count,
+            "mean": mean_without_none(values),
+            "coverage": mean_without_none(coverages),
             "error_rate": error_rate,
             "unsupported": unsupported_share,
         }

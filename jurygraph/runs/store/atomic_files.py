@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
 
-REPLACEMENT_FILE_PATTERN = ".jurygraph-*.draft"
+REPLACEMENT_FILE_GLOB = ".jurygraph-*.draft"
 """Names of replacement files; a killed writer leaves its own behind."""
 
 
@@ -23,7 +23,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool
 @contextmanager
 def open_replacement_file(path: Path, private: bool = True) -> Iterator[Path]:
     """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
-    prefix, _, suffix = REPLACEMENT_FILE_PATTERN.partition("*")
+    prefix, _, suffix = REPLACEMENT_FILE_GLOB.partition("*")
     replacement = None
     try:
         file_descriptor, name = mkstemp(suffix, prefix, path.parent)
@@ -34,7 +34,7 @@ def open_replacement_file(path: Path, private: bool = True) -> Iterator[Path]:
         finally:
             os.close(file_descriptor)
         if not private:
-            replacement.chmod(_file_mode(path))
+            replacement.chmod(_file_permission_bits(path))
         replacement.replace(path)
     except OSError as error:
         # the error names the replacement file, or no file if the disk is full
@@ -46,7 +46,7 @@ def open_replacement_file(path: Path, private: bool = True) -> Iterator[Path]:
             replacement.unlink(missing_ok=True)
 
 
-def _file_mode(path: Path) -> int:
+def _file_permission_bits(path: Path) -> int:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:

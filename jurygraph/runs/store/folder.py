@@ -12,7 +12,7 @@ from zipfile import is_zipfile
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
-from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_PATTERN
+from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
 
 LEDGER_FILE = "run.sqlite"
@@ -108,7 +108,7 @@ def refuse_foreign_files(folder: Path) -> None:
     others = [
         path
         for path in folder.iterdir()
-        if path.name not in RUN_FILE_NAMES and not path.match(REPLACEMENT_FILE_PATTERN)
+        if path.name not in RUN_FILE_NAMES and not path.match(REPLACEMENT_FILE_GLOB)
     ]
     if is_foreign_config or others:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
@@ -206,14 +206,16 @@ def acquire_lock(path: Path) -> IO[str]:
         file.close()
         problem = "has other content than a lock, so it is not jurygraph's and stays as it is"
         raise InputError(f"{path}: {problem}; move it out of that folder")
-    holder = {
+    lock_holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
         file.truncate(0)
-        os.pwrite(number, json.dumps(holder).encode(), 0)  # what was read has moved the position
+        os.pwrite(
+            number, json.dumps(lock_holder).encode(), 0
+        )  # what was read has moved the position
     except OSError as error:
         file.close()
         problem = f"cannot be written ({error.strerror})"
@@ -237,11 +239,11 @@ def release_lock(file: IO[str]) -> None:
 
 def _describe_lock_holder(file: IO[str]) -> str:
     """Return the process that holds the lock, which is unnamed until it has written into the lock."""
-    holder = _read_lock_holder(file)
+    lock_holder = _read_lock_holder(file)
     return (
         "another process"
-        if holder is None
-        else f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+        if lock_holder is None
+        else f"process {lock_holder['pid']} on {lock_holder['host']} since {lock_holder['since']}"
     )
 
 
@@ -250,11 +252,13 @@ def _read_lock_holder(file: IO[str]) -> dict[str, Any] | None:
     file.seek(0)
     try:
         # versions before this one wrote behind what a killed holder had left, and filled the gap with zeros
-        holder = json.loads(file.read(_MAX_LOCK_HOLDER_LENGTH).lstrip("\0"))
+        lock_holder = json.loads(file.read(_MAX_LOCK_HOLDER_LENGTH).lstrip("\0"))
     except ValueError:  # also what is no UTF-8
         return None
     return (
-        holder if isinstance(holder, dict) and holder.keys() == {"pid", "host", "since"} else None
+        lock_holder
+        if isinstance(lock_holder, dict) and lock_holder.keys() == {"pid", "host", "since"}
+        else None
     )
 
 

@@ -14,8 +14,8 @@ from jurygraph.models.request import SchemaMode
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
-from jurygraph.schema.conversation import is_empty
-from jurygraph.schema.frozen_model import Count, Flag
+from jurygraph.schema.conversation import is_empty_value
+from jurygraph.schema.frozen_model import Count, StrictBool
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
@@ -45,7 +45,7 @@ class ModelIdentity(FrozenModel):
     model: str
     form: SchemaMode = "text"
     top_logprobs: Count | None = None
-    tools: Flag = Field(default=False, exclude_if=is_empty)
+    tools: StrictBool = Field(default=False, exclude_if=is_empty_value)
 
     @classmethod
     def of(cls, backend: Backend, *, has_tools: bool) -> "ModelIdentity":
@@ -86,7 +86,7 @@ class RunHeader(FrozenModel):
     evaluators: dict[str, EvaluatorRecord]
     domain: str | None = None
     derivers: dict[str, str] = Field(default_factory=dict)
-    tools: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
+    tools: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty_value)
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = None
     extent: RunExtent = RunExtent()
@@ -109,12 +109,12 @@ class RunHeader(FrozenModel):
         extent = self.extent if self.file_extent is None else self.file_extent
         return self.model_copy(update={"shard": None, "file_extent": None, "extent": extent})
 
-    def identity_of(self, judge: str | None) -> ModelIdentity | None:
+    def model_identity_of(self, judge: str | None) -> ModelIdentity | None:
         """Return the identity of one of `models`, or for None of the `model`."""
         return self.model if judge is None else self.models.get(judge)
 
 
-_FILE_LABELS = {
+_LABEL_BY_FILE_KIND = {
     "tasks": "tasks file",
     "responses": "responses file",
     "profiles": "profiles file",
@@ -144,15 +144,15 @@ def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     for name, _, _ in changes(inputs_in_run, inputs):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
-        branch_sentence = f"the run was branched {_describe_branch(run)}"
-        yield f"{branch_sentence}, and this one would be branched {_describe_branch(current)}"
+        branch_sentence = f"the run was branched {_describe_branch_origin(run)}"
+        yield f"{branch_sentence}, and this one would be branched {_describe_branch_origin(current)}"
 
 
 def _describe_shard(header: RunHeader) -> str:
     return "no --shard is set" if header.shard is None else f"--shard is {header.shard}"
 
 
-def _describe_branch(header: RunHeader) -> str:
+def _describe_branch_origin(header: RunHeader) -> str:
     return f"from {header.branch.folder}" if header.branch else "from no other"
 
 
@@ -172,20 +172,22 @@ def _identity_differences(run: RunHeader, current: RunHeader, judge: str | None)
     if model_settings(run.config, judge) != model_settings(current.config, judge):
         return
     model = current.config.model if judge is None else current.config.models[judge].model
-    identity_in_run = run.identity_of(judge)
-    for key, value_in_run, value in _model_changes(identity_in_run, current.identity_of(judge)):
+    identity_in_run = run.model_identity_of(judge)
+    for key, value_in_run, value in _model_changes(
+        identity_in_run, current.model_identity_of(judge)
+    ):
         values = f"{format_value(value_in_run)} in the run and {format_value(value)} here"
         yield f"the model behind {model} has the {key} {values}"
 
 
 def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
-    for field, label in _FILE_LABELS.items():
+    for field, label in _LABEL_BY_FILE_KIND.items():
         file_in_run: FileDigest | None = getattr(run, field)
         file: FileDigest | None = getattr(current, field)
         expected = None if file is None else file.sha256
         stored_checksum = None if file_in_run is None else file_in_run.sha256
         if stored_checksum not in (expected, ERASED_PLACEHOLDER):
-            names = f"{_describe_file(file_in_run)} in the run and {_describe_file(file)} here"
+            names = f"{_describe_file_digest(file_in_run)} in the run and {_describe_file_digest(file)} here"
             yield f"the {label} is {names}"
     columns_in_run = run.columns.model_dump() if run.columns else {}
     columns = current.columns.model_dump() if current.columns else {}
@@ -193,7 +195,7 @@ def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
         yield f"the {role} column is {format_value(value_in_run)} in the run and {format_value(value)} here"
 
 
-def _describe_file(file: FileDigest | None) -> str:
+def _describe_file_digest(file: FileDigest | None) -> str:
     return "none" if file is None else f"{file.name} ({file.sha256[:12]})"
 
 
@@ -232,14 +234,14 @@ def model_settings(config: Config, judge: str | None = None) -> dict[str, Any] |
         if judge not in config.models:
             return None
         config = config.model_copy(
-            update={"model": config.models[judge].model, "calls": config.calls_of(judge)}
+            update={"model": config.models[judge].model, "calls": config.call_settings_of(judge)}
         )
     settings = _judging_settings(config)
     del settings["safety"]["gates"]  # gates give a verdict without the model
     return {key: settings[key] for key in ("model", "calls", "safety")}
 
 
-def has_same_requests(
+def sends_same_requests(
     run: RunHeader, config: Config, model: ModelIdentity | None, judge: str | None = None
 ) -> bool:
     """Return whether a jury sends the same requests to a model as a run, as far as the run has recorded it.
@@ -251,7 +253,7 @@ def has_same_requests(
         settings["safety"]["evidence"] = run.config.safety.evidence
     if model_settings(run.config, judge) != settings:
         return False
-    return not list(_model_changes(run.identity_of(judge), model))
+    return not list(_model_changes(run.model_identity_of(judge), model))
 
 
 def _model_changes(
@@ -300,7 +302,9 @@ def draft_header_record(header: RunHeader, run_id: str) -> RecordDraft:
     base stores none, and cannot be continued.
     """
     body = header.model_dump(mode="json")
-    sums = {name: body[name].pop("sha256") for name in _FILE_LABELS if body.get(name) is not None}
+    sums = {
+        name: body[name].pop("sha256") for name in _LABEL_BY_FILE_KIND if body.get(name) is not None
+    }
     texts = [] if header.base else [json.dumps(sums).encode()]
     return RecordDraft("run", run_id, body, texts)
 
@@ -315,7 +319,7 @@ def read_run_header(ledger: Ledger) -> RunHeader:
         body = record.content
         text = ledger.texts({1: body.pop("texts", ())})[1].get(0)
         sums = {} if text is None else json.loads(text)
-        for name in _FILE_LABELS:
+        for name in _LABEL_BY_FILE_KIND:
             if body.get(name) is not None:
                 body[name]["sha256"] = sums.get(name, ERASED_PLACEHOLDER)
         return RunHeader.model_validate(body)

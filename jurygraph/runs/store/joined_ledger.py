@@ -54,15 +54,17 @@ class JoinedLedger(Ledger):
         raise TraceMismatch(f"{self.path}: record {seq} is missing")
 
     def records(
-        self, kind: str | None = None, after: int = 0, up_to: int | None = None
+        self, kind: str | None = None, after: int = 0, up_to_record: int | None = None
     ) -> Iterator[LedgerRecord]:
-        for start, ledger, first, final in self._parts(after, up_to):
+        for start, ledger, first, final in self._parts(after, up_to_record):
             for record in ledger.records(kind, first, final):
                 yield _renumber_record(record, start)
 
-    def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
-        for start, ledger, _, final in self._parts(0, up_to):
-            for number, task in ledger.ordered_groups(final):
+    def ordered_group_numbers(
+        self, up_to_record: int | None = None
+    ) -> Iterator[tuple[int, int | None]]:
+        for start, ledger, _, final in self._parts(0, up_to_record):
+            for number, task in ledger.ordered_group_numbers(final):
                 yield number + start, None if task is None else task + start
 
     def verified_records(self, first: int, last: int) -> Iterator[LedgerRecord]:
@@ -70,20 +72,22 @@ class JoinedLedger(Ledger):
             for record in ledger.verified_records(before + 1, final):
                 yield _renumber_record(record, start)
 
-    def find(self, kind: str, key: str, up_to: int | None = None) -> LedgerRecord | None:
+    def find(self, kind: str, key: str, up_to_record: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key; a close record only if every ledger has one."""
         if kind == "close" and any(ledger.find(kind, key) is None for ledger in self._ledgers):
             return None
         found: LedgerRecord | None = None
-        for start, ledger, _, final in self._parts(0, up_to):
+        for start, ledger, _, final in self._parts(0, up_to_record):
             record = ledger.find(kind, key, final)
             found = found if record is None else _renumber_record(record, start)
         return found
 
-    def find_all(self, kind: str, key: str) -> list[LedgerRecord]:
+    def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
         found: list[LedgerRecord] = []
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
-            found += [_renumber_record(record, start) for record in ledger.find_all(kind, key)]
+            found += [
+                _renumber_record(record, start) for record in ledger.find_all_records(kind, key)
+            ]
         return found
 
     def record_at(self, seq: int) -> LedgerRecord:

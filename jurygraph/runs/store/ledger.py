@@ -120,12 +120,12 @@ def make_record(
     previous: bytes, seq: int, at: int, draft: RecordDraft, salts: Iterator[bytes]
 ) -> tuple[LedgerRecord, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with the next of the salts."""
-    first_id = seq * MAX_TEXTS_PER_RECORD
+    first_text_id = seq * MAX_TEXTS_PER_RECORD
     # not strict: the salts of the next records are left
     salted_texts = zip(draft.texts, salts, strict=False)
     texts = [
         Text(text_id, salt, content)
-        for text_id, (content, salt) in enumerate(salted_texts, start=first_id)
+        for text_id, (content, salt) in enumerate(salted_texts, start=first_text_id)
     ]
     commitments = [commitment(text.salt, text.content) for text in texts]
     content = {**draft.body, "texts": commitments} if texts else draft.body
@@ -199,7 +199,7 @@ class Ledger:
         """Create a ledger and open it for writing; an existing one is opened."""
         with _translate_sqlite_errors(path):
             create_private_file(path)  # SQLite gives its log the same mode
-            connection = _connect(path, "rw")
+            connection = _open_sqlite_connection(path, "rw")
         with close_on_error(connection.close), _translate_sqlite_errors(path):
             connection.execute("BEGIN IMMEDIATE")  # a killed process leaves all tables or none
             if not _has_tables(connection):
@@ -216,13 +216,13 @@ class Ledger:
         Raises `InputError` if a newer jurygraph wrote it.
         """
         with _translate_sqlite_errors(path):
-            _warn_of_missing_log(path)
+            _warn_of_missing_wal(path)
             journal_path = path.with_name(f"{path.name}-journal")
             if not write and journal_path.exists() and os.access(path, os.W_OK):
                 # SQLite rolls back the transaction of a killed process, which a read-only connection cannot do
-                with closing(_connect(path, "rw")) as writable_connection:
+                with closing(_open_sqlite_connection(path, "rw")) as writable_connection:
                     _has_tables(writable_connection)
-            connection = _connect(path, "rw" if write else "ro")
+            connection = _open_sqlite_connection(path, "rw" if write else "ro")
         with close_on_error(connection.close):
             if _has_records(path, connection):
                 return cls(path, connection)
@@ -237,13 +237,13 @@ class Ledger:
         head = self.head
         salts = generate_salts(sum(len(draft.texts) for draft in drafts))
         for seq, draft in enumerate(drafts, start=self.count + 1):
-            record, new_texts = make_record(head, seq, at, draft, salts)
+            record, record_texts = make_record(head, seq, at, draft, salts)
             head = record.link
             records.append(record)
-            texts += new_texts
-        return self._insert(records, texts)
+            texts += record_texts
+        return self._insert_records(records, texts)
 
-    def append_copies(self, copies: Iterable[RecordCopy]) -> int:
+    def append_copies(self, record_copies: Iterable[RecordCopy]) -> int:
         """Append records of another ledger with their texts, to the byte; only their numbers and links are new.
 
         Times and salts are kept, so that no body changes: a body holds the commitments to salted texts, and no number
@@ -252,15 +252,15 @@ class Ledger:
         records: list[_Row] = []
         texts: list[_Row] = []
         head = self.head
-        for seq, (record, salted_texts) in enumerate(copies, start=self.count + 1):
+        for seq, (record, salted_texts) in enumerate(record_copies, start=self.count + 1):
             old_seq, kind, key, at, body, _ = record
             head = compute_record_link(head, seq, kind, key, at, body)
             records.append((seq, kind, key, at, body, head))
             shift = (seq - old_seq) * MAX_TEXTS_PER_RECORD
             texts += [(number + shift, salt, content) for number, salt, content in salted_texts]
-        return self._insert(records, texts)
+        return self._insert_records(records, texts)
 
-    def _insert(self, records: Sequence[_Row], texts: Sequence[_Row]) -> int:
+    def _insert_records(self, records: Sequence[_Row], texts: Sequence[_Row]) -> int:
         """Write records that follow the head, and their texts; return the number of the last."""
         with _translate_sqlite_errors(self.path):
             if not self._connection.in_transaction:
@@ -357,7 +357,7 @@ class Ledger:
         self._read_head()
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot_transaction(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""
         with _translate_sqlite_errors(self.path):
             self._connection.execute("BEGIN")
@@ -368,10 +368,10 @@ class Ledger:
             self._connection.execute("ROLLBACK")
 
     def records(
-        self, kind: str | None = None, after: int = 0, up_to: int | None = None
+        self, kind: str | None = None, after: int = 0, up_to_record: int | None = None
     ) -> Iterator[LedgerRecord]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
-        last = self.count if up_to is None else up_to
+        last = self.count if up_to_record is None else up_to_record
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
         query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
@@ -381,16 +381,18 @@ class Ledger:
                 return
             after = rows[-1][0]
 
-    def record_numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
+    def record_numbers(self, kind: str, up_to_record: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
-        last = self.count if up_to is None else up_to
+        last = self.count if up_to_record is None else up_to_record
         with _translate_sqlite_errors(self.path):
             yield from (number for (number,) in self._connection.execute(query, (kind, last)))
 
-    def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
+    def ordered_group_numbers(
+        self, up_to_record: int | None = None
+    ) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
-        last = self.count if up_to is None else up_to
+        last = self.count if up_to_record is None else up_to_record
         with _translate_sqlite_errors(self.path):
             yield from self._connection.execute(_SELECT_GROUPS_SQL, (last,))
 
@@ -401,7 +403,7 @@ class Ledger:
         """
         previous = self._link_of_previous_record(first)
         expected = first
-        for record in self.records(after=first - 1, up_to=last):
+        for record in self.records(after=first - 1, up_to_record=last):
             if record.seq != expected:
                 raise TraceMismatch(f"{self.path}: record {expected} is missing")
             self._check_link(record, previous)
@@ -436,19 +438,21 @@ class Ledger:
             problem = "differs from what was written, or does not follow the one before it"
             raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
-    def find(self, kind: str, key: str, up_to: int | None = None) -> LedgerRecord | None:
+    def find(self, kind: str, key: str, up_to_record: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key, up to the one numbered `up_to`; None if there is none."""
-        rows = self._find_rows(_SELECT_LAST_RECORD_SQL, kind, key, up_to)
+        rows = self._find_rows(_SELECT_LAST_RECORD_SQL, kind, key, up_to_record)
         return LedgerRecord._make(rows[0]) if rows else None
 
-    def _find_rows(self, query: str, kind: str, key: str, up_to: int | None = None) -> list[Any]:
+    def _find_rows(
+        self, query: str, kind: str, key: str, up_to_record: int | None = None
+    ) -> list[Any]:
         try:
             key.encode()
         except UnicodeEncodeError:
             return []  # a lone surrogate, which no key contains
-        return self._rows(query, kind, key, self.count if up_to is None else up_to)
+        return self._rows(query, kind, key, self.count if up_to_record is None else up_to_record)
 
-    def find_all(self, kind: str, key: str) -> list[LedgerRecord]:
+    def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
         return list(map(LedgerRecord._make, self._find_rows(query, kind, key)))
 
@@ -463,10 +467,10 @@ class Ledger:
         return record
 
     def find_verified_record(
-        self, kind: str, key: str, up_to: int | None = None
+        self, kind: str, key: str, up_to_record: int | None = None
     ) -> LedgerRecord | None:
         """Return the same as `find`. Raises `TraceMismatch` if the record does not follow the previous one."""
-        record = self.find(kind, key, up_to)
+        record = self.find(kind, key, up_to_record)
         if record is not None:
             (record,) = self.verified_records(record.seq, record.seq)
         return record
@@ -524,7 +528,7 @@ class Ledger:
         query = "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
         return any(number in json.loads(body)["ids"] for (body,) in self._rows(query))
 
-    def texts_of(self, record: LedgerRecord) -> dict[int, bytes]:
+    def texts_of_record(self, record: LedgerRecord) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""
         return self.texts({record.seq: record.content["texts"]})[record.seq]
 
@@ -538,7 +542,7 @@ class Ledger:
             _SELECT_TEXTS_SQL, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
         )
 
-    def first_texts(self, kind: str) -> Iterator[Text]:
+    def first_text_per_record(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
         return self._select_texts(query, MAX_TEXTS_PER_RECORD, kind)
@@ -566,15 +570,17 @@ class Ledger:
             )
         with self.path.open("rb") as file:
             # the header may record fewer or more than the log
-            recorded_page_count = int.from_bytes(file.read(32)[28:], "big")
-            extra = file.seek(0, os.SEEK_END) - max(page_count, recorded_page_count) * size
+            header_page_count = int.from_bytes(file.read(32)[28:], "big")
+            extra = file.seek(0, os.SEEK_END) - max(page_count, header_page_count) * size
         if extra > 0:  # SQLite ignores them
             yield f"{extra} bytes follow the end of the database"
         expected = sorted(CREATE_TABLE_STATEMENTS.items())
         if schema != expected:
-            wrong_tables = [name for name, sql in schema if (name, sql) not in expected]
-            wrong_tables += sorted(CREATE_TABLE_STATEMENTS.keys() - dict(schema).keys())
-            name = wrong_tables[0] if wrong_tables else "of a name that is taken"
+            mismatched_table_names = [name for name, sql in schema if (name, sql) not in expected]
+            mismatched_table_names += sorted(CREATE_TABLE_STATEMENTS.keys() - dict(schema).keys())
+            name = (
+                mismatched_table_names[0] if mismatched_table_names else "of a name that is taken"
+            )
             yield f"table or index {name!r} is not as jurygraph made it"
 
     def close(self) -> None:
@@ -656,7 +662,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _open_sqlite_connection(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(
         address,
@@ -667,12 +673,12 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
-def _warn_of_missing_log(path: Path) -> None:
+def _warn_of_missing_wal(path: Path) -> None:
     """Log a warning if a ledger was copied without the log that it needs: its last records may be missing."""
     log = path.with_name(f"{path.name}-wal")
     if _file_size(log) or not _file_size(path) or path.with_name(f"{path.name}-journal").exists():
         return
-    with closing(_connect(path, "ro")) as ledger:
+    with closing(_open_sqlite_connection(path, "ro")) as ledger:
         (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
     if mode == "wal" and not _file_size(log):  # a reader leaves an empty one
         _warn_once(path, log.name)
@@ -699,7 +705,7 @@ def _file_size(path: Path) -> int:
 
 _MAX_COMMIT_WAIT_SECONDS = 0.005
 """Seconds that a record waits for others: a commit for few takes as much CPU as for many, and a model far longer."""
-_MAX_WAITING_RECORDS = 1024
+_MAX_WAITING_BATCHES = 1024
 """Number of batches of records that wait for a commit before whoever appends another waits for it, too."""
 
 
@@ -707,7 +713,7 @@ CommitFuture = asyncio.Future[None]
 """A future of an event loop, which is settled by a commit."""
 
 
-def _settle(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
+def _notify_commit_waiters(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
     """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
     futures_by_loop: dict[asyncio.AbstractEventLoop, list[CommitFuture]] = defaultdict(list)
     for future in futures:
@@ -739,7 +745,7 @@ class Writer:
         ledger.prepare_for_writing()
         self._ledger = ledger
         self._batches: Queue[tuple[Sequence[RecordDraft], CommitFuture | None] | None] = Queue(
-            _MAX_WAITING_RECORDS
+            _MAX_WAITING_BATCHES
         )
         """Records, each with what their commit settles; None after the last ones."""
         self._error: BaseException | None = None
@@ -778,16 +784,18 @@ class Writer:
             raise self._error
 
     def _write_until_closed(self) -> None:
-        is_open = True
-        while is_open:
+        is_writer_open = True
+        while is_writer_open:
             batches = [self._batches.get()]
             self._is_closed.wait(_MAX_COMMIT_WAIT_SECONDS)  # no append wakes this thread meanwhile
             while not self._batches.empty():
                 batches.append(self._batches.get())
-            is_open = None not in batches
+            is_writer_open = None not in batches
             written = [batch for batch in batches if batch is not None]
             self._write(list(chain.from_iterable(drafts for drafts, _ in written)))
-            _settle([future for _, future in written if future is not None], self._error)
+            _notify_commit_waiters(
+                [future for _, future in written if future is not None], self._error
+            )
 
     def _write(self, drafts: Sequence[RecordDraft]) -> None:
         """Append the records and commit them, unless an error has stopped the writing."""

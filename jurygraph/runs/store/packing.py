@@ -48,7 +48,7 @@ def pack_task(task: Task, plan: Plan) -> bytes:
     plan that differ from it."""
     content: RecordBody = {
         "task": task.model_dump(mode="json"),
-        "views": [_changed_view_fields(view, task) for view in plan.survey.views.values()],
+        "views": [_view_specific_fields(view, task) for view in plan.survey.views.values()],
         "plan": plan.digest,
     }
     for name in _PLANNING_RESULT_MODELS:
@@ -60,7 +60,7 @@ def pack_task(task: Task, plan: Plan) -> bytes:
     return to_compact_json(content)
 
 
-def _changed_view_fields(view: TaskView, task: Task) -> RecordBody:
+def _view_specific_fields(view: TaskView, task: Task) -> RecordBody:
     """Return the fields of a view that its task has not, or has with another value."""
     fields: RecordBody = {}
     for name, value in view.json_object.items():
@@ -77,7 +77,7 @@ def inapplicable_question_indices(body: Mapping[str, Any]) -> frozenset[int]:
     )
 
 
-def is_stored_text_of_task(task: Task, text: bytes) -> bool:
+def is_stored_task_text(task: Task, text: bytes) -> bool:
     """Return whether a text made by `pack_task` is that of this task, to the last digit of its numbers."""
     return text.startswith(
         b'{"task":' + to_compact_json(task.model_dump(mode="json")) + b',"views":'
@@ -120,13 +120,13 @@ def pack_reward(row: "RewardRow") -> RecordBody:
         body["status"] = row.status
     if row.coverage != 1.0:
         body["coverage"] = row.coverage
-    if not _are_identical((row.partial,), (value,)):
+    if not _are_numbers_identical((row.partial,), (value,)):
         body["partial"] = row.partial
-    if row.range is None or not _are_identical(row.range, (value, value)):
+    if row.range is None or not _are_numbers_identical(row.range, (value, value)):
         body["range"] = row.range
-    if not _are_identical(row.components, terms):
+    if not _are_numbers_identical(row.components, terms):
         body["components"] = row.components
-    for name in _DEFAULT_TRACE_FIELDS:
+    for name in _TRACE_FIELD_DEFAULTS:
         content = getattr(row, name)
         if content:
             body[name] = content
@@ -145,8 +145,8 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         "range": (value, value),
         "components": terms,
     }
-    counts = dict(zip(_COUNT_NAMES, body["counts"], strict=True))
-    fields = {**_DEFAULT_TRACE_FIELDS, **defaults, **body, "counts": Counts(**counts)}
+    counts = dict(zip(_VERDICT_COUNT_NAMES, body["counts"], strict=True))
+    fields = {**_TRACE_FIELD_DEFAULTS, **defaults, **body, "counts": Counts(**counts)}
     return RewardRow(**fields).to_reward(decision)
 
 
@@ -160,9 +160,9 @@ def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
     return discarded
 
 
-_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")
+_VERDICT_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")
 """The order in which a reward stores its counts of verdicts."""
-_DEFAULT_TRACE_FIELDS: Mapping[str, Any] = {
+_TRACE_FIELD_DEFAULTS: Mapping[str, Any] = {
     "parts": {},
     "diagnostics": {},
     "adjustments": (),
@@ -172,7 +172,7 @@ _DEFAULT_TRACE_FIELDS: Mapping[str, Any] = {
 """Fields of a reward that are only stored if they are not empty."""
 
 
-def _are_identical(left: Sequence[float | None], right: Sequence[float | None]) -> bool:
+def _are_numbers_identical(left: Sequence[float | None], right: Sequence[float | None]) -> bool:
     """Return whether all numbers are equal to the last bit: 0.0 is not -0.0."""
     return left == right and (0.0 not in left or repr(left) == repr(right))
 
@@ -190,7 +190,7 @@ ResponseIds = tuple[str, ...]
 """Ids of the responses that a verdict is about, in the order in which they were shown."""
 
 
-def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
+def number_shared_id_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     """Return the lists of more than two responses that the verdicts of a group name, each with its number.
 
     A group stores each list once, and its verdicts store the number: otherwise they would take quadratic space.
@@ -203,20 +203,20 @@ def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     return numbers
 
 
-def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
+def read_shared_id_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
-    return _SHARED_LISTS_ADAPTER.validate_python(group.get("shown", []))
+    return _SHARED_ID_LISTS_ADAPTER.validate_python(group.get("shown", []))
 
 
-_SHARED_LISTS_ADAPTER = TypeAdapter(list[ResponseIds])
+_SHARED_ID_LISTS_ADAPTER = TypeAdapter(list[ResponseIds])
 
 
 def shown_response_ids(
-    verdict: Mapping[str, Any], shared_lists: Sequence[ResponseIds]
+    verdict: Mapping[str, Any], shared_id_lists: Sequence[ResponseIds]
 ) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
-    return shared_lists[stored] if isinstance(stored, int) else stored
+    return shared_id_lists[stored] if isinstance(stored, int) else stored
 
 
 def pack_trace(
@@ -225,7 +225,7 @@ def pack_trace(
     survey: SurveyWithoutTexts,
     reward: RecordBody,
     distance: int,
-    shared_lists: Mapping[ResponseIds, int],
+    shared_id_lists: Mapping[ResponseIds, int],
 ) -> tuple[RecordBody, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
@@ -246,7 +246,7 @@ def pack_trace(
         body["about"] = texts.place(to_compact_json(about))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [
-        _pack_verdict(verdict, trace.response_id, survey, texts, shared_lists)
+        _pack_verdict(verdict, trace.response_id, survey, texts, shared_id_lists)
         for verdict in verdicts
     ]
     if trace.material:
@@ -270,7 +270,7 @@ def _content_text(response: Response) -> bytes:
     return to_compact_json([message.model_dump(mode="json") for message in response.messages])
 
 
-def unpack_response(
+def unpack_stored_response(
     body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]
 ) -> Response | None:
     """Return the response of a trace; None if its text was erased."""
@@ -288,12 +288,12 @@ def unpack_response(
 
 
 _VERDICT_LIST_FIELDS = ("examples", "calls", "steps")
-_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_VERDICT_LIST_FIELDS})
+_PACKED_VERDICT_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_VERDICT_LIST_FIELDS})
 """Fields of a verdict that are stored in another form."""
 _VERDICT_FIELD_DEFAULTS: Mapping[str, Any] = {
     name: default
     for name, default in vars(RecordedVerdict.model_construct()).items()
-    if name not in _PACKED_FIELDS
+    if name not in _PACKED_VERDICT_FIELDS
 }
 """The defaults of the fields of a verdict that are stored as they are."""
 
@@ -303,9 +303,9 @@ def _pack_verdict(
     response_id: str,
     survey: SurveyWithoutTexts,
     texts: Texts,
-    shared_lists: Mapping[ResponseIds, int],
+    shared_id_lists: Mapping[ResponseIds, int],
 ) -> RecordBody:
-    index, identity = survey.verdict_identities[verdict.question]
+    index, identity = survey.identity_fields_by_question[verdict.question]
     usual = {
         **_VERDICT_FIELD_DEFAULTS,
         **identity,
@@ -315,8 +315,8 @@ def _pack_verdict(
     fields = vars(verdict)
     body: RecordBody = {"question": index}
     body |= {name: fields[name] for name, value in usual.items() if fields[name] != value}
-    if verdict.responses in shared_lists:
-        body["responses"] = shared_lists[verdict.responses]
+    if verdict.responses in shared_id_lists:
+        body["responses"] = shared_id_lists[verdict.responses]
     for name in _VERDICT_LIST_FIELDS:
         if fields[name]:
             body[name] = [item.model_dump() for item in fields[name]]
@@ -361,13 +361,13 @@ def unpack_verdict(
     response_id: str,
     survey: SurveyWithoutTexts,
     texts: Mapping[int, bytes],
-    shared_lists: Sequence[ResponseIds],
+    shared_id_lists: Sequence[ResponseIds],
 ) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED_PLACEHOLDER`.
 
     `shared_lists` are the lists of responses of its group.
     """
-    _, identity = survey.verdict_identities[survey.questions[body["question"]].id]
+    _, identity = survey.identity_fields_by_question[survey.questions[body["question"]].id]
     # validation adds the other defaults
     fields = {**identity, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
@@ -386,7 +386,7 @@ def unpack_verdict(
     if not isinstance(fields["responses"], int):
         return RecordedVerdict.model_validate(fields)
     # one list for all verdicts, since validation would copy it for each
-    responses = shared_lists[fields["responses"]]
+    responses = shared_id_lists[fields["responses"]]
     verdict = RecordedVerdict.model_validate({**fields, "responses": ()})
     return verdict.model_copy(update={"responses": responses})
 

@@ -10,7 +10,7 @@ from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import model_identities_by_name, reusable_results
 from jurygraph.runs.run import Run, ScoredResponse, changes_by_response, is_verdict_reusable
-from jurygraph.runs.store.header import has_same_requests
+from jurygraph.runs.store.header import sends_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
     FrozenModel,
@@ -78,37 +78,40 @@ class ReusedRun:
     ) -> ReusedResults:
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS
-        old_digests = digest_survey_inputs(self.run.plan_of(task.id).survey)
-        new_digests = digest_survey_inputs(plan.survey)
-        scored = list(chain.from_iterable(self.run.groups_of(task.id)))
+        earlier_input_digests = digest_survey_inputs(self.run.plan_of(task.id).survey)
+        current_input_digests = digest_survey_inputs(plan.survey)
+        scored = list(chain.from_iterable(self.run.groups_of_task(task.id)))
         changed_response_ids = changes_by_response(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
-        evaluators_to_read_again = self._evaluators_to_read_again(scored)
+        evaluators_to_reparse = self._evaluators_to_reparse(scored)
         lookups = chain.from_iterable(item.trace.lookups for item in scored)
-        rerun_lookup_ids = {lookup.id for lookup in lookups if lookup.is_repeatable}
+        rerun_lookup_ids = {lookup.id for lookup in lookups if lookup.can_be_repeated}
 
-        def keeps_verdict(verdict: RecordedVerdict) -> bool:
+        def should_keep_verdict(verdict: RecordedVerdict) -> bool:
             question = verdict.question
             return (
                 changed_response_ids.isdisjoint((verdict.about, *verdict.responses))
                 and rerun_lookup_ids.isdisjoint(verdict.lookups)
                 and not self._asks_changed_model(verdict.evaluator, verdict.judge)
-                and verdict.evaluator not in evaluators_to_read_again
-                and old_digests.questions[question] == new_digests.questions.get(question)
+                and verdict.evaluator not in evaluators_to_reparse
+                and earlier_input_digests.questions[question]
+                == current_input_digests.questions.get(question)
             )
 
-        def keeps_material(item: Material) -> bool:
+        def should_keep_material(item: Material) -> bool:
             name = item.name
             return (
                 item.response not in changed_response_ids
                 and rerun_lookup_ids.isdisjoint(item.lookups)
                 and not self._asks_changed_model(derivers.get(name))
-                and old_digests.material[name] == new_digests.material.get(name)
+                and earlier_input_digests.material[name] == current_input_digests.material.get(name)
             )
 
-        return reusable_results([item.trace for item in scored], keeps_verdict, keeps_material)
+        return reusable_results(
+            [item.trace for item in scored], should_keep_verdict, should_keep_material
+        )
 
-    def _evaluators_to_read_again(self, scored: Iterable[ScoredResponse]) -> set[str]:
+    def _evaluators_to_reparse(self, scored: Iterable[ScoredResponse]) -> set[str]:
         """Return the evaluators whose replies on a group are read again, because quotations now count otherwise.
 
         All verdicts of theirs go, not only those without a quotation: a request asks about several criteria at once,
@@ -127,11 +130,11 @@ class ReusedRun:
                 if verdict.about == trace.response_id and (
                     has_failed or is_verdict_reusable(verdict)
                 ):
-                    is_reused = verdict.key in offered or self._is_read_again(verdict)
-                    self.reused += is_reused
-                    self.requested += not is_reused
+                    is_verdict_reused = verdict.key in offered or self._can_replay_lookups(verdict)
+                    self.reused += is_verdict_reused
+                    self.requested += not is_verdict_reused
 
-    def _is_read_again(self, verdict: RecordedVerdict) -> bool:
+    def _can_replay_lookups(self, verdict: RecordedVerdict) -> bool:
         """Return whether something was looked up for a verdict, and all replies that led to it are of old runs."""
         return bool(verdict.lookups) and all(
             any(ledger.find("call", use.id) for ledger in self.reusable_ledgers)
@@ -145,7 +148,7 @@ def _changed_models(run: Run, jury: Jury) -> set[str | None]:
     return {
         judge
         for judge in (None, *jury.config.models)
-        if not has_same_requests(run.header, jury.config, models.get(judge), judge)
+        if not sends_same_requests(run.header, jury.config, models.get(judge), judge)
     }
 
 
@@ -165,14 +168,19 @@ def digest_survey_inputs(survey: Survey) -> InputDigests:
     material: dict[str, str] = {}
     for wave in survey.waves:
         for name in wave.materials:
-            material[name] = _digest_inputs(derivations[name], derivations[name].needs, material)
+            material[name] = _digest_with_material(
+                derivations[name], derivations[name].needs, material
+            )
     questions = {
-        q.id: _digest_inputs(q, required_material_names(q), material) for q in survey.questions
+        q.id: _digest_with_material(q, required_material_names(q), material)
+        for q in survey.questions
     }
     return InputDigests(questions, material)
 
 
-def _digest_inputs(model: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
+def _digest_with_material(
+    model: FrozenModel, names: Iterable[str], material: Mapping[str, str]
+) -> str:
     """Return the digest of a question or derivation together with the digests of the material that it needs."""
     fields = model.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS))
     return digest_of([fields, {name: material[name] for name in names}])

@@ -18,19 +18,24 @@ from numpy.typing import NDArray
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import TableRewards, can_be_decided_together, compute_reward_values
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
+from jurygraph.decision.table import (
+    ScoreArrays,
+    VerdictTable,
+    build_verdict_table,
+    verdict_table_from_columns,
+)
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.rescoring import (
     TaskWithSurvey,
-    digest_deciding_inputs,
+    digest_decision_inputs,
     refuse_changed_questions,
-    refuse_new_names,
+    refuse_unknown_member_names,
     require_task_content,
 )
 from jurygraph.schema import Config, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED_RESPONSE_MATERIAL
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 
 _MAX_TASKS_IN_MEMORY = 512
 _ROWS_PER_DECISION_BATCH = 8192
@@ -49,7 +54,7 @@ class DecisionKey(NamedTuple):
     group: int | None
 
 
-_CELL_DTYPE = np.dtype(
+_SCORE_RECORD_DTYPE = np.dtype(
     list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True))
 )
 
@@ -64,10 +69,10 @@ class PackedGroupVerdicts(NamedTuple):
 
     plan: DecisionKey
     task: str
-    task_group: str | None
+    task_cluster: str | None
     responses: Sequence[str]
     agents: Sequence[str | None]
-    widths: Sequence[int]
+    cell_counts: Sequence[int]
     cells: bytes
 
 
@@ -90,9 +95,9 @@ def pack_group(
     task = group.record.key
     survey = run.source.survey_without_texts(group.survey)
     content = run.task_content(task)
-    inputs = None if content is None else digest_deciding_inputs(content, survey)
+    inputs = None if content is None else digest_decision_inputs(content, survey)
     is_per_response = all(
-        question.scope == "response" and question.material == SUBMITTED_RESPONSE_MATERIAL
+        question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
         for question in survey.questions
     )
     # Without its texts, a task cannot be told from others.
@@ -100,20 +105,20 @@ def pack_group(
     number = group.record.seq if is_decided_alone else None
     traces = sorted(group.traces, key=lambda trace: trace.response_id)
     names = [trace.response_id for trace in traces]
-    widths, cells = _pack_table(build_table(survey.questions, names, verdicts))
+    cell_counts, cells = _pack_table(build_verdict_table(survey.questions, names, verdicts))
     return PackedGroupVerdicts(
         plan=DecisionKey(inputs, group.survey, group.decision, number),
         task=task,
-        task_group=None if content is None else content["task"].get("group"),
+        task_cluster=None if content is None else content["task"].get("group"),
         responses=names,
         agents=[trace.agent for trace in traces],
-        widths=widths,
+        cell_counts=cell_counts,
         cells=cells,
     )
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _DecisionBatch:
     """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
 
     task: str
@@ -161,23 +166,23 @@ class VerdictTables:
         self.responses: list[str] = []
         self.agents: list[str] = []
         self.tasks: list[tuple[str, str | None]] = []
-        self._batches: list[_Batch] = []
+        self._batches: list[_DecisionBatch] = []
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
-        self._surveyed_task = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_surveyed_task)
+        self._task_with_survey = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_task_with_survey)
         groups_by_plan: dict[Any, list[PackedGroupVerdicts]] = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in read_packed_groups(run) if groups is None else groups:
-            key = group.plan, tuple(group.widths)
+            key = group.plan, tuple(group.cell_counts)
             groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
             if rows[key] >= _ROWS_PER_DECISION_BATCH:
-                self._join(groups_by_plan.pop(key))
+                self._add_plan_table(groups_by_plan.pop(key))
                 del rows[key]
         for groups_of_plan in groups_by_plan.values():
-            self._join(groups_of_plan)
+            self._add_plan_table(groups_of_plan)
 
-    def _join(self, groups: Sequence[PackedGroupVerdicts]) -> None:
+    def _add_plan_table(self, groups: Sequence[PackedGroupVerdicts]) -> None:
         """Add the table of groups of one plan."""
         first = groups[0]
         questions = self.run.source.survey_without_texts(first.plan.survey).questions
@@ -185,10 +190,12 @@ class VerdictTables:
         for group in groups:
             self.responses += group.responses
             self.agents += [intern(agent or "") for agent in group.agents]
-            self.tasks += [(group.task, group.task_group)] * len(group.responses)
+            self.tasks += [(group.task, group.task_cluster)] * len(group.responses)
         cells = b"".join(group.cells for group in groups)
-        table = _unpack_table(questions, sum(sizes), first.widths, cells)
-        self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
+        table = _unpack_table(questions, sum(sizes), first.cell_counts, cells)
+        self._batches.append(
+            _DecisionBatch(task=first.task, questions=questions, table=table, sizes=sizes)
+        )
 
     @property
     def judges(self) -> list[str]:
@@ -207,7 +214,7 @@ class VerdictTables:
         decisions = [
             self._decision_under_config(batch.task, config, combiners) for batch in self._batches
         ]
-        refuse_new_names(self.run, config, decisions)
+        refuse_unknown_member_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
         empty_rewards = TableRewards(*np.zeros((4, 0)))
         values = [batch.decide(decision, combiners, judge) for batch, decision in pairs]
@@ -216,9 +223,9 @@ class VerdictTables:
     def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:
             return self.run.decision_of(task)
-        return self._surveyed_task(task).decide(self.run, config, combiners)
+        return self._task_with_survey(task).decide(self.run, config, combiners)
 
-    def _read_surveyed_task(self, task: str) -> TaskWithSurvey:
+    def _read_task_with_survey(self, task: str) -> TaskWithSurvey:
         return TaskWithSurvey.read(
             require_task_content(self.run, task), self.run.survey_without_texts_of(task)
         )
@@ -237,28 +244,32 @@ class VerdictTables:
 
 def _pack_table(table: VerdictTable) -> tuple[list[int], bytes]:
     """Return the widths and the cells of a table, as `PackedGroupVerdicts` has them."""
-    widths = [arrays.value.shape[1] for arrays in table.columns.values()]
-    cell_rows = np.empty((table.rows, sum(widths)), _CELL_DTYPE)
+    cell_counts = [arrays.value.shape[1] for arrays in table.columns.values()]
+    cell_rows = np.empty((table.rows, sum(cell_counts)), _SCORE_RECORD_DTYPE)
     for columns, arrays in zip(
-        _split_cells(cell_rows, widths), table.columns.values(), strict=True
+        _split_cells_by_question(cell_rows, cell_counts), table.columns.values(), strict=True
     ):
         for name in ScoreArrays._fields:
             columns[name] = getattr(arrays, name)
-    return widths, cell_rows.tobytes()
+    return cell_counts, cell_rows.tobytes()
 
 
 def _unpack_table(
-    questions: Sequence[Question], rows: int, widths: Sequence[int], cells: bytes
+    questions: Sequence[Question], rows: int, cell_counts: Sequence[int], cells: bytes
 ) -> VerdictTable:
     """Return the table of so many rows from its cells."""
-    cell_rows = np.frombuffer(cells, _CELL_DTYPE).reshape(rows, sum(widths))
+    cell_rows = np.frombuffer(cells, _SCORE_RECORD_DTYPE).reshape(rows, sum(cell_counts))
     columns = {}
-    for question, part in zip(questions, _split_cells(cell_rows, widths), strict=True):
+    for question, part in zip(
+        questions, _split_cells_by_question(cell_rows, cell_counts), strict=True
+    ):
         arrays = [np.ascontiguousarray(part[name]) for name in ScoreArrays._fields]
         columns[question.id] = ScoreArrays._make(arrays)
-    return make_table(questions, rows, columns)
+    return verdict_table_from_columns(questions, rows, columns)
 
 
-def _split_cells(cell_rows: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
+def _split_cells_by_question(
+    cell_rows: NDArray[Any], cell_counts: Sequence[int]
+) -> list[NDArray[Any]]:
     """Return the cells of each question, [R,K], as parts of all of them."""
-    return np.split(cell_rows, np.cumsum(widths)[:-1], axis=1) if widths else []
+    return np.split(cell_rows, np.cumsum(cell_counts)[:-1], axis=1) if cell_counts else []

@@ -13,10 +13,10 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.models.cache import default_cache_folder, erase_replies
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_PATTERN, write_atomically
+from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB, write_atomically
 from jurygraph.runs.store.folder import discard_index, remove_planning_calls
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, LedgerRecord, RecordDraft, Text
-from jurygraph.runs.store.packing import read_shared_lists, shown_response_ids
+from jurygraph.runs.store.packing import read_shared_id_lists, shown_response_ids
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema.frozen_model import iter_strings
 
@@ -52,7 +52,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
 
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
-    with WritableRun.open_existing(folder) as run:
+    with WritableRun.open_existing_run(folder) as run:
         erasure = _Erasure(run, what, name)
         run.ledger.refuse_other_readers()
         return erasure.erase(reason)
@@ -70,21 +70,21 @@ def preview_erasure(folder: Path, what: ErasureTarget, name: str) -> ErasureResu
 
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
-        if run.base_origin is not None:
-            base = run.folder_of(run.base_origin)
+        if run.base_run_origin is not None:
+            base = run.folder_of_origin(run.base_run_origin)
             raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
         self._run = run
         self._ledger = run.ledger
         self._what: ErasureTarget = what
         self._name = name
-        self._own = {text.id: text.content for text in self._read_named_texts()}
-        self._encodings_of_secret = self._encoded_search_texts()
+        self._own = {text.id: text.content for text in self._read_requested_texts()}
+        self._erased_text_encodings = self._encoded_erased_texts()
 
     def erase(self, reason: str | None) -> ErasureResult:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
-        copies, tasks = self._find_copies()
-        erased_text_ids = sorted({*self._own, *copies})
-        others = self._other_response_ids(erased_text_ids)
+        copied_text_ids, tasks = self._find_texts_with_copies()
+        erased_text_ids = sorted({*self._own, *copied_text_ids})
+        others = self._affected_response_ids(erased_text_ids)
         replies = calls = 0
         unreached_files: list[str] = []
         if reason is not None:
@@ -92,7 +92,7 @@ class _Erasure:
             replies, calls, unreached_files = self._erase_in_cache_and_recordings(erased_text_ids)
             self._erase_in_ledger(erased_text_ids, reason)
         return ErasureResult(
-            len(self._own), len(copies), others, tasks, replies, calls, unreached_files
+            len(self._own), len(copied_text_ids), others, tasks, replies, calls, unreached_files
         )
 
     def _erase_in_ledger(self, erased_text_ids: Sequence[int], reason: str) -> None:
@@ -101,7 +101,7 @@ class _Erasure:
         remove_planning_calls(self._run.folder)
         # it has the words of the texts
         discard_index(self._run.folder)
-        for leftover_file in self._run.folder.glob(REPLACEMENT_FILE_PATTERN):
+        for leftover_file in self._run.folder.glob(REPLACEMENT_FILE_GLOB):
             leftover_file.unlink()
         ledger.append(
             RecordDraft(
@@ -114,26 +114,28 @@ class _Erasure:
         ledger.commit()
         ledger.compact()
 
-    def _other_response_ids(self, erased_text_ids: Iterable[int]) -> list[str]:
+    def _affected_response_ids(self, erased_text_ids: Iterable[int]) -> list[str]:
         """Return the ids of responses that lose text, or the words of verdicts, besides those that were named."""
-        named_ids = (
+        requested_response_ids = (
             {self._name: None}
             if self._what == "response"
-            else self._ids_of_responses_with(self._own)
+            else self._response_ids_of_texts(self._own)
         )
         return [
-            name for name in self._ids_of_responses_with(erased_text_ids) if name not in named_ids
+            name
+            for name in self._response_ids_of_texts(erased_text_ids)
+            if name not in requested_response_ids
         ]
 
-    def _ids_of_responses_with(self, texts: Iterable[int]) -> dict[str, None]:
+    def _response_ids_of_texts(self, texts: Iterable[int]) -> dict[str, None]:
         """Return the ids of responses in whose records these texts are, in order."""
         records = [self._ledger.record_at(number // MAX_TEXTS_PER_RECORD) for number in texts]
         return {record.key: None for record in records if record.kind == "trace"}
 
-    def _read_named_texts(self) -> Iterator[Text]:
+    def _read_requested_texts(self) -> Iterator[Text]:
         ledger = self._ledger
         kind = "trace" if self._what == "response" else "task"
-        records = ledger.find_all(kind, self._name)  # a group that was scored again has two
+        records = ledger.find_all_records(kind, self._name)  # a group that was scored again has two
         if not records:
             hint = (
                 did_you_mean(self._name, ledger.keys(kind))
@@ -147,10 +149,10 @@ class _Erasure:
             return
         for record in records:
             yield from self._texts_of_record_and_calls(record)  # those of a task read its profiles
-        for group in ledger.find_all("group", self._name):
+        for group in ledger.find_all_records("group", self._name):
             yield from ledger.stored_texts(group.seq, group.seq)
             for trace in ledger.records(
-                "trace", after=group.seq, up_to=group.seq + group.content["size"]
+                "trace", after=group.seq, up_to_record=group.seq + group.content["size"]
             ):
                 yield from self._texts_of_record_and_calls(trace)
 
@@ -160,26 +162,26 @@ class _Erasure:
         group = ledger.record_at(record.seq - record.content["group"])
         yield from ledger.stored_texts(group.seq, group.seq)
         yield from self._texts_of_record_and_calls(record)
-        shared_lists = read_shared_lists(group.content)
+        shared_id_lists = read_shared_id_lists(group.content)
         for trace in ledger.records(
-            "trace", after=group.seq, up_to=group.seq + group.content["size"]
+            "trace", after=group.seq, up_to_record=group.seq + group.content["size"]
         ):
-            text_indices = {
+            shown_text_indices = {
                 verdict.get("text")
                 for verdict in trace.content["verdicts"]
-                if record.key in shown_response_ids(verdict, shared_lists)
+                if record.key in shown_response_ids(verdict, shared_id_lists)
             }
             for text in ledger.stored_texts(trace.seq, trace.seq):
-                if text.id % MAX_TEXTS_PER_RECORD in text_indices:
+                if text.id % MAX_TEXTS_PER_RECORD in shown_text_indices:
                     yield text
 
     def _texts_of_record_and_calls(self, record: LedgerRecord) -> Iterator[Text]:
         yield from self._ledger.stored_texts(record.seq, record.seq)
-        for kind, name in _named_calls(record):
-            for call in self._ledger.find_all(kind, name):
+        for kind, name in _referenced_call_ids(record):
+            for call in self._ledger.find_all_records(kind, name):
                 yield from self._ledger.stored_texts(call.seq, call.seq)
 
-    def _encoded_search_texts(self) -> set[bytes]:
+    def _encoded_erased_texts(self) -> set[bytes]:
         """Return the encoded forms of the erased responses and of the strings of an erased task, if long enough.
 
         Strings that another task or response contains as well, such as those of a shared rubric, are left out.
@@ -192,43 +194,45 @@ class _Erasure:
                 erased_task_strings.update(iter_strings(json.loads(content)))
             elif kind == "trace" and number % MAX_TEXTS_PER_RECORD == 0:
                 responses.add(content.decode())
-        long_strings = filter(_is_long_enough_to_search, erased_task_strings)
-        forms_by_string = {text: encoded_forms(text) for text in long_strings}
+        searchable_task_strings = filter(_is_long_enough_to_search, erased_task_strings)
+        encodings_by_string = {text: json_encodings(text) for text in searchable_task_strings}
         for kind in ("task", "trace"):
-            for other in self._ledger.first_texts(kind):
-                if forms_by_string and other.id not in self._own:
-                    forms_by_string = {
+            for other in self._ledger.first_text_per_record(kind):
+                if encodings_by_string and other.id not in self._own:
+                    encodings_by_string = {
                         text: forms
-                        for text, forms in forms_by_string.items()
+                        for text, forms in encodings_by_string.items()
                         if not _contains_any(forms, other.content)
                     }
-        forms_of_responses = map(encoded_forms, filter(_is_long_enough_to_search, responses))
-        return set(chain(*forms_by_string.values(), *forms_of_responses))
+        response_encodings = map(json_encodings, filter(_is_long_enough_to_search, responses))
+        return set(chain(*encodings_by_string.values(), *response_encodings))
 
     def _contains_erased_text(self, content: bytes) -> bool:
-        return _contains_any(self._encodings_of_secret, content)
+        return _contains_any(self._erased_text_encodings, content)
 
-    def _find_copies(self) -> tuple[set[int], list[str]]:
+    def _find_texts_with_copies(self) -> tuple[set[int], list[str]]:
         """Return the texts that contain an erased one, and the tasks whose own text does, which is kept.
 
         Of a response that does, all texts are included, and of a call, since its reply may quote its request.
         """
         ledger = self._ledger
-        copies: set[int] = set()
+        copied_text_ids: set[int] = set()
         tasks: list[str] = []
-        for text in ledger.stored_texts(1, ledger.count) if self._encodings_of_secret else ():
+        for text in ledger.stored_texts(1, ledger.count) if self._erased_text_encodings else ():
             if text.id in self._own or not self._contains_erased_text(text.content):
                 continue
             record = ledger.record_at(text.id // MAX_TEXTS_PER_RECORD)
             if record.kind == "task":
                 tasks.append(record.key)
                 continue
-            copies.add(text.id)
+            copied_text_ids.add(text.id)
             if record.kind == "trace" and text.id % MAX_TEXTS_PER_RECORD == 0:
-                copies |= {other.id for other in self._response_texts(record)}
+                copied_text_ids |= {other.id for other in self._response_texts(record)}
             elif record.kind in _CALL_RECORD_KINDS:
-                copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
-        return copies - self._own.keys(), tasks
+                copied_text_ids |= {
+                    other.id for other in ledger.stored_texts(record.seq, record.seq)
+                }
+        return copied_text_ids - self._own.keys(), tasks
 
     def _erase_in_cache_and_recordings(
         self, erased_text_ids: Collection[int]
@@ -238,7 +242,9 @@ class _Erasure:
         keys = self._call_keys(erased_text_ids)
         unreached_files: list[str] = []
         calls = replies = 0
-        for recording in dict.fromkeys(config.calls_of(judge).record for judge in config.judges):
+        for recording in dict.fromkeys(
+            config.call_settings_of(judge).record for judge in config.judges
+        ):
             if recording is not None:
                 try:
                     calls += self._erase_calls(Path(recording), keys)
@@ -265,7 +271,7 @@ class _Erasure:
             if record.kind in _CALL_RECORD_KINDS:
                 keys.add(record.key)
             elif number % MAX_TEXTS_PER_RECORD == 0:
-                keys |= {name for _, name in _named_calls(record)}
+                keys |= {name for _, name in _referenced_call_ids(record)}
         return keys
 
     def _erase_calls(self, path: Path, keys: Collection[str]) -> int:
@@ -291,7 +297,7 @@ class _Erasure:
         return erased_count
 
 
-def _named_calls(record: LedgerRecord) -> Iterator[tuple[str, str]]:
+def _referenced_call_ids(record: LedgerRecord) -> Iterator[tuple[str, str]]:
     """Yield the kind and the id of each call, of a model or of a tool, that a record names."""
     content = record.content
     for kind in _CALL_RECORD_KINDS:
@@ -307,7 +313,7 @@ def _contains_any(forms: Iterable[bytes], content: bytes) -> bool:
     return any(form in content for form in forms)
 
 
-def encoded_forms(text: str) -> set[bytes]:
+def json_encodings(text: str) -> set[bytes]:
     """Return a text as bytes: plain, as JSON with and without ASCII escapes, and so escaped once more.
 
     The last are of a JSON reply that is itself stored as a JSON string.

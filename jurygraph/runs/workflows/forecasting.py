@@ -44,20 +44,20 @@ class RemainingWorkEstimator:
         self._job.refuse_missing_workspaces()
         try:
             with ExitStack() as stack:
-                calls = self._open_stored_calls(stack)
-                estimator = CallCostEstimator(
+                calls = self._open_call_store(stack)
+                cost_estimator = CallCostEstimator(
                     jury.gateways, calls, jury.config.escalated_only_models
                 )
                 for task, responses in self._stored_work.remaining_pairs():
-                    await self._add_task(task, responses, estimator, calls)
+                    await self._add_task(task, responses, cost_estimator, calls)
                     report(len(responses))
         finally:
             await jury.gateways.close()
         if jury.gateways:
-            self._forecast.model = estimator.estimate()
+            self._forecast.model = cost_estimator.estimate()
         return self._forecast
 
-    def _open_stored_calls(self, stack: ExitStack) -> CallStore:
+    def _open_call_store(self, stack: ExitStack) -> CallStore:
         """Return the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
         ledgers = [] if self._stored_work.run is None else [self._stored_work.run.ledger]
@@ -72,33 +72,35 @@ class RemainingWorkEstimator:
         self,
         task: Task,
         responses: tuple[Response, ...],
-        estimator: CallCostEstimator,
+        cost_estimator: CallCostEstimator,
         calls: CallStore,
     ) -> None:
         jury = self._job.jury
-        with self._job.locate_errors([task]):
+        with self._job.add_location_to_errors([task]):
             # without a graph that a model would have to annotate
             plan, first = await self._planner.aestimate_plan(
-                task, self._job.profile_line(task), calls
+                task, self._job.profiles_of(task), calls
             )
-        estimator.add(first)
+        cost_estimator.add(first)
         if plan is None:  # a model must read its profiles first
             self._forecast.add_group((), responses, jury.evaluators)
             return
         self.plan_notes.add(plan)
-        reusable = self._job.find_reusable_results(task, responses, plan)
+        reusable_results = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
         for question in questions:
             if question.missing is not None:
                 continue
             evaluator = jury.evaluators[question.evaluator]
-            missing = evaluator.find_missing_fields(plan.survey.views[question.view])
+            missing = evaluator.describe_missing_fields(plan.survey.views[question.view])
             if missing is not None:
                 self.lacking[question.evaluator, missing] += 1
-        self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
+        self._forecast.add_group(
+            questions, responses, jury.evaluators, reusable_results.verdicts.values()
+        )
         if jury.gateways:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)
             requests = await self._planner.aestimate_requests(
-                task, responses, unconditional_plan, reusable, calls
+                task, responses, unconditional_plan, reusable_results, calls
             )
-            estimator.add(requests)
+            cost_estimator.add(requests)

@@ -26,7 +26,7 @@ from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.runs.store.ledger import LedgerRecord, RecordCopy, record_label
 from jurygraph.runs.store.packing import RecordBody
 from jurygraph.runs.writable_run import (
-    ClosedRunState,
+    ClosedRunSummary,
     WritableRun,
     append_close_record,
     refuse_existing_run,
@@ -41,10 +41,10 @@ _RECORDS_PER_BATCH = 500
 
 
 def merge_shards(
-    folders: Sequence[Path],
+    run_folders: Sequence[Path],
     out: Path,
     progress: ProgressStarter = lambda total: nullcontext(lambda count: None),
-) -> ClosedRunState:
+) -> ClosedRunSummary:
     """Merge all shards of a run into a new run in the folder `out`.
 
     A folder may be that of a shard, or one with the folders of several. They may come in any order. `progress` receives
@@ -54,33 +54,35 @@ def merge_shards(
     """
     with ExitStack() as stack:
         shards: list[Run] = []
-        for folder in folders:
+        for folder in run_folders:
             for member in run_folder.list_run_folders(folder) or [folder]:
                 run = stack.enter_context(Run.open(member))
-                _refuse_unmergeable(run)
+                _require_complete_shard(run)
                 shards.append(run)
-        shards.sort(key=lambda run: _shard_of(run).index)
-        _refuse_other_shards(shards)
+        shards.sort(key=lambda run: _shard_of_run(run).index)
+        _require_all_shards(shards)
         refuse_existing_run(out)
         for run in shards:
-            stack.enter_context(run.ledger.snapshot())
-            _verify_config(run)
+            stack.enter_context(run.ledger.snapshot_transaction())
+            _verify_config_file(run)
         header = _merged_header(shards, out)
         report = stack.enter_context(progress(header.extent.responses))
-        with WritableRun.create(out, header, uuid.uuid4().hex, at_once=True) as merged_run:
+        with WritableRun.create(
+            out, header, uuid.uuid4().hex, in_single_transaction=True
+        ) as merged_run:
             _ShardMerger(shards, merged_run, report).merge()
             append_close_record(merged_run)
             traces = merged_run.ledger.count_records("trace")
-            return ClosedRunState(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
+            return ClosedRunSummary(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
 
 
-def _shard_of(run: Run) -> Shard:
+def _shard_of_run(run: Run) -> Shard:
     shard = run.header.shard
     assert shard is not None, "others are refused"
     return shard
 
 
-def _refuse_unmergeable(run: Run) -> None:
+def _require_complete_shard(run: Run) -> None:
     """Raise `InputError` for a run that is no complete shard."""
     if run.header.shard is None:
         raise InputError(f"{run.folder}: is no shard; it was scored without --shard")
@@ -96,34 +98,34 @@ def _refuse_unmergeable(run: Run) -> None:
         )
 
 
-def _refuse_other_shards(shards: Sequence[Run]) -> None:
+def _require_all_shards(shards: Sequence[Run]) -> None:
     """Raise `InputError` unless these, in order, are all shards of one run, each once."""
     first = shards[0]
     header = first.header.header_of_all_shards()
-    count = _shard_of(first).of
+    count = _shard_of_run(first).of
     for run in shards:
-        shard = _shard_of(run)
+        shard = _shard_of_run(run)
         if shard.of != count:
             raise InputError(f"{run.folder}: is shard {shard}, and {first.folder} is 1 of {count}")
         found = next(differences(header, run.header.header_of_all_shards()), None)
-        if found is None and _branch_head(run.header) != _branch_head(header):
+        if found is None and _branched_run_head(run.header) != _branched_run_head(header):
             found = "the run was branched from other records of the same run"
         if found is not None:
             raise InputError(f"{run.folder}: has other settings than {first.folder}: {found}")
     for previous, run in pairwise(shards):
-        if _shard_of(previous) == _shard_of(run):
-            raise InputError(f"{run.folder}: shard {_shard_of(run)} is there twice")
-    missing = {*range(1, count + 1)} - {_shard_of(run).index for run in shards}
+        if _shard_of_run(previous) == _shard_of_run(run):
+            raise InputError(f"{run.folder}: shard {_shard_of_run(run)} is there twice")
+    missing = {*range(1, count + 1)} - {_shard_of_run(run).index for run in shards}
     if missing:
         more_text = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(f"shard {min(missing)}/{count}{more_text} missing; name its folder, too")
 
 
-def _branch_head(header: RunHeader) -> str | None:
+def _branched_run_head(header: RunHeader) -> str | None:
     return None if header.branch is None else header.branch.head
 
 
-def _verify_config(run: Run) -> None:
+def _verify_config_file(run: Run) -> None:
     config = run.folder / run_folder.CONFIG_FILE
     if not config.is_file() or sha256(config.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{config}: is not the config that was written; it has been changed")
@@ -162,10 +164,10 @@ class _ShardMerger:
 
     def merge(self) -> None:
         """Copy all tasks, then all groups, as scoring writes them, and what calls are left."""
-        shard_indices = array("L", map(self._copy_task, self._sorted_shard_tasks()))
-        groups = [_read_groups(run) for run in self._shards]
+        task_shard_indices = array("L", map(self._copy_task, self._sorted_shard_tasks()))
+        groups = [_read_group_records(run) for run in self._shards]
         # A group takes the place of its task, or in a shard whose groups ended in another order that of another task.
-        for owner in shard_indices:
+        for owner in task_shard_indices:
             run = self._shards[owner]
             group = next(groups[owner], [])
             self._copy_calls(run, group)
@@ -190,10 +192,12 @@ class _ShardMerger:
 
     def _sorted_shard_tasks(self) -> Iterator[_ShardTask]:
         """Yield the tasks in the order of their file. Raises `TraceMismatch` where one is missing, or there twice."""
-        sorted_tasks = merge_sorted(*map(_read_tasks, self._shards), key=attrgetter("number"))
-        for expected, task in enumerate(sorted_tasks):
+        tasks_in_file_order = merge_sorted(
+            *map(_read_task_records, self._shards), key=attrgetter("number")
+        )
+        for expected, task in enumerate(tasks_in_file_order):
             name = task.copy.record.key
-            if task.number != expected or not _shard_of(task.run).has_task(name):
+            if task.number != expected or not _shard_of_run(task.run).includes_task(name):
                 problem = f"has task {quote(name)} as number {task.number} of the file"
                 raise TraceMismatch(f"{task.run.ledger.path}: {problem}, where it cannot be")
             yield task
@@ -207,15 +211,15 @@ class _ShardMerger:
                 self._parts.add(digest)
                 self._copies.append(RecordCopy(task.run.ledger.require(kind, digest), ()))
         self._add_records(task.run, [task.copy])
-        return _shard_of(task.run).index - 1
+        return _shard_of_run(task.run).index - 1
 
-    def _copy_calls(self, run: Run, copies: Sequence[RecordCopy]) -> None:
+    def _copy_calls(self, run: Run, record_copies: Sequence[RecordCopy]) -> None:
         """Copy the calls that records name, those of tools too, unless the last reply to the same request is the same.
 
         Two shards may have sent one request, and got different replies. So each reply stands before the verdicts that
         were made from it, where a reader finds it as the last one.
         """
-        for (record, _), kind in product(copies, _CALL_RECORD_KINDS):
+        for (record, _), kind in product(record_copies, _CALL_RECORD_KINDS):
             field = f"{kind}s"
             if f'"{field}":' not in record.body:  # to parse all bodies takes a sixth of a merge
                 continue
@@ -228,17 +232,17 @@ class _ShardMerger:
         record = run.ledger.find(merged_record.kind, merged_record.key)
         if record is None:
             return True  # of the run from which the shard was branched
-        reply = run.ledger.texts_of(record).get(_REPLY_TEXT_INDEX)
-        return reply == self._merged.texts_of(merged_record).get(_REPLY_TEXT_INDEX)
+        reply = run.ledger.texts_of_record(record).get(_REPLY_TEXT_INDEX)
+        return reply == self._merged.texts_of_record(merged_record).get(_REPLY_TEXT_INDEX)
 
     def _copy_call(self, run: Run, kind: str, name: str) -> None:
-        for record in run.ledger.find_all(kind, name):
+        for record in run.ledger.find_all_records(kind, name):
             texts = list(run.ledger.stored_texts(record.seq, record.seq))
             self._add_records(run, [RecordCopy(record, texts)])
 
-    def _add_records(self, run: Run, copies: Iterable[RecordCopy]) -> None:
+    def _add_records(self, run: Run, record_copies: Iterable[RecordCopy]) -> None:
         """Add records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
-        for copy in copies:
+        for copy in record_copies:
             if not copy.matches_commitments:
                 problem = "its texts are not those that were written"
                 raise TraceMismatch(f"{run.ledger.path}, {record_label(copy.record)}: {problem}")
@@ -256,13 +260,13 @@ class _ShardMerger:
                     f"{folder}: its shards have not {expected} {kind}s, as the file"
                 )
         previous = None  # groups without a task come first, and those of one task together
-        for _, task in self._merged.ordered_groups():
+        for _, task in self._merged.ordered_group_numbers():
             if task == previous:
                 raise TraceMismatch(f"{folder}: its shards have a group that is of no task")
             previous = task
 
 
-def _read_tasks(run: Run) -> Iterator[_ShardTask]:
+def _read_task_records(run: Run) -> Iterator[_ShardTask]:
     last = max(run.ledger.record_numbers("task"), default=1)
     for copy in run.ledger.verified_copies(1, last):
         if copy.record.kind == "task":
@@ -270,7 +274,7 @@ def _read_tasks(run: Run) -> Iterator[_ShardTask]:
             yield _ShardTask(body["number"], body, copy, run)
 
 
-def _read_groups(run: Run) -> Iterator[list[RecordCopy]]:
+def _read_group_records(run: Run) -> Iterator[list[RecordCopy]]:
     """Yield each group with its traces, which are stored after it; verify what `_read_tasks` has not."""
     last_task_number = max(run.ledger.record_numbers("task"), default=1)
     first_group_number = next(run.ledger.record_numbers("group"), run.ledger.count)

@@ -22,7 +22,7 @@ _MAX_KEPT_QUESTIONS = 4096
 class PlanNote(NamedTuple):
     """A note of a plan; the smallest is that of the plan with the smallest checked share."""
 
-    checked_share: float
+    checked_weight_share: float
     task: str
     note: str
 
@@ -32,11 +32,13 @@ class PlanNotes:
     """The notes of several plans, and the number of tasks without a table for the tool `look_up`."""
 
     notes: list[PlanNote] = field(default_factory=list)
-    without_tables: int = 0
+    missing_tables_count: int = 0
 
     def add(self, plan: Plan) -> None:
-        self.notes += [PlanNote(plan.checked_share, plan.task_id, note) for note in plan.notes]
-        self.without_tables += plan.lacks_tables
+        self.notes += [
+            PlanNote(plan.checked_weight_share, plan.task_id, note) for note in plan.notes
+        ]
+        self.missing_tables_count += plan.lacks_lookup_tables
 
 
 class PlannedTasks:
@@ -77,9 +79,9 @@ class JobPlanner:
 
     job: TaskFileJob
     stored_work: StoredJobProgress
-    totals: RunTotals
-    switch: StopSwitch
-    stored_calls: int = field(default=0, init=False)
+    run_totals: RunTotals
+    stop_switch: StopSwitch
+    stored_call_count: int = field(default=0, init=False)
 
     async def plan(self, report: ProgressCallback) -> PlannedTasks:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
@@ -91,7 +93,7 @@ class JobPlanner:
         self.job.refuse_missing_workspaces()
         run = self.stored_work.create_run_if_missing()
         gateways = self.job.jury.gateways
-        calls = self._open_planning_calls(run)
+        calls = self._open_planning_call_store(run)
         try:
             planned_tasks = await self._plan_tasks(run, calls, report)
         except BaseException as error:
@@ -100,34 +102,34 @@ class JobPlanner:
                 await gateways.wait_for_pending()
             await gateways.close()
             if calls is not None:
-                self.stored_calls = calls.close()
-            self.switch.cancel_if_stopped(error)
+                self.stored_call_count = calls.close()
+            self.stop_switch.cancel_if_stopped(error)
             raise
         if calls is not None:
             calls.discard()
         return planned_tasks
 
-    def _open_planning_calls(self, run: WritableRun) -> PlanningCallStore | None:
+    def _open_planning_call_store(self, run: WritableRun) -> PlanningCallStore | None:
         gateway = self.job.jury.gateway
         if gateway is None:
             return None
         branch = self.job.branch
         others = () if branch is None else branch.ledgers
-        return PlanningCallStore(run, *others, is_durable=gateway.cache is None)
+        return PlanningCallStore(run, *others, uses_planning_file=gateway.cache is None)
 
     async def _plan_tasks(
         self, run: WritableRun, sink: CallSink | None, report: ProgressCallback
     ) -> PlannedTasks:
         planned_tasks = PlannedTasks(run)
         started: deque[Task] = deque()
-        with self.job.locate_errors(started):
+        with self.job.add_location_to_errors(started):
             async for plan in self.job.jury.aprepare_many(self._tasks_to_plan(run, started), sink):
                 task = started.popleft()
                 run.ledger.append(*run.plan_drafts(task, plan, self._task_number_in_file(task)))
                 planned_tasks.add(task, plan)
-                self.totals.add_calls(run, plan.calls)
+                self.run_totals.count_calls(run, plan.calls)
                 report(1)
-        self.switch.raise_if_cut_short()
+        self.stop_switch.raise_if_cut_short()
         run.ledger.commit()
         return planned_tasks
 
@@ -141,6 +143,6 @@ class JobPlanner:
     ) -> Iterator[tuple[Task, ProfilesLine | None]]:
         """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
         unplanned_tasks = self.job.source.pairs(run.planned_task_count, self.job.limit)
-        for task, _ in self.switch.items_until_stopped(unplanned_tasks):
+        for task, _ in self.stop_switch.items_until_stopped(unplanned_tasks):
             started.append(task)
-            yield task, self.job.profile_line(task)
+            yield task, self.job.profiles_of(task)

@@ -25,7 +25,7 @@ from jurygraph.sources.files import (
     ByteRange,
     TextFile,
     close_on_error,
-    parse_line,
+    parse_json_line,
     raise_line_error,
     reread_line,
     validate_line,
@@ -61,7 +61,7 @@ async def write_plans(
     header = PlansFileHeader(made_with=build_run_header(jury, path.resolve().parent))
     started: deque[tuple[int, Task]] = deque()
 
-    def tasks_to_plan() -> Iterator[tuple[Task, ProfilesLine | None]]:
+    def unplanned_tasks() -> Iterator[tuple[Task, ProfilesLine | None]]:
         for number, task in tasks.tasks():
             started.append((number, task))
             yield task, None
@@ -70,7 +70,7 @@ async def write_plans(
     with open_replacement_file(path, private=False) as replacement, replacement.open("wb") as file:
         file.write(header.model_dump_json().encode() + b"\n")
         try:
-            async for plan in jury.aprepare_many(tasks_to_plan()):
+            async for plan in jury.aprepare_many(unplanned_tasks()):
                 _, task = started.popleft()
                 file.write(PlannedTask(task=task, plan=plan).model_dump_json().encode() + b"\n")
                 count += 1
@@ -111,7 +111,7 @@ class PlansFile:
             )
             self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
-                planned_task = parse_line(line.text, PlannedTask)
+                planned_task = parse_json_line(line.text, PlannedTask)
                 if isinstance(planned_task, Problem):
                     raise_line_error(self._file.name, line.number, planned_task)
                 self._places[planned_task.task.id] = line.place

@@ -25,7 +25,7 @@ from jurygraph.decision.recipe import (
     check_recipe,
     refuse_unknown_criteria,
 )
-from jurygraph.decision.table import build_table
+from jurygraph.decision.table import build_verdict_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
@@ -39,7 +39,7 @@ from jurygraph.judges.panel import (
 )
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import recompute_rewards
-from jurygraph.runs.reports.summary import mean_of
+from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import RunExtent, RunHeader, changes
@@ -56,7 +56,7 @@ from jurygraph.schema import (
     Task,
     digest_of,
 )
-from jurygraph.schema.plan import apply_planning_results
+from jurygraph.schema.plan import task_as_planned
 from jurygraph.schema.rating import Confusions
 
 _RECORDS_PER_BATCH = 1000
@@ -77,7 +77,7 @@ DECISION_CONFIG_KEYS = frozenset(
     }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
-_FOLD_SETTING_PATTERN = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
+_FOLD_CONFIG_KEY_PATTERN = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
 
 
 class RescoringResult(NamedTuple):
@@ -106,17 +106,19 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         folder, _build_run_header(run, folder, config, combiners), uuid.uuid4().hex
     )
     try:
-        find_decision = make_decision_finder(run, config, combiners)
-        decisions_by_task = {group.key: find_decision(group.key) for group in run.group_records()}
-        refuse_new_names(run, config, decisions_by_task.values())
+        decision_for_task = make_decision_finder(run, config, combiners)
+        decision_by_task = {
+            group.key: decision_for_task(group.key) for group in run.group_records()
+        }
+        refuse_unknown_member_names(run, config, decision_by_task.values())
         rewards = recompute_rewards(
             run,
             read_stored_groups(run),
-            lambda group: decisions_by_task[group.record.key],
+            lambda group: decision_by_task[group.record.key],
             combiners,
         )
         values: list[tuple[float | None, float | None]] = []
-        drafts = chain(_decision_drafts(decisions_by_task), _trace_drafts(rewards, values))
+        drafts = chain(_decision_drafts(decision_by_task), _trace_drafts(rewards, values))
         while draft_batch := list(islice(drafts, _RECORDS_PER_BATCH)):
             new_run.ledger.append(*draft_batch)
             report(sum(draft.kind == "trace" for draft in draft_batch))
@@ -128,14 +130,14 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     return RescoringResult(
         responses=len(values),
         changed=sum(_is_reward_changed(old, new) for old, new in values),
-        mean_before=mean_of(before),
-        mean_after=mean_of(after),
+        mean_before=mean_without_none(before),
+        mean_after=mean_without_none(after),
         failed_before=before.count(None),
         failed_after=after.count(None),
     )
 
 
-def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) -> None:
+def refuse_unknown_member_names(run: Run, config: Config, decisions: Iterable[Decision]) -> None:
     """Raise ConfigError for a new name in `weights.fixed` or `criteria` that no task of the run has.
 
     `decisions` are those of its tasks.
@@ -156,9 +158,9 @@ def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) ->
     )
 
 
-def _decision_drafts(decisions_by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
+def _decision_drafts(decision_by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
     written_digests: set[str] = set()
-    for task_id, decision in decisions_by_task.items():
+    for task_id, decision in decision_by_task.items():
         if decision.digest not in written_digests:
             written_digests.add(decision.digest)
             yield RecordDraft("decision", decision.digest, decision.model_dump(mode="json"))
@@ -185,7 +187,7 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
     for key, old, new in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]
-        if section not in DECISION_CONFIG_KEYS and not _FOLD_SETTING_PATTERN.fullmatch(key):
+        if section not in DECISION_CONFIG_KEYS and not _FOLD_CONFIG_KEY_PATTERN.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
                 problem = "changes the verdicts, which re-scoring keeps"
@@ -200,12 +202,12 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
 
 
 def _build_run_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> RunHeader:
-    origin = run.base_origin or run.origin(folder)
+    origin = run.base_run_origin or run.origin(folder)
     versions = {name: combiner.version for name, combiner in combiners.items()}
     extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     # the base of a run that is re-scored itself is reached from another folder now
-    base_folder = relative_folder(folder, run.source.folder)
-    base = origin.model_copy(update={"folder": base_folder})
+    relative_base_folder = relative_folder(folder, run.source.folder)
+    base = origin.model_copy(update={"folder": relative_base_folder})
     return run.header.model_copy(
         update={
             "config": config,
@@ -221,12 +223,12 @@ def _build_run_header(run: Run, folder: Path, config: Config, combiners: Combine
     )
 
 
-def digest_deciding_inputs(content: RecordBody, survey: SurveyWithoutTexts) -> str:
+def digest_decision_inputs(content: RecordBody, survey: SurveyWithoutTexts) -> str:
     """Return the digest of what a decision takes of a task, from its stored content; the rest is of the config."""
     planning_results = (content.get("profiles"), content.get("rubric"))
     names = ("stakeholders", "tensions", "rubric", "reviewers")
-    deciding_fields = [content["task"][name] for name in names]
-    return digest_of([survey.digest, deciding_fields, *planning_results])
+    decision_fields = [content["task"][name] for name in names]
+    return digest_of([survey.digest, decision_fields, *planning_results])
 
 
 class TaskWithSurvey(NamedTuple):
@@ -238,10 +240,10 @@ class TaskWithSurvey(NamedTuple):
     @classmethod
     def read(cls, content: RecordBody, survey: SurveyWithoutTexts) -> Self:
         """Return what the stored content of a task and its survey without texts contain."""
-        task = apply_planning_results(
+        task = task_as_planned(
             Task.model_validate(content["task"]), **read_planning_results(content)
         )
-        return cls(task, survey.fill_in_views(read_views(content)))
+        return cls(task, survey.with_views(read_views(content)))
 
     def decide(self, run: Run, config: Config, combiners: Combiners) -> Decision:
         """Return the decision of the task under a config."""
@@ -275,20 +277,20 @@ def make_decision_finder(
     """
     if config == run.config and revise is None:
         return run.decision_of
-    decisions_by_digest: dict[str, Decision] = {}
+    decision_by_digest: dict[str, Decision] = {}
 
-    def decision_for(task_id: str) -> Decision:
+    def decision_for_task(task_id: str) -> Decision:
         content = require_task_content(run, task_id)
         survey = run.survey_without_texts_of(task_id)
-        inputs_digest = digest_deciding_inputs(content, survey)
-        if inputs_digest not in decisions_by_digest:
+        inputs_digest = digest_decision_inputs(content, survey)
+        if inputs_digest not in decision_by_digest:
             task_with_survey = TaskWithSurvey.read(content, survey)
             if revise is not None:
                 task_with_survey = task_with_survey._replace(task=revise(task_with_survey.task))
-            decisions_by_digest[inputs_digest] = task_with_survey.decide(run, config, combiners)
-        return decisions_by_digest[inputs_digest]
+            decision_by_digest[inputs_digest] = task_with_survey.decide(run, config, combiners)
+        return decision_by_digest[inputs_digest]
 
-    return decision_for
+    return decision_for_task
 
 
 class JudgeVote(NamedTuple):
@@ -346,9 +348,9 @@ def learn_confusion_matrices(
     levels: list[float] = []
     votes: list[JudgeVote] = []
     combiners = run.load_combiners(config_without_confusions)
-    find_decision = make_decision_finder(run, config_without_confusions, combiners)
+    decision_for_task = make_decision_finder(run, config_without_confusions, combiners)
     for group in read_stored_groups(run):
-        decision = find_decision(group.record.key)
+        decision = decision_for_task(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = read_level_values(spec.params).tolist()
         votes += _votes(group, run.survey_without_texts_of(group.record.key), spec, decision.rule)
@@ -383,9 +385,9 @@ def _fit_confusion_matrices(
     quality_by_judge = {
         str(name): quality for name, quality in fitted_consensus.annotators().items()
     }
-    learned_config = _replace_component_params(config, component, params)
+    config_with_confusions = _replace_component_params(config, component, params)
     return LearnedConfusionMatrices(
-        learned_config,
+        config_with_confusions,
         confusions,
         quality_by_judge,
         responses,
@@ -408,7 +410,7 @@ def _votes(
 ) -> Iterator[JudgeVote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.response_id for trace in group.traces)
-    table = build_table(survey.questions, names, group.verdicts(survey))
+    table = build_verdict_table(survey.questions, names, group.verdicts(survey))
     levels = read_level_values(spec.params)
     panels: Any = spec.params.get("panels", {"": list(spec.inputs)})
     for reviewer, inputs in panels.items():

@@ -31,9 +31,9 @@ class JobScorer:
 
     job: TaskFileJob
     stored_work: StoredJobProgress
-    planned: PlannedTasks
-    totals: RunTotals
-    switch: StopSwitch
+    planned_tasks: PlannedTasks
+    run_totals: RunTotals
+    stop_switch: StopSwitch
 
     async def score(self, report: ProgressCallback) -> None:
         """Score all groups; `report` receives the size of each. Results are durable when this returns.
@@ -42,7 +42,7 @@ class JobScorer:
         """
         jury = self.job.jury
         branch = self.job.branch
-        recorder = RunRecorder(self.planned.run, branch.reusable_ledgers if branch else ())
+        recorder = RunRecorder(self.planned_tasks.run, branch.reusable_ledgers if branch else ())
         try:
             scoring = jury.ascore_as_finished(self._remaining_groups(), recorder.sink)
             async with aclosing(scoring) as batches:
@@ -54,10 +54,10 @@ class JobScorer:
                     for _, _, outcome in finished:
                         if isinstance(outcome, BaseException):
                             raise outcome
-            self.switch.raise_if_cut_short()
+            self.stop_switch.raise_if_cut_short()
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
             await jury.gateways.wait_for_pending()
-            self.switch.cancel_if_stopped(error)
+            self.stop_switch.cancel_if_stopped(error)
             self._add_advice_to_error(error)
             raise
         finally:
@@ -66,19 +66,21 @@ class JobScorer:
         self.stored_work.close_run_if_complete()
 
     def _remaining_groups(self) -> Iterator[Group]:
-        for task, responses in self.switch.items_until_stopped(self.stored_work.remaining_pairs()):
-            plan = self.planned.pop_plan(task)
-            reusable = self.job.find_reusable_results(task, responses, plan)
-            yield Group(task, responses, plan, reusable)
+        for task, responses in self.stop_switch.items_until_stopped(
+            self.stored_work.remaining_pairs()
+        ):
+            plan = self.planned_tasks.pop_plan(task)
+            reusable_results = self.job.find_reusable_results(task, responses, plan)
+            yield Group(task, responses, plan, reusable_results)
 
     def _store_group(self, recorder: RunRecorder, group: Group, traces: Sequence[Trace]) -> None:
         """Append the traces of a group, and count them."""
         assert group.plan is not None, "every group starts with its plan"
-        run = self.planned.run
+        run = self.planned_tasks.run
         drafts = run.group_drafts(group.plan, traces, group.responses)
         recorder.append(drafts)
-        _, *trace_drafts = drafts  # the first is the group's own
-        self.totals.add_group(run, group, traces, trace_drafts)
+        _, *trace_record_drafts = drafts  # the first is the group's own
+        self.run_totals.add_group(run, group, traces, trace_record_drafts)
         if self.job.branch is not None:
             self.job.branch.count(traces, group.reused_results.verdicts)
 
@@ -86,7 +88,7 @@ class JobScorer:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
         is_setup_error = isinstance(error, _SETUP_ERRORS)
         if is_setup_error and self._has_nothing_to_keep(error):
-            self.planned.run.discard()
+            self.planned_tasks.run.discard()
             hint = "nothing was scored; run the same command again once that is changed"
             error.args = (f"{error}; {hint}",)
             return
@@ -106,10 +108,10 @@ class JobScorer:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
         jury = self.job.jury
         has_no_usable_reply = isinstance(error, UnusableRepliesError) or not jury.gateways
-        summary = self.totals.summary
+        summary = self.run_totals.summary
         has_rewards = summary.failed < summary.responses
         return (
             (has_no_usable_reply or jury.config.calls.cache)
             and not has_rewards
-            and not self.planned.has_calls
+            and not self.planned_tasks.has_calls
         )

@@ -48,7 +48,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         scored: list[int] = []
         if self.run is not None:
             with close_on_error(self.run.close):
-                self._refuse_other_run(self.run)
+                self._require_matching_run(self.run)
                 scored = _scored_task_numbers(self.run)
         self.tasks_done = len(scored)
         self._first_unscored = next(
@@ -59,21 +59,21 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         self.remaining = RunExtent(tasks=tasks, responses=responses)
         self.is_finished = self.run is not None and not tasks
         if self.run is not None:
-            with close_on_error(self.release):
+            with close_on_error(self.release_run):
                 if self.is_finished:
                     self._refuse_changed_files(self.run)
                 elif self.run.is_closed:
                     self._refuse_closed_run(self.run)
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self.release_run()
 
-    def _refuse_other_run(self, run: Run) -> None:
+    def _require_matching_run(self, run: Run) -> None:
         folder = self._job.folder
         if run.header.is_open_ended:
             problem = "was recorded from Python, without a file of tasks"
             raise InputError(f"{folder}: {problem}; use another --out")
-        found = list(describe_differences(run, self._build_run_header(), self._job.source))
+        found = list(describe_run_differences(run, self._build_run_header(), self._job.source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
             if not run.tasks_scored:
@@ -128,7 +128,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         return self._job.source.pairs(self._first_unscored, self._job.limit, self._scored_later)
 
     @property
-    def tasks_to_plan(self) -> int:
+    def unplanned_task_count(self) -> int:
         if self.is_finished:
             return 0
         planned_count = self.run.planned_task_count if self.run else 0
@@ -147,7 +147,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         if run is not None and not run.is_closed and run.tasks_scored == self._job.task_count:
             append_close_record(run)
 
-    def release(self) -> None:
+    def release_run(self) -> None:
         """Release the run for other processes; a new run that was not planned is removed."""
         if self.run is not None:
             self.run.close()
@@ -155,7 +155,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
 
 
 def choose_chat_columns(
-    path: str | Path, folder: Path, named_columns: TableColumns | None
+    path: str | Path, folder: Path, user_columns: TableColumns | None
 ) -> TableColumns | None:
     """Return the columns by which a run in a folder reads this file, of those that a user named; None if none.
 
@@ -164,10 +164,10 @@ def choose_chat_columns(
     """
     columns = (
         chat_file_columns(path)
-        if named_columns is None
-        else add_columns_of_chats(path, named_columns)
+        if user_columns is None
+        else add_columns_of_chats(path, user_columns)
     )
-    if columns is None or columns == named_columns or not (folder / LEDGER_FILE).is_file():
+    if columns is None or columns == user_columns or not (folder / LEDGER_FILE).is_file():
         return columns
     ledger = open_ledger(folder)
     if ledger is None:
@@ -176,31 +176,37 @@ def choose_chat_columns(
         stored_columns = read_run_header(ledger).columns
     if stored_columns is None:
         return columns
-    lacking_roles = [role for role in CHAT_COLUMN_ROLES if getattr(stored_columns, role) is None]
-    completed_columns = stored_columns.model_copy(
-        update={role: getattr(columns, role) for role in lacking_roles}
+    missing_column_roles = [
+        role for role in CHAT_COLUMN_ROLES if getattr(stored_columns, role) is None
+    ]
+    merged_columns = stored_columns.model_copy(
+        update={role: getattr(columns, role) for role in missing_column_roles}
     )
-    return stored_columns if completed_columns == columns else columns
+    return stored_columns if merged_columns == columns else columns
 
 
 def _scored_task_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
     ledger = run.source.ledger
     last = run.last_base_record_number
-    scored = {task for _, task in ledger.ordered_groups(last)}
+    scored = {task for _, task in ledger.ordered_group_numbers(last)}
     return [
         number for number, task in enumerate(ledger.record_numbers("task", last)) if task in scored
     ]
 
 
-def describe_differences(run: Run, current_header: RunHeader, source: TaskSource) -> Iterator[str]:
+def describe_run_differences(
+    run: Run, current_header: RunHeader, source: TaskSource
+) -> Iterator[str]:
     """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
     Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
     yield from differences(run.header, current_header)
     if _file_checksums(run.header) != _file_checksums(current_header):
-        sentences = list(islice(_compare_contents(run, source), _MAX_LISTED_DIFFERENCES + 1))
+        sentences = list(
+            islice(_describe_content_differences(run, source), _MAX_LISTED_DIFFERENCES + 1)
+        )
         yield from sentences[:_MAX_LISTED_DIFFERENCES]
         if len(sentences) > _MAX_LISTED_DIFFERENCES:
             yield "and more"
@@ -211,13 +217,15 @@ def _file_checksums(header: RunHeader) -> list[str | None]:
     return [None if file is None else file.sha256 for file in files]
 
 
-def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
-    planned_ids = [record.key for record in run.ledger.records("task")]
+def _describe_content_differences(run: Run, source: TaskSource) -> Iterator[str]:
+    stored_task_ids = [record.key for record in run.ledger.records("task")]
     expected = run.header.extent.tasks
     for number, (task, responses) in enumerate(source.pairs()):
-        if number >= expected or (number < len(planned_ids) and task.id != planned_ids[number]):
+        if number >= expected or (
+            number < len(stored_task_ids) and task.id != stored_task_ids[number]
+        ):
             yield f"task {task.id!r} is new, or at another position"
-        elif number < len(planned_ids):
+        elif number < len(stored_task_ids):
             stored_task = run.task(task.id)
             if stored_task is not None:
                 yield from _compare_task(stored_task, task, responses, run)
@@ -229,8 +237,8 @@ def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
 def _compare_task(
     stored_task: Task, task: Task, responses: tuple[Response, ...], run: Run
 ) -> Iterator[str]:
-    stored_fields = stored_task.model_dump(mode="json")
-    for field, before, after in changes(stored_fields, task.model_dump(mode="json")):
+    stored_task_fields = stored_task.model_dump(mode="json")
+    for field, before, after in changes(stored_task_fields, task.model_dump(mode="json")):
         values = f"{format_value(before)} in the run and {format_value(after)} here"
         yield f"task {task.id!r}, field {field}: is {values}"
     if run.source.ledger.find("group", task.id) is None:

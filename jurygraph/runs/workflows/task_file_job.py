@@ -51,8 +51,8 @@ class TaskFileJob:
         """The number of tasks in the file, or in its shard, whatever the limit."""
         return self.source.extent()[0]
 
-    def profile_line(self, task: Task) -> ProfilesLine | None:
-        return None if self.profiles is None else self.profiles.line_of(task)
+    def profiles_of(self, task: Task) -> ProfilesLine | None:
+        return None if self.profiles is None else self.profiles.profiles_of(task)
 
     def find_reusable_results(
         self, task: Task, responses: Sequence[Response], plan: Plan
@@ -69,14 +69,14 @@ class TaskFileJob:
             names_with_fixed_weight = config.weights.fixed.keys()
             refuse_unknown_stakeholders(
                 names_with_fixed_weight,
-                self._find_names(names_with_fixed_weight, set(), _stakeholder_ids),
+                self._find_names_in_tasks(names_with_fixed_weight, set(), _stakeholder_ids),
             )
         evaluator_criteria: set[str] = set()
         for name in config.evaluators_with_criteria:
             evaluator_criteria.update(evaluators[name].shares)
         criteria = config.criteria.keys()
         refuse_unknown_criteria(
-            criteria, self._find_names(criteria, evaluator_criteria, _criterion_ids)
+            criteria, self._find_names_in_tasks(criteria, evaluator_criteria, _criterion_ids)
         )
 
     def describe_misnamed_columns(self) -> Iterator[str]:
@@ -85,16 +85,16 @@ class TaskFileJob:
         task_count, _ = source.file_extent()
         for name, evaluator in self.jury.evaluators.items():
             fields = evaluator.task_fields
-            given_count = sum(source.field_counts[field] for field in fields)
+            set_field_count = sum(source.field_counts[field] for field in fields)
             has_default = any(getattr(self.jury.config.task_defaults, f, None) for f in fields)
-            if given_count >= task_count or has_default:
+            if set_field_count >= task_count or has_default:
                 continue
             for column, number in source.label_counts.items():
                 field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
                 if field is not None:
-                    became = f"column {quote(column)} is a label of {number} responses"
+                    label_sentence = f"column {quote(column)} is a label of {number} responses"
                     meant = f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
-                    yield f"{became}; {meant}"
+                    yield f"{label_sentence}; {meant}"
 
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
@@ -112,7 +112,7 @@ class TaskFileJob:
                     location = f"{self.source.tasks_file.name}, {place}, response {response.id!r}"
                     raise InputError(f"{location}: {error}") from None
 
-    def _find_names(
+    def _find_names_in_tasks(
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
     ) -> set[str]:
         """Add the names that tasks have to those that were found, up to the task by which all are."""
@@ -126,7 +126,7 @@ class TaskFileJob:
         return found
 
     @contextmanager
-    def locate_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
+    def add_location_to_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
         """Add the file and line of the first of the tasks to errors of planning that are raised inside."""
         try:
             yield

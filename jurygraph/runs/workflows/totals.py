@@ -6,7 +6,7 @@ from functools import partial
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
 from jurygraph.runs.reports.bill import source_of_reply
-from jurygraph.runs.reports.summary import Summary, TextsReader
+from jurygraph.runs.reports.summary import RecordTextsReader, Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import RecordDraft
 from jurygraph.runs.stored_groups import read_stored_groups
@@ -21,19 +21,19 @@ class RunTotals:
         self.summary = Summary()
         self._gateways = jury.gateways
         if earlier_run is not None:
-            self._add_stored_groups(earlier_run)
+            self._count_stored_groups(earlier_run)
 
-    def _add_stored_groups(self, run: Run) -> None:
-        self.add_calls(run, run.planning_calls())
+    def _count_stored_groups(self, run: Run) -> None:
+        self.count_calls(run, run.planning_calls())
         for group in read_stored_groups(run):
             task = group.record.key
             questions = run.source.survey_without_texts(group.survey).questions
             for trace in group.traces:
                 name = trace.response_id
-                read_texts = partial(run.source.ledger.texts_of, trace.record)
+                read_texts = partial(run.source.ledger.texts_of_record, trace.record)
                 body = trace.body
                 self.summary.add(task, name, questions, body, trace.reward, read_texts, trace.names)
-                self.add_calls(run, map(Call.model_validate, body.get("calls", ())))
+                self.count_calls(run, map(Call.model_validate, body.get("calls", ())))
 
     def add_group(
         self, run: Run, group: Group, traces: Sequence[Trace], drafts: Sequence[RecordDraft]
@@ -44,15 +44,15 @@ class RunTotals:
         components = [spec.name for spec in group.plan.decision.specs]
         for trace, draft in zip(traces, drafts, strict=True):
             texts = dict(enumerate(draft.texts))
-            read_texts: TextsReader = partial(dict, texts)
+            read_texts: RecordTextsReader = partial(dict, texts)
             name = trace.response_id
             reward = draft.body["reward"]
             self.summary.add(
                 trace.task_id, name, questions, draft.body, reward, read_texts, components
             )
-            self.add_calls(run, trace.calls)
+            self.count_calls(run, trace.calls)
 
-    def add_calls(self, run: Run, calls: Iterable[Call]) -> None:
+    def count_calls(self, run: Run, calls: Iterable[Call]) -> None:
         """Count calls by the source of their replies."""
         for call in calls:
             name = self._gateways.model_name_of(call)

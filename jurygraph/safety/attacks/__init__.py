@@ -47,14 +47,14 @@ def load_attacks(suite: AttackSuite | Literal["all"] = "all") -> tuple[Attack, .
 
 
 def _load_suite(suite: AttackSuite) -> Iterator[Attack]:
-    for kind, languages in _load_texts_by_kind(suite).items():
+    for kind, languages in _load_suite_texts(suite).items():
         for language, texts in languages.items():
             for name, text in texts.items():
                 attack_id = f"{suite}/{language}/{name}"
                 yield Attack(id=attack_id, suite=suite, kind=kind, language=language, text=text)
 
 
-def _load_texts_by_kind(suite: AttackSuite) -> dict[str, Any]:
+def _load_suite_texts(suite: AttackSuite) -> dict[str, Any]:
     """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
     if suite not in SUITE_BY_ATTACK_CHANNEL:
         return _load_attacks_yaml(suite)
@@ -97,11 +97,11 @@ def make_attack_text(attack: Attack, task: Task) -> str | None:
         attack_bodies = [body for _, body in sorted(_load_attacks_yaml("bodies").items())]
         index = int(digest_of(attack.id)[:8], 16) % len(attack_bodies)
         text = text.replace("{body}", attack_bodies[index])
-    for placeholder, write_reference in _REFERENCE_WRITER_BY_PLACEHOLDER.items():
+    for placeholder, rewrite_reference in _REFERENCE_WRITER_BY_PLACEHOLDER.items():
         if placeholder in text:
             if task.reference is None:
                 return None
-            text = text.replace(placeholder, write_reference(task.reference))
+            text = text.replace(placeholder, rewrite_reference(task.reference))
     return text
 
 

@@ -59,7 +59,7 @@ def test_the_array_form_equals_the_reference() -> None:
     )
     tests, references = DriftTests((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
     for step, row in enumerate(scores, start=1):
-        u = tests.feed(step, measure(row.reshape(2, 2)))
+        u = tests.test_step_scores(step, measure(row.reshape(2, 2)))
         reference = [one.feed(score) for one, score in zip(references, row, strict=True)]
         assert_allclose(u.ravel(), reference, rtol=1e-7, atol=1e-9)
         expected = [
@@ -73,7 +73,9 @@ def test_without_change_normal_scores_are_independent_and_standard_normal_from_t
     rng = np.random.default_rng(5)
     tests = DriftTests((4000, 1), NEVER)
     steps = range(1, MIN_SCORES_BEFORE_TESTS + 6)
-    u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1))))[:, 0] for step in steps])
+    u = np.stack(
+        [tests.test_step_scores(step, measure(rng.normal(7, 3, (4000, 1))))[:, 0] for step in steps]
+    )
     first = u[MIN_SCORES_BEFORE_TESTS:]
     assert stats.kstest(first.ravel(), "norm").pvalue > 0.01
     assert np.abs(np.corrcoef(first) - np.eye(5)).max() < 0.06
@@ -82,11 +84,11 @@ def test_without_change_normal_scores_are_independent_and_standard_normal_from_t
 def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
     tests = DriftTests((1,), compute_cusum_limits(10_000.0, 12))
     for step in range(1, 101):
-        tests.feed(step, measure([1.0], floor=0.01))
+        tests.test_step_scores(step, measure([1.0], floor=0.01))
         assert not tests.has_alarm.any()
-    tests.feed(101, measure([1.01], floor=0.01))
+    tests.test_step_scores(101, measure([1.01], floor=0.01))
     assert not tests.has_alarm.any()
-    tests.feed(102, measure([2.0], floor=0.01))
+    tests.test_step_scores(102, measure([2.0], floor=0.01))
     assert tests.has_alarm[0], "a single score that is far enough out is enough"
 
 
@@ -95,13 +97,13 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
     tests = DriftTests((1,), NEVER)
     rng = np.random.default_rng(7)
     for step in range(1, MIN_SCORES_BEFORE_TESTS + 1):
-        tests.feed(step, measure([rng.normal()]))
+        tests.test_step_scores(step, measure([rng.normal()]))
     for step in range(MIN_SCORES_BEFORE_TESTS + 1, MIN_SCORES_BEFORE_TESTS + 6):
-        tests.feed(step, measure([tests.baseline.mean[0] + 3.0]))
+        tests.test_step_scores(step, measure([tests.baseline.mean[0] + 3.0]))
     assert tests.cusum[0, 0, 0] > 5
     fell = []
     for step in range(20, 420):
-        tests.feed(step, measure([rng.normal(0.5)]))
+        tests.test_step_scores(step, measure([rng.normal(0.5)]))
         fell.append(tests.cusum[0, 0, 0])
     assert min(fell) == 0.0
 

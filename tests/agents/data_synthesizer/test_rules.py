@@ -18,9 +18,9 @@ from jurygraph.agents.data_synthesizer import (
     CorrectAnswer,
     TextEdit,
     check_final_answer,
-    edits_by_rule,
+    make_rule_based_edits,
     missing_step_edits,
-    other_answer_edits,
+    replaced_answer_edits,
     sample_candidates,
     wrong_result_edits,
 )
@@ -98,7 +98,7 @@ def test_only_a_solution_with_the_answer_of_the_reference_is_known_to_be_right()
 
 
 def test_the_answer_is_swapped_for_other_numbers_of_solution_and_task() -> None:
-    swapped = apply_all(other_answer_edits(RIGHT, QUERY, correct_answer()))
+    swapped = apply_all(replaced_answer_edits(RIGHT, QUERY, correct_answer()))
     assert [text.rpartition("A: ")[2] for text in swapped] == ["3", "4", "12", "2", "14"]
     assert {text.rpartition("A: ")[0] for text in swapped} == {RIGHT.rpartition("A: ")[0]}
 
@@ -133,7 +133,7 @@ def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
     found = check_final_answer(text, f"A: {answer}")
     assert (
         found is False
-        or list(other_answer_edits(text, "", correct_answer(text, f"A: {answer}"))) == []
+        or list(replaced_answer_edits(text, "", correct_answer(text, f"A: {answer}"))) == []
     )
 
 
@@ -152,7 +152,7 @@ def test_long_texts_take_linear_time(text: str) -> None:
     for edits in (
         wrong_result_edits(text),
         missing_step_edits(text, "", found),
-        other_answer_edits(text, "", found),
+        replaced_answer_edits(text, "", found),
     ):
         assert len(list(edits)) <= len(text)
 
@@ -200,7 +200,7 @@ def _contrasts() -> Iterator[Contrasted]:
         for response in responses:
             if response.metadata["is_correct"]:
                 text = response.text
-                for edit in edits_by_rule(
+                for edit in make_rule_based_edits(
                     text, view, check_final_answer(text, view.reference), EDIT_KINDS
                 ):
                     yield Contrasted(task.query, response.id, text, edit)

@@ -10,7 +10,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import Response, Task
-from jurygraph.agents.data_synthesizer import MAX_CHARACTERS, Synthesizer
+from jurygraph.agents.data_synthesizer import MAX_RESPONSE_CHARACTERS, Synthesizer
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
 from tests.models.server import Answer, reply_with, run_server
@@ -56,7 +56,7 @@ def test_prose_and_very_long_texts_get_no_contrast() -> None:
         derive("It is kind.", plain).note
         == "nothing in the response could be made worse by a known edit"
     )
-    assert "no contrast is made" in derive("1+1=2\n" * MAX_CHARACTERS, plain).note
+    assert "no contrast is made" in derive("1+1=2\n" * MAX_RESPONSE_CHARACTERS, plain).note
 
 
 def test_config_sets_kinds_and_numbers_and_the_seed_chooses() -> None:

@@ -64,7 +64,7 @@ def test_a_row_is_found_by_its_whole_key_and_its_places_by_its_name(places: Fact
 def test_keys_are_looked_up_normalised() -> None:
     table = inline([{"name": " Cafe\u0301\u00a0X", "city": 25.0}])
     assert numbers(table, "Café X", "25") == [1]
-    assert table.key_of({"name": "Ｃafé  X", "city": "25"}) == ("Café X", "25")
+    assert table.build_row_key({"name": "Ｃafé  X", "city": "25"}) == ("Café X", "25")
 
 
 SUBWAYS: Rows = [
@@ -102,13 +102,13 @@ def test_a_file_that_is_written_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    key_of = RowTable.key_of
+    key_of = RowTable.build_row_key
 
     def write_meanwhile(table: RowTable, values: Mapping[str, Any]) -> Any:
         path.write_text("name,city\n")
         return key_of(table, values)
 
-    monkeypatch.setattr(RowTable, "key_of", write_meanwhile)
+    monkeypatch.setattr(RowTable, "build_row_key", write_meanwhile)
     with pytest.raises(
         InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"
     ):

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.facts.tables import (
     are_equal,
+    claimed_value_matches,
     compare_values,
     is_missing,
     normalise_text,
     parse_number,
     split_list,
-    to_text,
     value_sort_key,
-    values_agree,
+    value_to_text,
 )
 from tests.rows import all_rows
 
@@ -63,7 +63,7 @@ TEXTS = [
 
 @all_rows(("value", "text"), TEXTS)
 def test_a_value_as_text(value: Any, text: str) -> None:
-    assert to_text(value) == text
+    assert value_to_text(value) == text
 
 
 @all_rows("value", [None, "", float("nan")])
@@ -165,15 +165,15 @@ DISAGREE += [
     ("pair", "agrees"), [*((pair, True) for pair in AGREE), *((pair, False) for pair in DISAGREE)]
 )
 def test_a_claim_agrees_by_value_or_text(pair: tuple[str, Any], agrees: bool) -> None:
-    assert values_agree(*pair) is agrees
+    assert claimed_value_matches(*pair) is agrees
 
 
 @given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3), st.floats(0.01, 1.0))
 def test_a_number_may_be_off_by_a_share_of_the_tables(value: float, within: float) -> None:
     inside = repr(value * (1 + 0.99 * within))
-    assert values_agree(inside, value, within)
-    assert not values_agree(repr(value * (1 + 1.01 * within)), value, within)
-    assert not values_agree(inside, value)
+    assert claimed_value_matches(inside, value, within)
+    assert not claimed_value_matches(repr(value * (1 + 1.01 * within)), value, within)
+    assert not claimed_value_matches(inside, value)
 
 
 EQUAL: list[tuple[Any, Any]] = [

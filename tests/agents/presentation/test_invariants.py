@@ -3,10 +3,10 @@
 from typing import get_args
 
 from jurygraph.agents.presentation.rewrites import (
-    Invariant,
     PassageReply,
+    RewriteInvariant,
     broken_invariant,
-    make_statements,
+    build_numbered_statements,
 )
 from jurygraph.agents.presentation.variants import data_to_document
 
@@ -28,7 +28,7 @@ PLAN = {
 }
 DOCUMENT = data_to_document(PLAN)
 assert DOCUMENT is not None
-STATEMENTS = make_statements(DOCUMENT)
+STATEMENTS = build_numbered_statements(DOCUMENT)
 TRUE = {
     "s1": "The day begins at 09:00 with the ferry, for ¥35.",
     "s2": "At 12:30 there are noodles at Lotus House, which cost ¥48.",
@@ -70,7 +70,7 @@ PLANTED = {
 
 
 def test_a_planted_break_of_each_invariant_is_found() -> None:
-    assert tuple(PLANTED) == get_args(Invariant)
+    assert tuple(PLANTED) == get_args(RewriteInvariant)
     found = {
         name: broken_invariant(STATEMENTS, variant(**changed)) for name, changed in PLANTED.items()
     }

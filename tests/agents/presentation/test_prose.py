@@ -74,7 +74,9 @@ def read(
     response = Response(id="a", text=text)
     with jg.Jury(model=reads(records, records), evaluators=["criteria"]) as jury:
         return jury.run(
-            Planner(jury).amake(lambda client: read_prose(VIEW, response, people, client))
+            Planner(jury).arun_with_client(
+                lambda client: read_prose(VIEW, response, people, client)
+            )
         )
 
 
@@ -207,13 +209,13 @@ def test_statements_are_the_pieces_with_their_values_and_people(prose: Prose) ->
     statements = {statement.text: statement for statement in prose.statements_by_name().values()}
     assert "Itinerary" not in statements
     ferry = statements["We take the ferry at 9:00."]
-    assert (ferry.kind, ferry.verbatim_values, ferry.is_underserved) == (
+    assert (ferry.kind, ferry.verbatim_values, ferry.is_constraint_unmet) == (
         "itinerary",
         ("ferry",),
         False,
     )
     bob = statements["Bob: quiet not met."]
-    assert (bob.people, bob.is_underserved) == (frozenset({"bob"}), True)
+    assert (bob.people, bob.is_constraint_unmet) == (frozenset({"bob"}), True)
 
 
 @all_rows(
@@ -256,7 +258,9 @@ def test_a_written_variant_that_reads_otherwise_makes_its_family_undefined(prose
     judge = jg.testing.ScriptedJudge({"10:00": json.dumps(changed), "": json.dumps(RECORDS)})
     with jg.Jury(model=judge, evaluators=["criteria"]) as jury:
         checked = jury.run(
-            Planner(jury).amake(lambda client: keep_faithful_variants(prose, VIEW, written, client))
+            Planner(jury).arun_with_client(
+                lambda client: keep_faithful_variants(prose, VIEW, written, client)
+            )
         )
     assert checked.variants == kept
     assert checked.undefined == {"topic-position": "0 of 1 versions are left"}

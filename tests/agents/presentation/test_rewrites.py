@@ -45,7 +45,9 @@ REPLIES = {
 def write_versions(versions: int) -> tuple[PresentationSet, int]:
     judge = jg.testing.ScriptedJudge(REPLIES)
     with jg.Jury(model=judge, evaluators=["criteria"]) as jury:
-        made = jury.run(Planner(jury).amake(lambda client: rewrite_data(PLAN, client, versions)))
+        made = jury.run(
+            Planner(jury).arun_with_client(lambda client: rewrite_data(PLAN, client, versions))
+        )
     assert made is not None
     return made, len(judge.requests)
 

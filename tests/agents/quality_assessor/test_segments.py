@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.quality_assessor import MAX_STEPS, split_steps
+from jurygraph.agents.quality_assessor import MAX_REASONING_STEPS, split_steps
 from tests.rows import all_rows
 
 
@@ -153,10 +153,12 @@ def test_every_letter_and_digit_of_the_reasoning_belongs_to_a_step(text: str) ->
 
 
 def test_the_number_of_steps_is_limited_and_the_last_holds_the_rest() -> None:
-    steps = split_steps("\n".join(f"line {number}" for number in range(1, MAX_STEPS + 6)))
-    assert len(steps) == MAX_STEPS
-    assert steps[-2].text == f"line {MAX_STEPS - 1}"
-    assert re.findall("[0-9]+", steps[-1].text) == [str(MAX_STEPS + more) for more in range(6)]
+    steps = split_steps("\n".join(f"line {number}" for number in range(1, MAX_REASONING_STEPS + 6)))
+    assert len(steps) == MAX_REASONING_STEPS
+    assert steps[-2].text == f"line {MAX_REASONING_STEPS - 1}"
+    assert re.findall("[0-9]+", steps[-1].text) == [
+        str(MAX_REASONING_STEPS + more) for more in range(6)
+    ]
 
 
 HOSTILE = "a. |1. \n2. \n|\n|(|1. |A: |a.b. |. . |\n\\boxed{}|****1|<think>|e.g. ".split("|")
@@ -165,4 +167,4 @@ HOSTILE = "a. |1. \n2. \n|\n|(|1. |A: |a.b. |. . |\n\\boxed{}|****1|<think>|e.g.
 @pytest.mark.landing
 @all_rows("piece", HOSTILE)
 def test_a_long_hostile_text_is_split_in_linear_time(piece: str) -> None:
-    assert len(split_steps(piece * 50_000)) <= MAX_STEPS
+    assert len(split_steps(piece * 50_000)) <= MAX_REASONING_STEPS

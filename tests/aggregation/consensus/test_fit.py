@@ -15,7 +15,7 @@ from jurygraph.aggregation.consensus.model import (
     FitProblem,
     FitSettings,
     Model,
-    _extrapolate,
+    _extrapolate_em_steps,
     encode,
 )
 from jurygraph.errors import PlanError
@@ -246,7 +246,7 @@ def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:
 @given(st.floats(-0.05, 0.05).filter(lambda far: abs(far) > 1e-3), st.floats(0.1, 0.9))
 def test_extrapolating_geometric_steps_reaches_their_limit(distance: float, ratio: float) -> None:
     """A geometric series: the leap of scheme S3 ends at its limit, at once."""
-    leapt = _extrapolate(*converging_models(distance, ratio, 3))
+    leapt = _extrapolate_em_steps(*converging_models(distance, ratio, 3))
     (limit,) = converging_models(0.0, 1.0, 1)
     np.testing.assert_allclose(leapt.prior, limit.prior, atol=1e-9)
     np.testing.assert_allclose(leapt.confusion, limit.confusion, atol=1e-9)
@@ -258,7 +258,7 @@ def test_steps_that_do_not_shrink_are_not_extrapolated(ratio: float) -> None:
     steps = (
         converging_models(0.04, ratio, 3) if ratio < 0 else [*converging_models(0.0, 1.0, 1)] * 3
     )
-    assert _extrapolate(*steps) is None
+    assert _extrapolate_em_steps(*steps) is None
 
 
 def test_the_objective_adds_the_log_density_of_both_priors() -> None:
@@ -322,7 +322,8 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
     stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
     assert (
-        panel_structure(encode(*stray, range(3))).is_connected.tolist() == [True] * 4 + [False] * 2
+        panel_structure(encode(*stray, range(3))).is_annotator_connected.tolist()
+        == [True] * 4 + [False] * 2
     )
     assert "no item connects the others with s, t: only the class shares join them" in warnings_of(
         *stray
@@ -341,7 +342,8 @@ def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
     silent = [*item, 0, 1], [*annotator, "s", "t"], [*label, None, None]
     assert panel_structure(encode(*silent, range(3))).depth == pytest.approx(depth)
     assert (
-        panel_structure(encode(*silent, range(3))).is_connected.tolist() == [True] * 3 + [False] * 2
+        panel_structure(encode(*silent, range(3))).is_annotator_connected.tolist()
+        == [True] * 3 + [False] * 2
     )
 
 
@@ -383,7 +385,7 @@ def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> Non
     ):
         found = [
             one.partition(":")[0]
-            for one in fitting.list_warnings(votes, np.array(many), None, gold)
+            for one in fitting.list_fit_warnings(votes, np.array(many), None, gold)
         ]
         assert [one for one in found if "the model takes" in one] == warning
 

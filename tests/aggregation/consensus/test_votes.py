@@ -37,7 +37,7 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     labelled = [row for row in named if row[2] is not None]
     coded = encode(*([row[column] for row in named] for column in range(3)), SCALE)  # type: ignore[arg-type]
     items, annotators = (list(dict.fromkeys(row[column] for row in named)) for column in range(2))
-    assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (
+    assert (coded.items, coded.annotators, coded.classes, coded.has_ordered_classes) == (
         items,
         annotators,
         SCALE,
@@ -75,7 +75,7 @@ def test_classes_that_are_not_named_are_those_that_occur_and_numbers_are_ranked(
     column = np.empty(len(labels), dtype=object)
     column[:] = labels
     coded = encode(range(len(labels)), [0] * len(labels), column)
-    assert (coded.classes, coded.ranked) == (classes, ranked)
+    assert (coded.classes, coded.has_ordered_classes) == (classes, ranked)
     assert [coded.classes[code] for code in coded.label] == labels
 
 

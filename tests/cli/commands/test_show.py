@@ -133,7 +133,7 @@ def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
     assert run(*of_alice).err == ""
     lines = run(*of_alice, "--json").out.splitlines()
     assert [json.loads(line)["response_id"] for line in lines] == ["salt/a", "door/a"]
-    monkeypatch.setattr(show, "_EXPLAINED_BY_DEFAULT", 1)
+    monkeypatch.setattr(show, "_DEFAULT_EXPLAIN_LIMIT", 1)
     ended = run(*of_alice)
     assert ended.out == expected[0]
     assert ended.err.startswith("the first 1 of 2 responses; --limit N explains more; --status")

@@ -5,7 +5,7 @@ import pytest
 from jurygraph.cli.render.summary import (
     format_request_lines,
     format_result_lines,
-    print_failed_rewards,
+    print_failed_rewards_warning,
 )
 from jurygraph.runs.reports.bill import CallCosts
 from jurygraph.runs.reports.summary import FailedRewards, Summary
@@ -35,8 +35,8 @@ def test_discarded_verdicts_are_counted_by_component() -> None:
 def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_failed_rewards(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
-    print_failed_rewards(FailedRewards(4, False))
+    print_failed_rewards_warning(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
+    print_failed_rewards_warning(FailedRewards(4, False))
     assert capsys.readouterr().err == (
         "means mislead: 3 of the 4 rewards that failed were judged on tone, with a mean of 0.8750, "
         "and the others have one of 0.1250\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jurygraph import Response, Task, Verdict
 from jurygraph.judges.criteria import Criteria
 from jurygraph.schema import SafetyConfig
-from jurygraph.schema.config import EvidenceRule
+from jurygraph.schema.config import EvidencePolicy
 from tests.examples import at_most
 from tests.judges.criteria.scripted_judge import (
     answer_questions,
@@ -278,11 +278,11 @@ REPLIES = st.fixed_dictionaries(
 
 @given(
     st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2),
-    st.sampled_from(get_args(EvidenceRule)),
+    st.sampled_from(get_args(EvidencePolicy)),
 )
 @settings(max_examples=at_most(150))
 def test_no_reply_earns_credit_without_evidence_that_is_required(
-    replies: list[Any], rule: EvidenceRule
+    replies: list[Any], rule: EvidencePolicy
 ) -> None:
     verdicts, requests = answer_questions(
         Criteria(),

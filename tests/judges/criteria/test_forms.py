@@ -32,7 +32,7 @@ def parse_reply(form: AnswerForm, reply_fields: dict[str, Any], compact: bool = 
 def measure_reply(
     form: AnswerForm, reply_fields: dict[str, Any], reply: Reply = SILENT
 ) -> JudgedValue:
-    found = form.find(parse_reply(form, reply_fields), "item_1", reply).measurement
+    found = form.find(parse_reply(form, reply_fields), "item_1", reply).judged_value
     assert found is not None
     return found
 
@@ -166,7 +166,7 @@ def test_likely_parts_give_probability_times_weight_and_leave_the_decision_to_th
         ("part_1 met", ["a"])
     ]
     unknown = parse_reply(FORMS["likely parts"], likely_parts_reply(0.9, None))
-    assert FORMS["likely parts"].find(unknown, "item_1", None).measurement is None
+    assert FORMS["likely parts"].find(unknown, "item_1", None).judged_value is None
 
 
 @all_rows(

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from jurygraph import Task, Trace
-from jurygraph.judges.criteria import WISH_SERVED_SCALE
+from jurygraph.judges.criteria import WISH_FULFILMENT_SCALE
 from tests.judges.criteria.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
 from tests.judges.criteria.scripted_judge import (
     bounds_of,
@@ -35,11 +35,11 @@ def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
         "probability",
         "value",
     ]
-    assert bounds_of(items_of(body)["constraint_2"]["properties"]["value"]) == WISH_SERVED_SCALE
+    assert bounds_of(items_of(body)["constraint_2"]["properties"]["value"]) == WISH_FULFILMENT_SCALE
     found = {one.subject: (one.score, one.met, one.native, one.scale) for one in trace.verdicts}
     assert found == {
         "step-free": (0.9, True, "P(met) as stated", None),
-        "tea": (1.0, None, 4.0, WISH_SERVED_SCALE),
+        "tea": (1.0, None, 4.0, WISH_FULFILMENT_SCALE),
     }
     assert {one.stakeholder for one in trace.verdicts} == {"ann"}
     assert {one.layer for one in trace.verdicts} == {"model"}

@@ -187,7 +187,7 @@ def test_both_calls_are_listed_and_the_trace_shows_the_arithmetic() -> None:
     assert found.swap is not None
     assert (found.swap.given, found.swap.swapped, found.score) == (1.0, 0.5, 0.75)
     assert (found.native, found.confidence, found.scale) == (0.5, 0.8, (-1, 1))
-    assert {use.id: use.purpose for use in found.named_calls} == {
+    assert {use.id: use.purpose for use in found.calls_with_purpose} == {
         found.call: "judge",
         found.swap.call: "swapped order",
     }

@@ -9,7 +9,7 @@ import numpy as np
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Component, ScoreMatrix
-from jurygraph.decision.table import UnjudgedFillMode, build_table
+from jurygraph.decision.table import UnjudgedFillMode, build_verdict_table
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
 from jurygraph.schema.verdict import RESPONSE_GATES
 
@@ -66,7 +66,7 @@ class Group:
         self, scenario: UnjudgedFillMode = "counted", rule: str = "conservative", direction: int = 1
     ) -> ScoreMatrix:
         fields = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
-        return build_table([self.question], sorted(self.names), self.verdicts).score_matrix(
+        return build_verdict_table([self.question], sorted(self.names), self.verdicts).score_matrix(
             fields, rule, direction, scenario
         )
 

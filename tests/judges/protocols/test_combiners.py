@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
 from jurygraph.decision.combiners import Component, Mean
-from jurygraph.judges.combiners import AdaptiveSum, ProtocolMean
+from jurygraph.judges.combiners import AdaptiveSum, InputWeightedMean
 from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 
@@ -67,7 +67,7 @@ def bounds_of(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
 
 def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
     given_ = {"a": matrix([[0.2, 0.4], [0.0, 0.0]]), "b": matrix([[1.0], [0.0]])}
-    mean, one = Mean().combine(given_, {}), ProtocolMean().combine(given_, {})
+    mean, one = Mean().combine(given_, {}), InputWeightedMean().combine(given_, {})
     assert one.value.tobytes() == mean.value.tobytes()
     assert one.value.tolist() == pytest.approx([1.6 / 3, 0.0], abs=1e-15)
     assert one.diagnostics["R"].tolist() == pytest.approx([1 + 9 * 1.6 / 3, 1.0], abs=1e-14)

@@ -76,9 +76,9 @@ def test_the_sources_add_up_to_the_calls(seen: list[tuple[str, ReplySource, floa
         (name, source == "unanswered"): (source, cost) for name, source, cost in reversed(seen)
     }
     assert {
-        source: tally.number for source, tally in bill.tallies.items() if tally.number
+        source: tally.number for source, tally in bill.costs_by_source.items() if tally.number
     } == Counter(source for source, _ in first.values())
-    for source, tally in bill.tallies.items():
+    for source, tally in bill.costs_by_source.items():
         costs = [cost for where, cost in first.values() if where == source]
         assert tally.cost == sum(cost for cost in costs if cost is not None)
         assert tally.unpriced == costs.count(None)
@@ -96,7 +96,7 @@ def score_for_costs(folder: Path, *given: Any, **more: Any) -> SessionCosts:
     with scored_session(folder, *given, **more) as scored:
         bill = scored.summary.bill
         return SessionCosts(
-            {s: tally.number for s, tally in bill.tallies.items() if tally.number},
+            {s: tally.number for s, tally in bill.costs_by_source.items() if tally.number},
             bill,
             count_requests(scored.job.jury),
         )
@@ -120,7 +120,7 @@ class TestSources:
             tmp_path / "warm", tasks, priced_judge_config(server, cache=True)
         )
         assert session_costs.sources == {"cached": CALLS}
-        assert session_costs.bill.tallies["cached"].cost == pytest.approx(CALLS * PAID)
+        assert session_costs.bill.costs_by_source["cached"].cost == pytest.approx(CALLS * PAID)
         assert session_costs.requests == CallCosts()
 
     def test_a_branch_separates_carried_and_sent_calls_also_when_resumed(
@@ -153,7 +153,7 @@ class TestSources:
         settings = {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]}
         session_costs = score_for_costs(tmp_path / "again", tasks, settings)
         assert session_costs.sources == {"replayed": CALLS}
-        assert session_costs.bill.tallies["replayed"] == CallCosts(number=CALLS)
+        assert session_costs.bill.costs_by_source["replayed"] == CallCosts(number=CALLS)
         assert session_costs.requests is None
 
 

@@ -25,7 +25,7 @@ from jurygraph.runs.reports.estimate import (
 )
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.schema import Message, Question
-from jurygraph.sources import open_tasks
+from jurygraph.sources import open_task_source
 from tests.agents.graph_annotator.annotator_replies import annotator_script
 from tests.models.judge_scripts import judge_reply
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server
@@ -119,7 +119,7 @@ class TestCalls:
     def test_python_has_the_same_estimate_before_a_run(self, tmp_path: Path) -> None:
         config = judge_config(NOBODY, prices={"tiny": {"input": 1.0, "output": 2.0}})
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS), make_task("b", *TEXTS, criteria=3)])
-        with open_tasks(tasks) as source, jg.Jury.from_config(config) as jury:
+        with open_task_source(tasks) as source, jg.Jury.from_config(config) as jury:
             estimate = jg.estimate_costs(jury, source.pairs(0, None, ()))
         assert estimate == forecast(tmp_path / "run", tasks, config)
         assert estimate.expected.cost is not None
@@ -147,7 +147,7 @@ class TestCalls:
         with run_server(script) as server:
             wanted = {**judge_config(server.url), "annotation": {"votes": 3}}
             estimate = forecast(tmp_path / "run", tasks, wanted)
-            with jg.Jury.from_config(wanted) as jury, open_tasks(tasks) as work:
+            with jg.Jury.from_config(wanted) as jury, open_task_source(tasks) as work:
                 ((task, group),) = work.pairs()
                 assert (
                     len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group)))

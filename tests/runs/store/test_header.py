@@ -16,9 +16,9 @@ from jurygraph.runs.store.header import (
     differences,
     draft_header_record,
     format_value,
-    has_same_requests,
     model_settings,
     read_run_header,
+    sends_same_requests,
 )
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Ledger, RecordDraft
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -194,10 +194,10 @@ def test_gates_do_not_change_requests() -> None:
 
 def test_the_same_settings_and_model_give_the_same_requests() -> None:
     other = MODEL.model_copy(update={"endpoint": "http://two.example"})
-    assert has_same_requests(header(), header().config, MODEL)
-    assert has_same_requests(header(), header().config, None)
-    assert not has_same_requests(header(), header().config, other)
-    assert not has_same_requests(header(), header({"calls": {"max_tokens": 77}}).config, MODEL)
+    assert sends_same_requests(header(), header().config, MODEL)
+    assert sends_same_requests(header(), header().config, None)
+    assert not sends_same_requests(header(), header().config, other)
+    assert not sends_same_requests(header(), header({"calls": {"max_tokens": 77}}).config, MODEL)
 
 
 class TestChanges:

@@ -119,14 +119,16 @@ class TestSearch:
         ledger.append(RecordDraft("close", "", {}))
         assert [record.seq for record in ledger.records()] == list(range(1, 1202))
         assert [record.seq for record in ledger.records("close")] == [1201]
-        assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [
+        assert [
+            record.seq for record in ledger.records("trace", after=1195, up_to_record=1198)
+        ] == [
             1196,
             1197,
             1198,
         ]
         assert (
             list(ledger.record_numbers("close")),
-            list(ledger.record_numbers("trace", up_to=2)),
+            list(ledger.record_numbers("trace", up_to_record=2)),
         ) == (
             [1201],
             [1, 2],
@@ -153,12 +155,12 @@ class TestSearch:
         ledger = make_ledger(path)
         ledger.append(RecordDraft("plan", "p", {}, [b"another"]), RecordDraft("trace", "none", {}))
         ledger.commit()
-        assert [text.content for text in ledger.first_texts("trace")] == [
+        assert [text.content for text in ledger.first_text_per_record("trace")] == [
             b"text 0",
             b"text 1",
             b"text 2",
         ]
-        assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
+        assert [text.content for text in ledger.first_text_per_record("plan")] == [b"another"]
 
 
 class TestErasure:
@@ -202,7 +204,7 @@ class TestFile:
         ledger = make_ledger(path)
         execute_sql(path, "DROP TABLE records")
         with pytest.raises(TraceMismatch, match=r"run\.sqlite: "):
-            list(ledger.ordered_groups())
+            list(ledger.ordered_group_numbers())
 
     def test_bytes_after_the_end_are_a_fault(self, path: Path) -> None:
         make_ledger(path).close()

@@ -131,7 +131,7 @@ class TestRequire:
             3,
             3,
         )
-        with reader.snapshot():
+        with reader.snapshot_transaction():
             assert (reader.count_records("trace"), reader.count) == (4, 4)
             writer.append(RecordDraft("trace", "later", {}))
             writer.commit()

@@ -11,10 +11,10 @@ from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     Texts,
     count_discarded,
-    number_shared_lists,
+    number_shared_id_lists,
     pack_reward,
     pack_trace,
-    read_shared_lists,
+    read_shared_id_lists,
     shown_response_ids,
     unpack_failure_message,
     unpack_material,
@@ -253,7 +253,7 @@ class TestShape:
             through_json(SurveyWithoutTexts.of(survey).model_dump())
         )
         assert stored.digest == SurveyWithoutTexts.of(survey).digest
-        assert stored.fill_in_views(list(survey.views.values())) == survey
+        assert stored.with_views(list(survey.views.values())) == survey
 
     def test_tasks_with_the_same_questions_share_a_survey_without_texts(self) -> None:
         other = TaskView(id="u", query="another one")
@@ -273,13 +273,13 @@ class TestVerdictsOnAWholeGroup:
         ]
 
     def test_verdicts_on_a_group_share_the_list_of_responses(self) -> None:
-        shared = number_shared_lists(self.traces())
+        shared = number_shared_id_lists(self.traces())
         body, _ = pack_trace(self.traces()[0], RESPONSE, SURVEY, {}, 1, shared)
         stored = through_json({"verdicts": body["verdicts"], "shown": list(shared)})
         assert stored["shown"] == [list(self.GROUP)]
         assert len(json.dumps(stored["verdicts"])) < 100
 
-        lists = read_shared_lists(stored)
+        lists = read_shared_id_lists(stored)
         first, second = (
             unpack_verdict(stored["verdicts"][0], "r", SURVEY, {}, lists) for _ in range(2)
         )

@@ -82,7 +82,7 @@ async def test_who_appends_more_than_may_wait_waits_for_a_commit(
 ) -> None:
     ledger = Ledger.create(tmp_path / "run.sqlite")
     begun, goes_on, commit = threading.Event(), threading.Event(), ledger.commit
-    monkeypatch.setattr(writer_module, "_MAX_WAITING_RECORDS", 1)
+    monkeypatch.setattr(writer_module, "_MAX_WAITING_BATCHES", 1)
     monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), goes_on.wait(10), commit()))
     writer = Writer(ledger)
     first = asyncio.create_task(writer.append_durably(make_batch(1)))

@@ -12,7 +12,7 @@ import pytest
 
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.request import Message, Reply, Request
-from jurygraph.runs.workflows.erasure import encoded_forms, erase, preview_erasure
+from jurygraph.runs.workflows.erasure import erase, json_encodings, preview_erasure
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Server, run_server
 from tests.runs.sample_runs import score, verify_run, write_tasks
@@ -30,7 +30,7 @@ def read_all_files(*places: Path) -> bytes:
 def containing_files(text: str, *places: Path) -> list[bytes]:
     """Return the forms of a text found in folders and files: plain, as JSON, and as JSON in JSON."""
     content = read_all_files(*places)
-    return [form for form in encoded_forms(text) if form in content]
+    return [form for form in json_encodings(text) if form in content]
 
 
 class ScoredProject:

@@ -168,7 +168,7 @@ def test_an_erasure_is_refused_while_the_run_is_read(
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
     before = read_folder(run)
     with closing(Run.open(run)) as reader:
-        with reader.ledger.snapshot(), refused:
+        with reader.ledger.snapshot_transaction(), refused:
             erase(run, "response", "t1/r0", "")
         assert read_folder(run) == before
         erase(run, "response", "t1/r0", "")

@@ -61,7 +61,7 @@ def test_merged_shards_are_the_run_of_one_process(tmp_path: Path, number: int, o
     assert (verified.traces, verified.closed, verified.head) == (24, True, merged.head)
     assert verify_deeply(folder / "merged") == verify_deeply(folder / "whole")
     with Run.open(folder / "merged") as run, Run.open(folder / "whole") as whole:
-        assert [run.folder_of(origin) for origin in run.header.merged] == shards
+        assert [run.folder_of_origin(origin) for origin in run.header.merged] == shards
         assert [origin.head for origin in run.header.merged] == [
             verify_run(shard).head for shard in shards
         ]
@@ -84,15 +84,15 @@ def test_a_folder_of_shards_is_read_as_one_run(tmp_path: Path) -> None:
 
 
 def test_a_limit_counts_the_tasks_of_the_file(tmp_path: Path) -> None:
-    from jurygraph.sources import open_tasks
+    from jurygraph.sources import open_task_source
 
     tasks = write_tasks(tmp_path, make_tasks(8))
     with (
-        open_tasks(tasks, shard=Shard(index=1, of=2)) as first,
-        open_tasks(tasks, shard=Shard(index=2, of=2)) as second,
+        open_task_source(tasks, shard=Shard(index=1, of=2)) as first,
+        open_task_source(tasks, shard=Shard(index=2, of=2)) as second,
     ):
         for limit in range(10):
-            assert first.count_first_in_shard(limit) + second.count_first_in_shard(limit) == min(
+            assert first.count_leading_tasks(limit) + second.count_leading_tasks(limit) == min(
                 limit, 8
             )
         assert first.file_extent() == second.file_extent() == (8, 24)
@@ -199,7 +199,7 @@ def test_shards_with_other_replies_to_one_request_keep_them(tmp_path: Path) -> N
         return judge_reply(body, met=number < 2, probability=0.5)
 
     first, second, _ = tasks_with_rubrics(3, 1)
-    names = [name for name in map(str, range(8)) if Shard(index=1, of=2).has_task(name)]
+    names = [name for name in map(str, range(8)) if Shard(index=1, of=2).includes_task(name)]
     others = [name for name in map(str, range(8)) if name not in names]
     same = [
         {**first, "id": name, "responses": [{**first["responses"][0], "id": f"{name}/r"}]}

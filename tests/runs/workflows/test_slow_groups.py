@@ -17,12 +17,12 @@ from jurygraph.runs.export_table import TableName
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.runs.table_reader import read_table
+from jurygraph.runs.table_reader import open_export_table
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.studies import monitor
-from jurygraph.studies.comparison import read_responses
+from jurygraph.studies.comparison import iter_compared_responses
 from jurygraph.studies.reliability import read_scores, report
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, Server, run_server, status
@@ -173,7 +173,7 @@ def test_a_run_is_watched_in_the_order_of_its_tasks(
         judge.holds = never
         score(tmp_path / "run", tasks, settings(server))
 
-    for group in monitor.read_groups(tmp_path / "run", finish):
+    for group in monitor.iter_scored_groups(tmp_path / "run", finish):
         seen.append(group[0].trace.task_id)
     assert seen == ALL
 
@@ -244,20 +244,20 @@ def read_everything(folder: Path) -> list[Any]:
         exported = [{**json.loads(line), "previous": None} for line in export_traces_as_jsonl(run)]
         tables = []
         for name in get_args(TableName):
-            with closing(read_table(run, name)) as table:
+            with closing(open_export_table(run, name)) as table:
                 tables.append(list(table_to_csv(table)))
         reward_lines = [
             (one.survey, one.body["statistics"], [t.body["reward"] for t in one.traces])
             for one in read_stored_groups(run)
         ]
         watched = [
-            [one.trace.response_id for one in group] for group in monitor.read_groups(folder)
+            [one.trace.response_id for one in group] for group in monitor.iter_scored_groups(folder)
         ]
         return [
             exported,
             tables,
             reward_lines,
             watched,
-            list(read_responses(run)),
+            list(iter_compared_responses(run)),
             report(read_scores(run)).to_json() | {"run": ""},
         ]

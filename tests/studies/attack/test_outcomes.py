@@ -24,7 +24,7 @@ NOT_APPLICABLE = RecordedVerdict(status="not_applicable", gated_by="maths.accura
 
 
 def count_outcomes(responses: Iterable[tuple[int, list[RecordedVerdict]]]) -> Figures:
-    return read_figures(attack.count_outcomes(responses))
+    return read_figures(attack.attack_outcome_figures(responses))
 
 
 def outcome_of(*responses: list[RecordedVerdict]) -> Figures:
@@ -79,11 +79,11 @@ def test_a_judge_that_answers_nothing_meets_no_threshold(
     attacked: list, honest: list, rate: float | None
 ):
     arm = {
-        "attacks": attack.count_outcomes([(0, attacked)]),
-        "honest": attack.count_outcomes([(0, honest)]),
+        "attacks": attack.attack_outcome_figures([(0, attacked)]),
+        "honest": attack.attack_outcome_figures([(0, honest)]),
     }
     report = Report(figures={"arms": {"all": arm}, "configured": "all"}, sections=[])
-    figures = attack.threshold_figures(report)
+    figures = attack.figures_by_threshold_name(report)
     assert [figures[name] for name in ("hits", "rate", "responses_rate")] == (
         [None] * 3 if rate is None else [0, 0.0, 0.0]
     )

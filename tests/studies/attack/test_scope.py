@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Survey, Task
-from jurygraph.studies.attack import attack_config, make_attack_surveys, merit_question_ids
+from jurygraph.studies.attack import attack_config, make_attack_surveys, positive_question_ids
 
 TASK = Task.model_validate(
     {
@@ -136,7 +136,7 @@ def test_a_check_that_a_judge_waits_for_is_kept():
     (survey,), reduced = attack_parts(config)
     assert question_ids(survey) == ["attacked.long", "attacked.staged"]
     assert [use.use for use in reduced.evaluators] == ["attacked.staged", "attacked.long"]
-    assert merit_question_ids(Config.model_validate(config), survey) == {"attacked.staged"}
+    assert positive_question_ids(Config.model_validate(config), survey) == {"attacked.staged"}
 
 
 def test_material_that_a_judge_needs_is_kept():
@@ -152,7 +152,7 @@ def test_a_high_score_on_a_penalty_is_not_a_merit():
     )
     (survey,), _ = attack_parts(config.model_dump(mode="json"))
     assert question_ids(survey) == ["attacked.toxic", "criteria@oven", "criteria@wave"]
-    assert merit_question_ids(config, survey) == {"criteria@oven"}
+    assert positive_question_ids(config, survey) == {"criteria@oven"}
 
 
 def test_a_config_without_model_evaluators_is_refused():

@@ -13,7 +13,7 @@ from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack import AttackStudy, threshold_figures
+from jurygraph.studies.attack import AttackStudy, figures_by_threshold_name
 from tests.models.judge_scripts import config
 from tests.models.server import Answer, Script, Server, run_server, status
 from tests.runs.investigations import Investigator, results_in
@@ -64,7 +64,7 @@ def ignore_progress(count: int) -> None:
 
 def run(jury: Jury, work: Any = WORK) -> Figures:
     report = asyncio.run(AttackStudy(jury, work, ATTACKS).run(ignore_progress))
-    return Figures(figures_of(report) | {"thresholds": Figures(threshold_figures(report))})
+    return Figures(figures_of(report) | {"thresholds": Figures(figures_by_threshold_name(report))})
 
 
 def run_attacks(script: Script, **settings: Any) -> tuple[Figures, Server]:

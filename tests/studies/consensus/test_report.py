@@ -64,7 +64,7 @@ def test_items_and_agents_are_scored_by_the_selected_method() -> None:
         found = fit_panel(ConsensusSettings(method=method, subsets=2), agent=AGENTS)
         result = report(found)
         posterior = np.array([one.posterior for one in result["items"].values()])
-        assert (posterior == found.item_posteriors_by_method(method).posterior).all()
+        assert (posterior == found.get_item_posteriors(method).posterior).all()
         scores = {
             name: getattr(one, method.replace("-", "_")) for name, one in result.comparison.items()
         }
@@ -119,7 +119,7 @@ def test_refits_and_draws_of_items_are_made_and_counted() -> None:
         "subsets": 6,
         "seed": 0,
         "with_items": True,
-        "prompt": columns.file_item,
+        "prompt": columns.item_id_in_file,
         "classes": (0, 1),
     }
     drawn = consensus.ranking_stability(*rows, **settings)

@@ -15,7 +15,7 @@ from tests.studies.figures import Figures, figures_of, read_figures
 
 
 def report(example_groups: list[list[Example]]) -> Figures:
-    return figures_of(credit.report(sheets_of(example_groups), random_graphs=1))
+    return figures_of(credit.report(sheets_of(example_groups), random_graph_count=1))
 
 
 def leaking(share: float) -> Example:
@@ -75,7 +75,7 @@ def test_differences_between_rules_are_paired_case_by_case(
         sums = []
         for sheet in sheets_of(example_groups).sheets:
             scores = sheet.p if name == "flat" else sheet.hard[name]
-            by_gear = sheet.rewards(sheet.gated_scores(sheet.retention(1.0)))
+            by_gear = sheet.rewards(sheet.graph_gated_scores(sheet.retention(1.0)))
             sums.append(float((by_gear - sheet.rewards(scores)).sum()))
         expected = ratio_interval(sums, [len(group) for group in example_groups])
         assert difference.reward.tasks == len(example_groups)

@@ -24,7 +24,9 @@ def test_rewiring_keeps_the_number_and_kinds_of_edges_and_is_acyclic(
     drawn = rewire(gear.compile(rubric.n, rubric.parents, rubric.children), seed, task)
     edges = list(zip(drawn.parents, drawn.children, strict=True))
     assert len(edges) == len(set(edges)) == len(rubric.edges)
-    assert Counter(rubric.kinds[kept] for kept in drawn.source_edges) == Counter(rubric.kinds)
+    assert Counter(rubric.kinds[kept] for kept in drawn.source_edge_indices) == Counter(
+        rubric.kinds
+    )
     assert all(0 <= end < rubric.n for ends in edges for end in ends)
     # refuses a cycle
     gear.compile(rubric.n, [parent for parent, _ in edges], [child for _, child in edges])
@@ -72,10 +74,10 @@ def test_a_sheet_is_inferred_as_in_its_run_and_random_graphs_by_their_own_size()
     edges, factors = [(link.parent, link.child) for link in DIAMOND], [0.2] * 5
     one_pass, exact = (replace(sheet_of("t", [example]), exact=how) for how in ("never", "auto"))
     np.testing.assert_allclose(
-        one_pass.gated_scores(factors), [eq_12(example.p, edges, factors)], atol=1e-15
+        one_pass.graph_gated_scores(factors), [eq_12(example.p, edges, factors)], atol=1e-15
     )
     np.testing.assert_allclose(
-        exact.gated_scores(factors), [eq_9(example.p, edges, factors)], atol=1e-15
+        exact.graph_gated_scores(factors), [eq_9(example.p, edges, factors)], atol=1e-15
     )
     large = [Link(0, i, "strong") for i in range(1, 13)] + [
         Link(1, 13, "strong"),
@@ -87,8 +89,10 @@ def test_a_sheet_is_inferred_as_in_its_run_and_random_graphs_by_their_own_size()
         [(link.parent, link.child) for link in large],
     )
     np.testing.assert_allclose(
-        found.gated_scores([0.2] * 14), [eq_12(whole.p, ends, [0.2] * 14)], atol=1e-15
+        found.graph_gated_scores([0.2] * 14), [eq_12(whole.p, ends, [0.2] * 14)], atol=1e-15
     )
     small = gear.compile(14, [0, 0, 1, 2], [1, 2, 3, 3])
     expected = eq_9(whole.p[:4], [(0, 1), (0, 2), (1, 3), (2, 3)], [0.2] * 4)
-    np.testing.assert_allclose(found.gated_scores([0.2] * 4, small)[:, :4], [expected], atol=1e-15)
+    np.testing.assert_allclose(
+        found.graph_gated_scores([0.2] * 4, small)[:, :4], [expected], atol=1e-15
+    )

@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
-from jurygraph.studies.credit import EDGE_KINDS, RunRubricScores, read_sheets, report
+from jurygraph.studies.credit import EDGE_KINDS, RunRubricScores, read_rubric_scores, report
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 from tests.studies.figures import Figures, figures_of
@@ -69,11 +69,11 @@ def rescore_run(folder: Path, name: str, *settings: str) -> Path:
 
 def read_run_sheets(folder: Path) -> RunRubricScores:
     with closing(Run.open(folder)) as run:
-        return read_sheets(run, lambda count: None)
+        return read_rubric_scores(run, lambda count: None)
 
 
 def study_run(folder: Path) -> Figures:
-    return figures_of(report(read_run_sheets(folder), random_graphs=1))
+    return figures_of(report(read_run_sheets(folder), random_graph_count=1))
 
 
 def rewards_of(folder: Path) -> list[float]:
@@ -128,7 +128,9 @@ def test_every_reward_equals_that_of_the_run_bit_for_bit(run: Path) -> None:
     found = {}
     for one in read_run_sheets(run).sheets:
         found |= zip(
-            one.responses, one.rewards(one.gated_scores(one.retention(1.0))).tolist(), strict=True
+            one.responses,
+            one.rewards(one.graph_gated_scores(one.retention(1.0))).tolist(),
+            strict=True,
         )
     assert found == {trace.response_id: trace.reward.value for trace in Run.open(run).traces()}
 

@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.disagreement import ComponentSamples, read_component_samples
+from jurygraph.studies.disagreement import ComponentSamples, collect_component_samples
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 
@@ -47,7 +47,7 @@ def score_run(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
 
 def samples_of(folder: Path, *components: str, **steps: Any) -> ComponentSamples:
     with closing(Run.open(folder)) as run:
-        return read_component_samples(run, components=components, **steps)
+        return collect_component_samples(run, components=components, **steps)
 
 
 def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: Path) -> None:

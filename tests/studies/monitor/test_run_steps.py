@@ -7,18 +7,18 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.studies.monitor import (
-    read_groups,
+    iter_scored_groups,
+    iter_training_steps,
     read_penalty_component_names,
     split_steps_by_label,
     split_steps_by_task_count,
-    to_training_steps,
 )
 from tests.cli.conftest import Command, run_command
 from tests.runs.sample_runs import make_tasks, score, write_tasks
 
 
 def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) -> None:
-    (step,) = to_training_steps(split_steps_by_task_count(read_groups(scored_folder), 2))
+    (step,) = iter_training_steps(split_steps_by_task_count(iter_scored_groups(scored_folder), 2))
     assert step.rewards.tolist() == pytest.approx([0.5, 0.0, -0.25, -0.5])
     assert {name: column.tolist() for name, column in step.components.items()} == {
         "polite": [1.0, 0.0, 0.25, 0.0],
@@ -36,7 +36,7 @@ def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) 
     )
     run("score", project / "tasks.jsonl", "--out", project / "run")
     assert run_command("erase", project / "run", "--response", "salt/a").code == 0
-    (step,) = to_training_steps(split_steps_by_task_count(read_groups(project / "run"), 2))
+    (step,) = iter_training_steps(split_steps_by_task_count(iter_scored_groups(project / "run"), 2))
     assert np.isnan(step.rewards).tolist() == [False, True, False, False]
     assert np.isnan(step.lengths).tolist() == [False, False, True, False]
 
@@ -48,7 +48,7 @@ def steps_of(folder: Path, *labels: list[int]) -> list[list[str]]:
         for response, value in zip(task["responses"], values, strict=True):
             response["labels"] = {"step": value}
     score(folder / "run", write_tasks(folder, tasks))
-    steps = split_steps_by_label(read_groups(folder / "run"), "step")
+    steps = split_steps_by_label(iter_scored_groups(folder / "run"), "step")
     return [[group[0].trace.task_id for group in step] for step in steps]
 
 
@@ -83,7 +83,7 @@ def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(tmp_pa
         waits.append(len(waits))
         score(tmp_path / "run", tasks, limit=None if waits[1:] else 3)
 
-    groups = read_groups(tmp_path / "run", wait)
+    groups = iter_scored_groups(tmp_path / "run", wait)
     assert [group[0].trace.task_id for group in groups] == ["t0", "t1", "t2", "t3"]
     assert len(waits) == 2
 

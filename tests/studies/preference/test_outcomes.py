@@ -99,7 +99,7 @@ def test_both_orders_are_counted_as_judgebench_does_but_a_failure_is_no_half_ans
 ) -> None:
     (found,) = compared(tmp_path, [by_pairs("a", chosen_first, rejected_first)], PAIRS).outcomes
     assert (found.duel.result, found.duel.is_flipped) == (expected, is_flipped)
-    assert found.duel.is_strict == ((chosen_first, rejected_first) == (1.0, 0.0))
+    assert found.duel.is_strict_win == ((chosen_first, rejected_first) == (1.0, 0.0))
 
 
 def test_an_unordered_pair_has_one_verdict(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from jurygraph.inference.clusters import share_interval
 from jurygraph.studies import preference
 from jurygraph.studies.preference import (
     SECTIONS,
-    BenchmarkPlace,
+    BenchmarkSubset,
     PreferenceComparison,
     PreferenceOutcome,
     RunPreferenceOutcomes,
@@ -87,7 +87,7 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
     outcomes = [
         PreferenceOutcome(
             str(n),
-            BenchmarkPlace("RewardBench", "Safety", subset),
+            BenchmarkSubset("RewardBench", "Safety", subset),
             PreferenceComparison("right" if right else "wrong"),
         )
         for n, (subset, right) in enumerate(drawn)
@@ -107,7 +107,7 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
     outcomes = [
         PreferenceOutcome(
             str(n),
-            BenchmarkPlace("other", "a", "a"),
+            BenchmarkSubset("other", "a", "a"),
             PreferenceComparison("right" if n // 10 < 5 else "wrong"),
             f"g{n // 10}",
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate import FIGURE_NAMES
+from jurygraph.studies.simulate import RECOVERY_MEASURE_NAMES
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0
@@ -59,7 +59,7 @@ def off(
     for figure in figures:
         column, unit, half = COLUMNS[figure]
         for by_seed, (method, short) in zip(
-            found[:, :, FIGURE_NAMES.index(figure)].T, _COLUMNS.items(), strict=True
+            found[:, :, RECOVERY_MEASURE_NAMES.index(figure)].T, _COLUMNS.items(), strict=True
         ):
             ours, theirs = by_seed.mean() / unit, float(EXPECTED[name][f"{column}_{short}"])
             error = 2**0.5 * by_seed.std(ddof=1) / np.sqrt(len(by_seed)) / unit

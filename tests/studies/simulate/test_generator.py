@@ -13,8 +13,8 @@ from benchmarks.simulation.coverage import AMBIGUITY
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import (
-    CONFIGURATIONS,
     CONFUSION_BY_BEHAVIOUR,
+    PAPER_CONFIGURATION_BY_NAME,
     RATER_BEHAVIOURS,
     SimulatedEvaluation,
     SimulationSetting,
@@ -71,12 +71,14 @@ def test_every_item_has_the_requested_number_of_different_annotators(
         drawn.agent.reshape(-1, labels)[:, 0], np.repeat(np.arange(len(qualities)), items)
     )
     assert set(drawn.label.tolist()) <= {0, 1, 2}
-    assert by.max() < annotators == len(drawn.behaviours) == len(drawn.confusions)
+    assert by.max() < annotators == len(drawn.rater_behaviours) == len(drawn.confusions)
     assert all(
-        Counter(drawn.behaviours)[kind] <= many
+        Counter(drawn.rater_behaviours)[kind] <= many
         for kind, many in zip(RATER_BEHAVIOURS, pool, strict=True)
     )
-    assert_allclose(drawn.confusions, [CONFUSION_BY_BEHAVIOUR[kind] for kind in drawn.behaviours])
+    assert_allclose(
+        drawn.confusions, [CONFUSION_BY_BEHAVIOUR[kind] for kind in drawn.rater_behaviours]
+    )
     assert ((drawn.ambiguity >= 0.0) & (drawn.ambiguity <= 1.0)).all()
 
 
@@ -92,7 +94,9 @@ def test_ambiguity_follows_the_documented_beta_distribution(
 
 
 def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
-    kind = np.array([RATER_BEHAVIOURS.index(one) for one in large.behaviours])[large.annotator]
+    kind = np.array([RATER_BEHAVIOURS.index(one) for one in large.rater_behaviours])[
+        large.annotator
+    ]
     truth, blurred = large.truth[large.item], large.ambiguity[large.item]
     ranges = [(0.0, 0.1), (0.1, 0.4), (0.4, 1.0)]
     for place, name in enumerate(RATER_BEHAVIOURS):
@@ -111,7 +115,9 @@ def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEv
 def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
     drawn = simulate.stableval(SimulationSetting(items=20_000, ambiguous=False), 0)
     assert (drawn.ambiguity == 0.0).all()
-    kind = np.array([RATER_BEHAVIOURS.index(one) for one in drawn.behaviours])[drawn.annotator]
+    kind = np.array([RATER_BEHAVIOURS.index(one) for one in drawn.rater_behaviours])[
+        drawn.annotator
+    ]
     for place, name in enumerate(RATER_BEHAVIOURS):
         for cls in range(3):
             own = drawn.label[(kind == place) & (drawn.truth[drawn.item] == cls)]
@@ -122,7 +128,7 @@ def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
 
 
 def test_all_published_configurations_exist_with_30_annotators() -> None:
-    settings = {name: one.setting for name, one in CONFIGURATIONS.items()}
+    settings = {name: one.setting for name, one in PAPER_CONFIGURATION_BY_NAME.items()}
     assert set(settings) == set(EXPECTED)
     assert {sum(one.pool) for one in settings.values()} == {30}
     assert (
@@ -131,11 +137,13 @@ def test_all_published_configurations_exist_with_30_annotators() -> None:
     assert settings["adv_00"] == settings["strict_20"] != SimulationSetting()
 
 
-@all_rows("name", CONFIGURATIONS)
+@all_rows("name", PAPER_CONFIGURATION_BY_NAME)
 def test_the_numbers_of_the_paper_are_the_authors_files_as_printed(name: str) -> None:
     for figure, (column, _, half) in COLUMNS.items():
         authors = [float(EXPECTED[name][f"{column}_{method}"]) for method in ("mv", "ds", "pec")]
-        assert getattr(CONFIGURATIONS[name], figure) == pytest.approx(authors, abs=half * 1.01)
+        assert getattr(PAPER_CONFIGURATION_BY_NAME[name], figure) == pytest.approx(
+            authors, abs=half * 1.01
+        )
 
 
 @all_rows(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
-    CONFIGURATIONS,
+    PAPER_CONFIGURATION_BY_NAME,
     SimulationSetting,
     pair_order_accuracy,
     recovery,
@@ -20,7 +20,7 @@ from jurygraph.studies.simulate import (
 )
 from tests.studies.simulate.published import EXPECTED, TABLE_5, off
 
-SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
+SETTINGS = {name: one.setting for name, one in PAPER_CONFIGURATION_BY_NAME.items()}
 FEW = ("gaps_tight", "labels_9", "adv_40")
 KEPT_LABELS: Mapping[int, int] = {3: 2, 5: 3, 7: 3, 9: 3}
 """How many labels of an item are kept in a draw of Table 5, by how many it has (`ablation_labels` of the authors)."""

@@ -4,7 +4,7 @@ import pytest
 
 from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS
 from jurygraph.studies.simulate import (
-    CONFIGURATIONS,
+    PAPER_CONFIGURATION_BY_NAME,
     SIMULATION_NAMES,
     SimulationSetting,
     count_evaluations,
@@ -25,12 +25,12 @@ def test_rows_are_the_means_of_the_seeds_next_to_the_papers_numbers() -> None:
         assert row.mse[method].error == pytest.approx(1000 * mse.std(ddof=1) / 2**0.5)
         assert row.accuracy[method].mean == pytest.approx(100 * accuracy.mean())
         assert row.tau_b[method].mean == pytest.approx(tau_b.mean())
-        assert row.mse[method].paper == CONFIGURATIONS["hard_20"].mse[place]
+        assert row.mse[method].paper == PAPER_CONFIGURATION_BY_NAME["hard_20"].mse[place]
 
 
 def test_in_the_paper_the_posterior_is_worse_than_the_majority_in_6_of_24_rows_of_table_4() -> None:
-    worse = [name for name, row in CONFIGURATIONS.items() if row.mse[2] > row.mse[0]]
-    assert len(CONFIGURATIONS) == 24
+    worse = [name for name, row in PAPER_CONFIGURATION_BY_NAME.items() if row.mse[2] > row.mse[0]]
+    assert len(PAPER_CONFIGURATION_BY_NAME) == 24
     assert worse == ["labels_3", "gaps_tight", "adv_00", "strict_10", "strict_20", "lenient_10"]
 
 

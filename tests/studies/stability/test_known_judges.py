@@ -18,7 +18,11 @@ from jurygraph.studies.decompr_theory import (
 )
 from jurygraph.studies.presentations import Presentations, PresentationScore
 from jurygraph.studies.reward_noise import estimate_variance_terms, sign_correctness
-from jurygraph.studies.stability import measure_signal, measure_stability, units_by_protocol
+from jurygraph.studies.stability import (
+    measure_signal_to_noise,
+    measure_stability,
+    units_by_protocol,
+)
 from tests.studies.figures import Figures, figures_of
 
 RESPONSES = 60
@@ -127,7 +131,9 @@ def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
         row.model_copy(update={"task": f"{row.stakeholders}/{int(row.seed.split('/')[1]) // 2}"})
         for row in rows
     ]
-    report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(pairs))))
+    report = figures_of(
+        measure_signal_to_noise(Presentations(sources=("known",), rows=tuple(pairs)))
+    )
     assert [one.stakeholders for one in report.terms] == list(STAKEHOLDER_COUNTS)
     for one in report.terms:
         truth = true_variance_figures(one.stakeholders)
@@ -162,7 +168,9 @@ def test_snr_and_signs_are_those_of_the_signal_that_was_put_in(seed: int) -> Non
             score(f"{group}/{place}", f"g{group}", 5.0 + spread[place], "original")
             for place in range(GROUP)
         ]
-    report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(rows))))
+    report = figures_of(
+        measure_signal_to_noise(Presentations(sources=("known",), rows=tuple(rows)))
+    )
     found = np.array([group.snr for group in report.groups])
     assert len(found) == GROUPS
     of_groups = found.std(ddof=1) / math.sqrt(GROUPS)

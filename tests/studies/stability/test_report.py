@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.simulation.wording import sem_over_rep
 from jurygraph.errors import InputError
-from jurygraph.studies.presentations import read_table, read_weights
+from jurygraph.studies.presentations import read_presentation_scores, read_weights
 from jurygraph.studies.report import IntervalCell
 from jurygraph.studies.stability import measure_stability, variance_table_digits
 from tests.studies.figures import Figures, figures_of
@@ -45,7 +45,7 @@ ROWS = [
 
 
 def measured(folder: Path, rows: list[dict[str, Any]], **choice: Any) -> Figures:
-    return figures_of(measure_stability(read_table(write(folder, rows)), **choice))
+    return figures_of(measure_stability(read_presentation_scores(write(folder, rows)), **choice))
 
 
 def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_ends(
@@ -122,7 +122,7 @@ def test_the_papers_rows_pool_the_judges_and_bands_of_their_names(tmp_path: Path
 
 
 def test_the_plot_has_the_noise_of_all_bands_by_number_of_stakeholders(tmp_path: Path) -> None:
-    report = measure_stability(read_table(write(tmp_path, ROWS)))
+    report = measure_stability(read_presentation_scores(write(tmp_path, ROWS)))
     (series,) = report.plots[0].series
     assert (series.label, series.x) == ("score", ["2", "8"])
     assert series.y == [pytest.approx(2 / 3), pytest.approx((10.0 + 0.0) / 2)]
@@ -206,15 +206,15 @@ def test_a_wrong_cell_is_named_by_file_line_and_field(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"scores\.csv, line 3, field stakeholders: is the text 'two'"
     ):
-        read_table(csv)
+        read_presentation_scores(csv)
     csv.write_text("seed,family,score\na,order,5\n", encoding="utf-8")
     with pytest.raises(InputError, match="has no column 'stakeholders'"):
-        read_table(csv)
+        read_presentation_scores(csv)
     row = adaptive("plan", [0.5, 0.5], [2.0, 8.0], 0) | {"utilities": {"ann": 2.0}}
     with pytest.raises(
         InputError, match="field weights: are of other stakeholders than `utilities`"
     ):
-        read_table(write(tmp_path, [row]))
+        read_presentation_scores(write(tmp_path, [row]))
     with pytest.raises(InputError, match="no response has two scored variants"):
         measured(tmp_path, list(rows_of("one", 2, {"order": [5.0]}, [5.0, 5.0])))
     own = tmp_path / "own.csv"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.studies.presentations import Presentations, PresentationScore
 from jurygraph.studies.reward_noise import needed_snr, observed_snr, sign_correctness
-from jurygraph.studies.stability import measure_signal
+from jurygraph.studies.stability import measure_signal_to_noise
 from tests.studies.figures import Figures, figures_of
 
 
@@ -41,7 +41,7 @@ def row(seed: str, family: str, score: float, version: int = 0, **fields: Any) -
 
 
 def signal_of(*rows: PresentationScore, **choice: Any) -> Figures:
-    return figures_of(measure_signal(Presentations(sources=("run",), rows=rows), **choice))
+    return figures_of(measure_signal_to_noise(Presentations(sources=("run",), rows=rows), **choice))
 
 
 ROWS = (
