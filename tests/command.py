@@ -60,7 +60,7 @@ def held_connections() -> Iterator[list[sqlite3.Connection]]:
         return held[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_module, "_connect", connect_and_hold)
+        patch.setattr(ledger_module, "_open_sqlite_connection", connect_and_hold)
         # one command may run within another
         patch.delattr(ledger_module.Ledger, "__del__", raising=False)
         yield held

@@ -82,7 +82,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self, content: Mapping[str, Any], config: RunnableConfig | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        return stream_events(lambda listener: self.ainvoke(content, config, listen=listener))
+        return stream_events(lambda listener: self.ainvoke(content, config, listener=listener))
 
     def as_node(
         self, task: str, responses: str, traces: str, step: str | None

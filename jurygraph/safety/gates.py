@@ -130,18 +130,14 @@ def _compile_opener_patterns() -> tuple[Any, Any, frozenset[str]]:
     before = rf"{_LETTER_SEPARATOR_PATTERN}*(?:{_join_patterns(lists['before'])}{_LETTER_SEPARATOR_PATTERN}+)*"
     opener_pattern = f"(?:{_REASONING_TAG_PATTERN}|{_join_patterns(chain.from_iterable(lists['openers'].values()))})"
     filler_pattern = _join_patterns(chain.from_iterable(lists["fillers"].values()))
-    repeated_opener_pattern = rf"{before}(?:{opener_pattern}{_LETTER_SEPARATOR_PATTERN}*)+"
+    openers_pattern = rf"{before}(?:{opener_pattern}{_LETTER_SEPARATOR_PATTERN}*)+"
     opener_or_filler_pattern = f"(?:{opener_pattern}|{filler_pattern})"
     fillers_pattern = (
         rf"{before}{opener_or_filler_pattern}"
         rf"(?:{_LETTER_SEPARATOR_PATTERN}+{opener_or_filler_pattern})*{_LETTER_SEPARATOR_PATTERN}*"
     )
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
-    return (
-        re2.compile(repeated_opener_pattern, options),
-        re2.compile(fillers_pattern, options),
-        empty_words,
-    )
+    return re2.compile(openers_pattern, options), re2.compile(fillers_pattern, options), empty_words
 
 
 def _join_patterns(patterns: Iterable[str]) -> str:
@@ -602,9 +598,9 @@ def _is_content_character(char: str) -> bool:
 
 
 def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
-    repeated_opener_pattern, _, _ = _compile_opener_patterns()
+    openers_pattern, _, _ = _compile_opener_patterns()
     # only openers, in any layout, number and mixture of 28 languages
-    if repeated_opener_pattern.fullmatch(read) is None:
+    if openers_pattern.fullmatch(read) is None:
         return None
     # it may be a word that the query asks for, or that a short reference contains
     if len(text) <= _MAX_SHORT_ANSWER_LENGTH:

@@ -183,7 +183,7 @@ def test_an_evaluator_that_no_other_process_can_run_is_refused(name: str, messag
 
 
 class KnowsAnn(jg.Evaluator):
-    known_reviewers = ("ann",)
+    predictable_reviewers = ("ann",)
 
     def answer(self, inputs: jg.EvaluatorInput) -> float:
         return 1.0

@@ -84,7 +84,7 @@ def test_an_engine_answers_before_it_may_be_unloaded_and_has_a_thread(
     server = SimpleNamespace(handle_metrics=lambda: sent.append("metrics"))
     library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
-    monkeypatch.setattr(gguf, "library", lambda: library)
+    monkeypatch.setattr(gguf, "import_xllamacpp", lambda: library)
     assert gguf.start_engine(Path("tiny.gguf")) is server
     assert sent == ["metrics"]
     assert parameters.cpuparams.n_threads == parameters.cpuparams_batch.n_threads == 1

@@ -67,7 +67,7 @@ def test_step_and_policy_are_labels_of_what_is_stored(tmp_path: Path) -> None:
 def test_one_request_more_than_allowed_is_refused_at_once() -> None:
     async def overload() -> None:
         judge = HeldJudge(is_held=True)
-        async with serving(judge, most_requests=2) as served:
+        async with serving(judge, max_open_requests=2) as served:
             accepted = [asyncio.ensure_future(served.score(f"{number} words")) for number in (1, 2)]
             await served.open_requests(2)
             body = {"task": TASK, "responses": ["3 words"]}

@@ -98,13 +98,17 @@ def test_groups_are_recognised_by_key_and_item_also_for_hidden_examples() -> Non
     found = history(
         rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b")
     )
-    assert (found.groups_of(["a"]), found.groups_of({"a_x"}), found.groups_of(["a_y"])) == (
+    assert (
+        found.groups_of_ratings(["a"]),
+        found.groups_of_ratings({"a_x"}),
+        found.groups_of_ratings(["a_y"]),
+    ) == (
         {"g", "h"},
         {"g"},
         {"h"},
     )
-    assert found.groups_of(["b", "nothing"]) == set()
-    assert found.groups_of(["b", "a_x", "a_y"]) == {"g", "h"}
+    assert found.groups_of_ratings(["b", "nothing"]) == set()
+    assert found.groups_of_ratings(["b", "a_x", "a_y"]) == {"g", "h"}
 
 
 def test_an_item_of_two_groups_is_refused() -> None:
@@ -140,12 +144,16 @@ def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None
         rating(item="b", text=" "),
     )
     found = history(*rows, texts={"a_y": "two"})
-    assert (found.texts_of(["a"]), found.texts_of({"a_x"}), found.texts_of(["a_y"])) == (
+    assert (
+        found.texts_of_ratings(["a"]),
+        found.texts_of_ratings({"a_x"}),
+        found.texts_of_ratings(["a_y"]),
+    ) == (
         {"one", "two"},
         {"one"},
         {"two"},
     )
-    assert found.texts_of(["nothing"]) == set()
+    assert found.texts_of_ratings(["nothing"]) == set()
 
 
 # Texts and dimensions

@@ -51,7 +51,7 @@ def measured(folder: Path, rows: list[dict[str, Any]], **choice: Any) -> Figures
 def test_noise_is_the_mean_over_units_and_growth_is_over_the_families_of_both_ends(
     tmp_path: Path,
 ) -> None:
-    found = measured(tmp_path, ROWS, qualities=("high",))
+    found = measured(tmp_path, ROWS, quality_bands=("high",))
     assert found.stakeholders == [2, 8]
     assert [(row.semantic.value, row.repeat.value) for row in found.noise] == [
         (pytest.approx(2 / 3), 0.5),
@@ -118,7 +118,7 @@ def test_the_papers_rows_pool_the_judges_and_bands_of_their_names(tmp_path: Path
         == 8.125 * 6 / 8
     )
     with pytest.raises(InputError, match="no score has the quality 'hihg'; did you mean high"):
-        measured(tmp_path, ROWS, qualities=("hihg",))
+        measured(tmp_path, ROWS, quality_bands=("hihg",))
 
 
 def test_the_plot_has_the_noise_of_all_bands_by_number_of_stakeholders(tmp_path: Path) -> None:
