@@ -78,7 +78,7 @@ from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import locate_config_errors, parse_config_mapping, read_config
 from jurygraph.sources.user_modules import FolderModules, current_folder_modules, importing_from
-from jurygraph.tools.registry import attach_toolsets
+from jurygraph.tools.registry import attach_toolsets_to_evaluators
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableLambda
@@ -165,8 +165,8 @@ class Jury(ShortRepr):
         with importing_from(folder_modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
             check_judges(config, self.evaluators)
-            attach_toolsets("evaluators", config.evaluators, self.evaluators)
-            attach_toolsets("derivers", config.derivers, self.derivers)
+            attach_toolsets_to_evaluators("evaluators", config.evaluators, self.evaluators)
+            attach_toolsets_to_evaluators("derivers", config.derivers, self.derivers)
             check_recipe(config, records)
             self.gateways = _use_or_open_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)

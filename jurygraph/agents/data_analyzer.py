@@ -269,9 +269,9 @@ class StreamCalibration(NamedTuple):
     rewards: Floats
 
 
-def learn_calibration(first_training_steps: Sequence[TrainingStep]) -> StreamCalibration:
+def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
-    components = first_training_steps[0].components
+    components = calibration_steps[0].components
     shares = []
     for name, column in components.items():
         if not ((column < 0.0) | (column > 1.0)).any():
@@ -280,11 +280,11 @@ def learn_calibration(first_training_steps: Sequence[TrainingStep]) -> StreamCal
     if len(opposed_component_names) < 2:
         opposed_component_names = []
     known = StreamCalibration(opposed_component_names, shares, float("nan"), np.empty(0))
-    if len(first_training_steps) < CALIBRATION_STEPS:
+    if len(calibration_steps) < CALIBRATION_STEPS:
         return known
-    rewards = np.concatenate([centered_rewards(step) for step in first_training_steps])
+    rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
     if opposed_component_names:
-        pairs = [disagreement(step, opposed_component_names) for step in first_training_steps]
+        pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
         known = known._replace(conflict_threshold=find_conflict_threshold(pairs))
     return known._replace(rewards=rewards)
 
@@ -650,11 +650,11 @@ class Analyzer:
         alert_start_text = (
             f"step {self.step_count}: the reward looks hacked, since about step {first_alert.since}"
         )
-        updated_fields = {
+        hack_alert_fields = {
             "step": self.step_count,
             "kind": "hack",
             "adverse": True,
             "sentence": f"{alert_start_text}: {', '.join(evidence)}",
             "evidence": tuple(evidence),
         }
-        return first_alert.model_copy(update=updated_fields)
+        return first_alert.model_copy(update=hack_alert_fields)

@@ -315,8 +315,8 @@ class Efficiency(Evaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         redundancy_question = self.question(view, "redundancy", scope="response")
-        compression_question = self.question(view, "compression", scope="response")
-        return [self.question(view, "length"), redundancy_question, compression_question]
+        compressibility_question = self.question(view, "compression", scope="response")
+        return [self.question(view, "length"), redundancy_question, compressibility_question]
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         text = inputs.response.text

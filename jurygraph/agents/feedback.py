@@ -31,8 +31,8 @@ def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
         return {}
     parameter_by_keyword = {}
     for name, parameter in parameters.items():
-        is_known_keyword = name in FEEDBACK_KEYWORDS or name == "context"
-        if is_known_keyword and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        is_feedback_keyword = name in FEEDBACK_KEYWORDS or name == "context"
+        if is_feedback_keyword and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             parameter_by_keyword[name] = parameter
     return (
         parameter_by_keyword

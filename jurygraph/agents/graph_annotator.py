@@ -231,10 +231,10 @@ def possible_edge_kinds(
 def candidate_pairs(roles: Mapping[str, CriterionRole]) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
     pairs = starmap(CriterionPair, product(roles, repeat=2))
-    return sort_pairs(pair for pair in pairs if possible_edge_kinds(roles, pair))
+    return sort_criterion_pairs(pair for pair in pairs if possible_edge_kinds(roles, pair))
 
 
-def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
+def sort_criterion_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
     """Return the pairs in the order in which a model gets them, independent of their order here."""
     return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))
 
@@ -385,7 +385,7 @@ class KnownGraph:
             )
             if not has_edge and not was_answered:
                 pairs.append(pair)
-        return sort_pairs(pairs)
+        return sort_criterion_pairs(pairs)
 
     def still_rejected_edges(
         self, requested_pairs: Iterable[CriterionPair]
@@ -748,7 +748,7 @@ def _mean_or_none(numbers: Sequence[int]) -> float | None:
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
 _REPLY_TOKENS_PER_ROLE = 80
-_REPLY_TOKENS_PER_EDGE = 110
+_MAX_REPLY_TOKENS_PER_EDGE = 110
 _BASE_REPLY_TOKENS = 200
 
 T = TypeVar("T")
@@ -857,16 +857,16 @@ class GraphAnnotator:
         for name in sorted(set(chain.from_iterable(pairs))):
             criterion_fields = _criterion_fields(self._by_id[name])
             criteria.append({"id": name, "role": roles[name], **criterion_fields})
-        pair_entries = (
+        criterion_pair_entries = (
             {**pair._asdict(), "relations": possible_edge_kinds(roles, pair)} for pair in pairs
         )
         variables = {
             **self._shared_variables,
             "worked_examples": self._domain.examples,
             "criteria": _to_json_lines(criteria),
-            "pairs": _to_json_lines(pair_entries),
+            "pairs": _to_json_lines(criterion_pair_entries),
         }
-        edge_reply_tokens = _REPLY_TOKENS_PER_EDGE * len(pairs)
+        edge_reply_tokens = _MAX_REPLY_TOKENS_PER_EDGE * len(pairs)
         max_tokens = (
             _BASE_REPLY_TOKENS + edge_reply_tokens + _max_tokens_of_ids(chain.from_iterable(pairs))
         )

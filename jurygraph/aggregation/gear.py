@@ -383,14 +383,14 @@ def _factor_expectations(
             children[parent].add(child)
             ancestor_criteria |= {parent} | ancestors[parent]
         ancestors[child] = ancestor_criteria
-        bottleneck_criteria = _bottleneck_criteria(ancestor_criteria, child, ancestors, children)
+        dominating_criteria = _bottleneck_criteria(ancestor_criteria, child, ancestors, children)
         relevant_ancestors = ancestor_criteria.difference(
-            *(ancestors[criterion] for criterion in bottleneck_criteria)
+            *(ancestors[criterion] for criterion in dominating_criteria)
         )
         enumerated_parents = sorted(
-            relevant_ancestors - bottleneck_criteria, key=position_by_criterion.__getitem__
+            relevant_ancestors - dominating_criteria, key=position_by_criterion.__getitem__
         )
-        independent_parents = sorted(relevant_ancestors & bottleneck_criteria)
+        independent_parents = sorted(relevant_ancestors & dominating_criteria)
         states = {
             criterion: _retention_by_state(criterion, child, enumerated_parents, retention_by_edge)
             for criterion in relevant_ancestors
@@ -414,7 +414,7 @@ def _bottleneck_criteria(
 ) -> set[int]:
     """Return those of `criteria_above` a child that all paths from their ancestors to the child pass through."""
     criteria_on_paths = {*ancestor_criteria, child}
-    bottleneck_criteria = set()
+    dominating_criteria = set()
     for criterion in ancestor_criteria:
         criterion_and_ancestors = ancestors[criterion] | {criterion}
         # No edge may lead from an ancestor past the criterion towards the child.
@@ -422,8 +422,8 @@ def _bottleneck_criteria(
             children[ancestor] & criteria_on_paths <= criterion_and_ancestors
             for ancestor in ancestors[criterion]
         ):
-            bottleneck_criteria.add(criterion)
-    return bottleneck_criteria
+            dominating_criteria.add(criterion)
+    return dominating_criteria
 
 
 def _retention_by_state(

@@ -125,7 +125,7 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
 
 def group_utility(u: ArrayLike) -> np.float64 | Floats:
     """Return the mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
-    utilities = _check_member_utilities(as_finite("u", u))
+    utilities = _check_utilities_shape(as_finite("u", u))
     mean_utility: np.float64 | Floats = total(utilities) / utilities.shape[-1]
     return mean_utility
 
@@ -134,7 +134,7 @@ def minimum(u: ArrayLike) -> np.float64 | Floats:
     """Return the utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
     # + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     lowest_utility: np.float64 | Floats = (
-        np.min(_check_member_utilities(as_finite("u", u)), axis=-1) + 0.0
+        np.min(_check_utilities_shape(as_finite("u", u)), axis=-1) + 0.0
     )
     return lowest_utility
 
@@ -144,7 +144,7 @@ def gini(u: ArrayLike) -> np.float64 | Floats:
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
     """
-    utilities = _check_member_utilities(as_nonnegative("u", u))
+    utilities = _check_utilities_shape(as_nonnegative("u", u))
     # Every member against every other, [..., n, n].
     gaps = np.abs(utilities[..., :, None] - utilities[..., None, :])
     max_possible_gap_sum = 2.0 * utilities.shape[-1] * total(utilities)
@@ -156,7 +156,7 @@ def jain(u: ArrayLike) -> np.float64 | Floats:
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
     """
-    utilities = _check_member_utilities(as_nonnegative("u", u))
+    utilities = _check_utilities_shape(as_nonnegative("u", u))
     utility_sum = total(utilities)
     squares = total(utilities * utilities)
     return _divide_or_default(
@@ -171,7 +171,7 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     Points of the benchmark may be negative: with min < 0 < max it is 0, and with no utility above 0 the smaller loss
     is divided by the larger, 100 · max u / min u. It depends on the zero point of the scale.
     """
-    utilities = _check_member_utilities(as_finite("u", u))
+    utilities = _check_utilities_shape(as_finite("u", u))
     low = np.min(utilities, axis=-1)
     high = np.max(utilities, axis=-1)
     has_positive_utility = high > 0.0
@@ -199,7 +199,7 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
         PlanError: for other counts, or shapes that differ.
     """
     counts = as_nonnegative("collected", collected)
-    stated_preference_counts = _check_member_utilities(as_nonnegative("stated", stated), "stated")
+    stated_preference_counts = _check_utilities_shape(as_nonnegative("stated", stated), "stated")
     check_shape("collected", counts, stated_preference_counts.shape)
     if (counts > stated_preference_counts).any():
         raise PlanError(
@@ -210,7 +210,7 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
     )
 
 
-def _check_member_utilities(u: Floats, name: str = "u") -> Floats:
+def _check_utilities_shape(u: Floats, name: str = "u") -> Floats:
     if u.ndim not in (1, 2) or not u.shape[-1]:
         raise PlanError(
             f"{name} has shape {u.shape}: [n] or [R, n] with at least one member is needed"

@@ -57,7 +57,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
-from jurygraph.schema.verdict import GROUP_OF_ONE_GATE, VerdictStatus
+from jurygraph.schema.verdict import GROUP_OF_ONE_GATE_NAME, VerdictStatus
 
 ComponentValues = Mapping[str, Floats]
 """Values of components [R], by name."""
@@ -67,7 +67,7 @@ RewardStepChange = tuple[str, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class FusedRewards:
+class FusionResult:
     """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
 
     That value is NaN where the gate's component has only one possible value, its own.
@@ -82,7 +82,7 @@ def fuse(
     decision: Decision,
     components: Mapping[str, Component],
     spans: Mapping[str, BoundArrays] | None = None,
-) -> FusedRewards:
+) -> FusionResult:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
     A component contributes 0 and opens no gate where it is not present. `spans` are the least and greatest possible
@@ -132,7 +132,7 @@ def fuse(
         reward = record_reward_change("scale", reward * decision.scale)
     if decision.clip is not None:
         reward = record_reward_change("clip", _clip_values(reward, *decision.clip))
-    return FusedRewards(reward, tuple(changes), gate_values)
+    return FusionResult(reward, tuple(changes), gate_values)
 
 
 def _apply_gate(
@@ -244,9 +244,9 @@ class GroupResult:
     """
 
     components: Mapping[str, Component]
-    fused: FusedRewards
+    fused: FusionResult
     partial: Mapping[str, Component]
-    partial_fused: FusedRewards
+    partial_fused: FusionResult
     low: Floats
     high: Floats
     coverage: Floats
@@ -469,7 +469,7 @@ def _named_values_by_row(
 
 
 def _reward_adjustments_by_row(
-    fused_rewards: FusedRewards, rows: int
+    fused_rewards: FusionResult, rows: int
 ) -> Iterable[Sequence[tuple[str, float, float]]]:
     if not fused_rewards.changes:
         return [()] * rows
@@ -647,7 +647,9 @@ def _decide_together(
         for response_id in response_ids:
             response_verdicts = verdicts_by_response[response_id]
             counts.append(_count_verdicts(response_verdicts))
-            is_only_response.append(any(v.gated_by == GROUP_OF_ONE_GATE for v in response_verdicts))
+            is_only_response.append(
+                any(v.gated_by == GROUP_OF_ONE_GATE_NAME for v in response_verdicts)
+            )
     result = _compute_group_result(decision, table, combiners)
     rows = iter(build_reward_rows(decision, result, counts, is_only_response))
     rows_by_group = []

@@ -506,10 +506,8 @@ def _reduce_to_majority(
         lacks_score(columns.verdict_code), columns.verdict_code, ABSTAINED_CODE
     ).max(axis=1)
     has_not_applicable_vote = (columns.verdict_code == NOT_APPLICABLE_CODE).any(axis=1)
-    unrequested_verdict_code = np.where(has_not_applicable_vote, NOT_APPLICABLE_CODE, ABSENT_CODE)
-    undecided_verdict_code = np.where(
-        is_requested.any(axis=1), worst_code, unrequested_verdict_code
-    )
+    code_without_verdict = np.where(has_not_applicable_vote, NOT_APPLICABLE_CODE, ABSENT_CODE)
+    undecided_verdict_code = np.where(is_requested.any(axis=1), worst_code, code_without_verdict)
     if has_several_judges:
         is_split_vote = is_voting_seat.any(axis=1) & ~(
             is_voting_seat & lacks_score(columns.verdict_code)

@@ -40,7 +40,7 @@ from jurygraph.schema.plan import (
 from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
-    GROUP_OF_ONE_GATE,
+    GROUP_OF_ONE_GATE_NAME,
     MISSING_FIELD_GATE,
     NO_TURN_GATE,
     NO_VARIANT_GATE,
@@ -224,12 +224,12 @@ class _WorkCollector:
                 self.answered[verdict.question].append(verdict)
         for derivation in self.survey.derivations:
             if derivation.gives in names:
-                self._route_derivation(derivation)
+                self._settle_or_request_derivation(derivation)
         for question in self.survey.questions:
             if question.id in ids:
                 self._route_question(question)
 
-    def _route_derivation(self, derivation: Derivation) -> None:
+    def _settle_or_request_derivation(self, derivation: Derivation) -> None:
         for response in self.responses:
             failure = self._missing_material_failure(response, derivation.needs)
             settled_material = self.reused_results.material.get((derivation.gives, response.id))
@@ -617,7 +617,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
             "group", "there is nothing left to compare with: the others could not be asked about"
         )
     reason = "there is nothing to compare with"
-    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE_GATE, reason=reason)
+    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE_GATE_NAME, reason=reason)
 
 
 def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:

@@ -28,7 +28,7 @@ from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
-    GROUP_OF_ONE_GATE,
+    GROUP_OF_ONE_GATE_NAME,
     MISSING_FIELD_GATE,
     NO_TURN_GATE,
     NO_VARIANT_GATE,
@@ -38,7 +38,7 @@ from jurygraph.schema.verdict import (
 from jurygraph.tools.tool import ToolSet
 
 _RESERVED_QUESTION_IDS = (
-    GROUP_OF_ONE_GATE,
+    GROUP_OF_ONE_GATE_NAME,
     MISSING_FIELD_GATE,
     NO_VARIANT_GATE,
     NO_TURN_GATE,
@@ -149,7 +149,7 @@ def list_material_derivations(
             params=dict(call_component_method(deriver, deriver.params_for, view)),
             **_toolset_fields(deriver),
         )
-        _require_material(
+        _require_deriver_of_material(
             "derivers", deriver.gives, derivations[deriver.gives].needs, available_material_names
         )
     return tuple(derivations[material_name] for material_name in sorted(derivations))
@@ -267,7 +267,9 @@ def configure_questions(
             sorted_questions.append(question)
     for question in sorted_questions:
         needs = required_material_names(question)
-        _require_material(keys[question.evaluator], question.id, needs, available_material_names)
+        _require_deriver_of_material(
+            keys[question.evaluator], question.id, needs, available_material_names
+        )
     return tuple(sorted_questions)
 
 
@@ -328,7 +330,7 @@ def list_configured_questions(
     return configure_questions(listed_questions, evaluators, uses, available_material_names)
 
 
-def _require_material(
+def _require_deriver_of_material(
     key: str, user: str, needs: Iterable[str], available_material_names: Collection[str]
 ) -> None:
     for name in needs:

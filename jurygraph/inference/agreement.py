@@ -235,8 +235,8 @@ def _batch_alphas_leaving_out_clusters(
     omitted_pair_weights = 1.0 / np.maximum(omitted_rating_counts.sum(axis=1) - 1.0, 1.0)
     if level == "nominal":
         equal_pair_counts = (omitted_rating_counts * (omitted_rating_counts - 1.0)).sum(axis=1)
-        omitted_equal_pairs = np.bincount(owner, omitted_pair_weights * equal_pair_counts)
-        observed_disagreement = number - (np.trace(coincidences) - omitted_equal_pairs)
+        omitted_equal_pair_weight = np.bincount(owner, omitted_pair_weights * equal_pair_counts)
+        observed_disagreement = number - (np.trace(coincidences) - omitted_equal_pair_weight)
         chance_disagreement = number * number - (totals * totals).sum(axis=1)
     else:
         ranks = np.cumsum(totals, axis=1) - totals / 2.0

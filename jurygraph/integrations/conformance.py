@@ -107,7 +107,7 @@ class TrainerSetting:
     verification_method: str = "read"
 
 
-def _make_trl_setting(
+def _make_trl_trainer_setting(
     setting: str, compute: Callable[[RewardGroups], Advantages]
 ) -> TrainerSetting:
     return TrainerSetting(
@@ -143,17 +143,17 @@ def _make_unmasked_setting(
 
 
 TRAINER_SETTINGS: tuple[TrainerSetting, ...] = (
-    _make_trl_setting(
+    _make_trl_trainer_setting(
         "GRPO, `scale_rewards: group`", lambda groups: trl_grpo_advantages(groups, "group")
     ),
-    _make_trl_setting(
+    _make_trl_trainer_setting(
         "GRPO, `scale_rewards: batch`", lambda groups: trl_grpo_advantages(groups, "batch")
     ),
-    _make_trl_setting(
+    _make_trl_trainer_setting(
         "GRPO, `scale_rewards: none`", lambda groups: trl_grpo_advantages(groups, "none")
     ),
-    _make_trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum_advantages),
-    _make_trl_setting("RLOO", trl_rloo_advantages),
+    _make_trl_trainer_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum_advantages),
+    _make_trl_trainer_setting("RLOO", trl_rloo_advantages),
     TrainerSetting(
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",

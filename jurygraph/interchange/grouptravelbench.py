@@ -107,7 +107,7 @@ def _preferences_to_constraints(
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
     constraints: dict[str, dict[str, Any]] = {}
     unread_fields: dict[str, None] = {}
-    for path, value in _list_preference_entries(preference):
+    for path, value in _flatten_preferences(preference):
         part, _, field = path.partition(".")
         city = ""
         if part == "city_specific_preferences":
@@ -133,15 +133,15 @@ def _split_city_field(field: str) -> tuple[str, str]:
     return "", ""
 
 
-def _list_preference_entries(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+def _flatten_preferences(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every entry of a list and every limit above 0, as the benchmark counts them, each after its field."""
     if isinstance(value, dict):
         for name, part in value.items():
             nested_field_path = f"{path}.{name}" if path else name
-            yield from _list_preference_entries(part, nested_field_path)
+            yield from _flatten_preferences(part, nested_field_path)
     elif isinstance(value, list):
         for entry in value:
-            yield from _list_preference_entries(entry, path)
+            yield from _flatten_preferences(entry, path)
     elif value:  # a limit of 0 is none
         if isinstance(value, float) and value.is_integer():
             value = int(value)

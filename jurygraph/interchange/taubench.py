@@ -14,7 +14,7 @@ from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.interchange.trials import (
     FileLocation,
     Trial,
-    find_first_answer_index,
+    find_first_assistant_index,
     make_trials_reader,
     read_json_document,
 )
@@ -59,7 +59,7 @@ def _read_taubench_trials(path: str | Path) -> Iterator[Trial]:
 
 def _to_trial(location: FileLocation, result: RunResult) -> Trial:
     messages = location.messages(list(result.traj), "traj")
-    start = find_first_answer_index(messages)
+    start = find_first_assistant_index(messages)
     task = result.info.task
     actions = [{"name": action.name, "arguments": action.kwargs} for action in task.actions]
     task_fields = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)

@@ -177,7 +177,7 @@ def read_json_document(path: str | Path) -> tuple[FileLocation, Any]:
         location.refuse((), "is nested too deeply", "leave the deepest parts out")
 
 
-def find_first_answer_index(messages: Conversation) -> int:
+def find_first_assistant_index(messages: Conversation) -> int:
     """Return the index of the assistant's first message; the number of messages without any."""
     roles = [message.role for message in messages]
     return roles.index("assistant") if "assistant" in roles else len(roles)

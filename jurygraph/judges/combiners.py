@@ -79,7 +79,7 @@ class AdaptiveSum(Combiner):
         if len(utilities) != len(weights):
             counts = f"{len(utilities)} utilities and {len(weights)} weights"
             raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
-        return {"people": list(map(_find_shared_person, utilities, weights))}
+        return {"people": list(map(_find_common_stakeholder, utilities, weights))}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
@@ -104,7 +104,7 @@ class AdaptiveSum(Combiner):
         return Component(value, has_value, parts, {"R": _to_paper_scale(value), **shares})
 
 
-def _find_shared_person(utility: str, weight: str) -> str:
+def _find_common_stakeholder(utility: str, weight: str) -> str:
     for match in re.finditer(f"/{UTILITY_SUBJECT}/", utility):
         before = utility[: match.start()]
         person = utility[match.end() :]

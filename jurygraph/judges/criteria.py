@@ -398,14 +398,14 @@ def _reply_model(answers: tuple[tuple[str, type[FrozenModel]], ...]) -> type[Fro
     return create_model("JudgeReply", __base__=FrozenModel, **answer_fields)
 
 
-class ShownItem(dict[str, Any]):
+class PromptItem(dict[str, Any]):
     """An item as prompts show it, never changed: hashable, so that a question is rendered once for many responses."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
         return hash(tuple(self.values()))
 
 
-def _to_shown_item(name: str, item: Item) -> ShownItem:
+def _to_shown_item(name: str, item: Item) -> PromptItem:
     form = item.form
     lines = [item.text]
     if isinstance(form, PartialCredit):
@@ -416,7 +416,7 @@ def _to_shown_item(name: str, item: Item) -> ShownItem:
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
     has_parts = isinstance(form, PartialCredit)
     uses_probabilities = isinstance(form, PartialCredit) and form.by_probability
-    return ShownItem(
+    return PromptItem(
         name=name,
         text="\n".join(lines),
         parts=has_parts,

@@ -462,7 +462,7 @@ class ReviewerJudge(Evaluator):
         """Predict with examples of its pool: as many as remain in both."""
         params: Any = inputs.question.params
         if self._history is None or "count" not in params:
-            return await self._predict(inputs, ShownExamples((), ()))
+            return await self._predict_reviewer_verdict(inputs, ShownExamples((), ()))
         # look for at least one, so that the reason can name the pool that has none
         count = max(params["count"], 1)
         examples_by_pool = {}
@@ -478,11 +478,13 @@ class ReviewerJudge(Evaluator):
         )
         chosen = examples_by_pool[self._example_pool].first_examples(example_count)
         if chosen.examples:
-            return await self._predict(inputs, chosen)
+            return await self._predict_reviewer_verdict(inputs, chosen)
         reason = _explain_missing_examples(inputs, self._example_pool, examples_by_pool)
         return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
-    async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
+    async def _predict_reviewer_verdict(
+        self, inputs: EvaluatorInput, chosen: ShownExamples
+    ) -> Verdict:
         if self.settings.both_orders:
             verdict = await self._predict_in_both_orders(inputs, chosen.examples)
         else:

@@ -250,5 +250,5 @@ def _prepend_digest(key: str, content: str) -> str:
     return f"{CACHE_SCHEMA_VERSION} {digest} {content}"
 
 
-def _content_without_digest(content_with_digest: str) -> str:
-    return content_with_digest.split(" ", 2)[-1]
+def _content_without_digest(digest_prefixed_content: str) -> str:
+    return digest_prefixed_content.split(" ", 2)[-1]

@@ -336,12 +336,12 @@ class Gateway:
                         if not await self._repeat_answered_request(turn, until):
                             continue
                     _time_left(self.limits.timeout, until)
-                    with await self.budget.reserve_when_free(max_cost, until) as reservation:
+                    with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
                         sent_count += 1
                         # Not for ever: a server that answers nothing but probes is overloaded.
                         may_repeat = turn.is_probe or repeats < self.limits.retry_policy.attempts
                         reply = await self._send_request(
-                            request, reservation, turn, until, may_repeat
+                            request, cost_reservation, turn, until, may_repeat
                         )
                     if reply is not None:
                         self._answered_request = request, max_cost
@@ -390,9 +390,9 @@ class Gateway:
         """
         assert self._answered_request is not None
         request, max_cost = self._answered_request
-        with await self.budget.reserve_when_free(max_cost, until) as reservation:
+        with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
             try:
-                await self._send_request(request, reservation, turn, until, may_repeat=True)
+                await self._send_request(request, cost_reservation, turn, until, may_repeat=True)
             except Fault as fault:
                 if fault.kind in PROBE_ONLY_FAULT_KINDS or fault.kind in ("outage", "deadline"):
                     raise
@@ -401,7 +401,7 @@ class Gateway:
     async def _send_request(
         self,
         request: Request,
-        reservation: BudgetReservation,
+        cost_reservation: BudgetReservation,
         turn: RequestTurn,
         until: float | None,
         may_repeat: bool,
@@ -414,9 +414,9 @@ class Gateway:
         except Fault as fault:
             self.budget.faults[fault.kind] += 1
             if fault.kind in UNBILLED_FAULT_KINDS or fault.is_unsent:
-                reservation.settle_cost(0.0)
+                cost_reservation.settle_cost(0.0)
             if fault.kind == "too-large":
-                reservation.settle_unbounded_bill()
+                cost_reservation.settle_unbounded_bill()
             if (
                 run_ending_fault := self.first_replies.note_fault(fault, is_first_request)
             ) is not None:
@@ -431,7 +431,7 @@ class Gateway:
                 return None
             raise
         self.first_replies.note_accepted_request()
-        reservation.settle_cost(self._reply_cost(reply))
+        cost_reservation.settle_cost(self._reply_cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
         turn.limiter.report_success(turn)

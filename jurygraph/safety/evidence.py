@@ -178,11 +178,11 @@ class SearchableText:
 
     def find_all_passages(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation in folded form."""
-        return self._find_passages(_fold_quotation(quotation))
+        return self._find_quoted_passages(_fold_quotation(quotation))
 
     def find_whole_word_matches(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
-        return self._find_passages(_fold_quotation(quotation), in_words=True)
+        return self._find_quoted_passages(_fold_quotation(quotation), in_words=True)
 
     def find_support(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, because it is too long to occur by chance; else None.
@@ -243,7 +243,8 @@ class SearchableText:
             weight += 4 if unicodedata.east_asian_width(letter) == "W" else 1
             if weight >= _MIN_QUOTATION_WEIGHT:
                 return next(
-                    self._find_passages(folded_quotation, in_words=True, meaningful=True), None
+                    self._find_quoted_passages(folded_quotation, in_words=True, meaningful=True),
+                    None,
                 )
         if weight == 0:  # a line of signs alone
             return None
@@ -267,7 +268,7 @@ class SearchableText:
                 start += len(line)
         return lines
 
-    def _find_passages(
+    def _find_quoted_passages(
         self, folded_quotation: str, *, in_words: bool = False, meaningful: bool = False
     ) -> Iterator[Passage]:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
@@ -429,16 +430,16 @@ class _FoldedTextBuilder:
         self._text = StringIO(newline="")
         self._ends_with_space = False
 
-    def add(self, piece: str, origin: int, *, has_consecutive_origins: bool = True) -> None:
+    def add(self, piece: str, origin: int, *, has_consecutive_offsets: bool = True) -> None:
         """Add characters; those of a cluster are all at one original place, so that none can be quoted alone."""
         if self._ends_with_space and piece[:1] == " ":
             piece = piece[1:]
-            origin += has_consecutive_origins
+            origin += has_consecutive_offsets
         if not piece:
             return
         self._text.write(piece)
         self._ends_with_space = piece[-1] == " "
-        if has_consecutive_origins:
+        if has_consecutive_offsets:
             self.offsets.append_run(len(piece), origin)
         else:
             for _ in piece:
@@ -470,7 +471,7 @@ def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBui
         ):
             stop += 1  # marks and jamo
         text_builder.add(
-            _to_compatible_form(text[start:stop]), start, has_consecutive_origins=False
+            _to_compatible_form(text[start:stop]), start, has_consecutive_offsets=False
         )
         start = stop
 

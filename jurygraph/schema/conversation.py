@@ -211,7 +211,7 @@ class RenderedText(str):
 
     def find_enclosing_turn(self, start: int, end: int) -> Turn | None:
         """Return the turn that has all of these characters; None if they are of several, or of a header."""
-        index = bisect_right(self.turns, start, key=_get_turn_start) - 1
+        index = bisect_right(self.turns, start, key=_find_turn_start_offset) - 1
         while index >= 0:
             turn = self.turns[index]
             is_turn_nonempty = not (turn.start == turn.end == start)
@@ -228,7 +228,7 @@ class RenderedText(str):
             end = turn.end
 
 
-def _get_turn_start(turn: Turn) -> int:
+def _find_turn_start_offset(turn: Turn) -> int:
     return turn.start
 
 

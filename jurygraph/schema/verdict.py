@@ -72,7 +72,7 @@ ResponseGate = Literal[
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 UnsupportedTreatment = Literal["worst-case", "tie", "stands"]
 """How a finding counts that needs a quotation from the response and has none."""
-GROUP_OF_ONE_GATE = "group-of-one"
+GROUP_OF_ONE_GATE_NAME = "group-of-one"
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
 CODE_LAYERS = ("fact", "check")

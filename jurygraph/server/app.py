@@ -20,7 +20,7 @@ from jurygraph.schema.frozen_model import decode_json_strictly
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import openapi_document
 from jurygraph.server.protocols import PROTOCOL_CLASSES, EndpointProtocol
-from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
+from jurygraph.server.requests_in_work import HttpAnswer, HttpRequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import (
     RETRY_AFTER_SECONDS,
@@ -163,7 +163,7 @@ class RewardServer:
         finally:
             self._open_requests -= 1
 
-    async def _wait_for_reply(self, request: RequestInWork) -> HttpAnswer:
+    async def _wait_for_reply(self, request: HttpRequestInWork) -> HttpAnswer:
         """Return the reply of a request that is in work, or the refusal at its deadline."""
         deadline = self._service.settings.deadline
         request.waiting_client_count += 1

@@ -30,7 +30,7 @@ class HttpAnswer(NamedTuple):
 
 
 @dataclass(eq=False, kw_only=True)
-class RequestInWork:
+class HttpRequestInWork:
     """A request by its key or its body, and the number of clients that wait for its reply."""
 
     name: str
@@ -44,8 +44,8 @@ class RequestsInWork:
     """The requests that are in work, and finished ones that may come again."""
 
     def __init__(self) -> None:
-        self._requests: dict[str, list[RequestInWork]] = {}
-        self._kept: OrderedDict[RequestInWork, int] = OrderedDict()
+        self._requests: dict[str, list[HttpRequestInWork]] = {}
+        self._kept: OrderedDict[HttpRequestInWork, int] = OrderedDict()
         self._kept_bytes = 0
         self.unfinished: set[asyncio.Task[HttpAnswer]] = set()
 
@@ -56,7 +56,7 @@ class RequestsInWork:
         body: bytes,
         start: Callable[[], Coroutine[Any, Any, HttpAnswer]],
         waits_for_cohort: bool,
-    ) -> RequestInWork:
+    ) -> HttpRequestInWork:
         """Return the request that this one repeats, else a new one that `start` works on.
 
         Two members of a cohort may be equal, so that one without a key repeats only what no client waits for. Raises
@@ -71,7 +71,7 @@ class RequestsInWork:
             if key is not None or not waits_for_cohort or not request.waiting_client_count:
                 return request
         work = asyncio.get_running_loop().create_task(start())
-        request = RequestInWork(
+        request = HttpRequestInWork(
             name=name, digest=digest, has_idempotency_key=key is not None, work=work
         )
         self._requests.setdefault(name, []).append(request)
@@ -80,7 +80,7 @@ class RequestsInWork:
         work.add_done_callback(lambda work: self._keep_or_forget_reply(request))
         return request
 
-    def _keep_or_forget_reply(self, request: RequestInWork) -> None:
+    def _keep_or_forget_reply(self, request: HttpRequestInWork) -> None:
         """Keep the reply of a request with a key, or one that nobody waits for; forget one that was refused."""
         work = request.work
         is_request_answered = (
@@ -95,7 +95,7 @@ class RequestsInWork:
         while len(self._kept) > MAX_KEPT_REPLIES or self._kept_bytes > MAX_KEPT_REPLY_BYTES:
             self._forget_request(next(iter(self._kept)))
 
-    def _forget_request(self, request: RequestInWork) -> None:
+    def _forget_request(self, request: HttpRequestInWork) -> None:
         requests = self._requests.get(request.name, [])
         if request in requests:
             requests.remove(request)
@@ -103,7 +103,7 @@ class RequestsInWork:
             self._requests.pop(request.name, None)
         self._kept_bytes -= self._kept.pop(request, 0)
 
-    def forget_delivered_reply(self, request: RequestInWork) -> None:
+    def forget_delivered_reply(self, request: HttpRequestInWork) -> None:
         """Forget a reply without a key that a client has got: the same body is another request from here on."""
         if not request.has_idempotency_key:
             self._forget_request(request)

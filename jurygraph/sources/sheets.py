@@ -126,7 +126,7 @@ class ReviewerAssignment:
     repeated: int
 
 
-def read_sheet_items(
+def read_items_for_sheets(
     path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
 ) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.

@@ -767,7 +767,7 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
         return
     if role == "messages":
         _refuse_renamed_messages(f"{path}, {position}", values)
-    location = _header_location(path, position)
+    location = _column_names_location(path, position)
     if values.keys() >= set(map(str.strip, column.split(","))):
         raise InputError(f"{location}: has no column {quote(column)}; repeat the option for each")
     raise missing_column_error(location, (column,), list(values))
@@ -795,7 +795,7 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
         _raise_cell_error(location, column, f"is {value}, as programs write a missing value", hint)
 
 
-def _header_location(path: Path, position: str) -> str:
+def _column_names_location(path: Path, position: str) -> str:
     """Return where the columns of a row are named: in the first line, in the file's header, or in the row itself."""
     if is_csv(path):
         return f"{path}, line 1"
@@ -905,9 +905,9 @@ def rubric_from_criteria(criteria: str | list[Any]) -> TableRow:
     """
     if isinstance(criteria, str):
         criteria = [line.strip() for line in criteria.splitlines() if line.strip()]
-    numbered_criteria = enumerate(criteria, start=1)
+    enumerated_criteria = enumerate(criteria, start=1)
     return {
-        "criteria": [_parse_criterion(f"c{number}", value) for number, value in numbered_criteria]
+        "criteria": [_parse_criterion(f"c{number}", value) for number, value in enumerated_criteria]
     }
 
 

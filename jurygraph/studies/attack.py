@@ -418,14 +418,15 @@ def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
     used_evaluator_names = _evaluators_in_surveys(surveys)
     judging_evaluator_names = {use.known_as for use in jury.config.evaluators if use.judges}
-    nonvoting_judges = sorted(
+    model_evaluators_without_verdicts = sorted(
         name
         for name in used_evaluator_names - judging_evaluator_names
         if jury.evaluators[name].uses_model
     )
-    if jury.gateway is None and nonvoting_judges:
+    if jury.gateway is None and model_evaluators_without_verdicts:
         raise ConfigError(
-            f"model: it is none, and evaluator {nonvoting_judges[0]!r} asks a model; name one, or use --model"
+            f"model: it is none, and evaluator {model_evaluators_without_verdicts[0]!r} asks a "
+            "model; name one, or use --model"
         )
     return surveys
 

@@ -64,7 +64,7 @@ def make_judge_with_known_noise(n: int) -> tuple[Floats, Floats, Floats]:
     return weights, utilities, covariance
 
 
-def true_variance_figures(n: int) -> dict[str, float]:
+def exact_variance_figures(n: int) -> dict[str, float]:
     """Return Theorem 1's terms of `make_judge_with_known_noise`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by
     their names."""
     weights, utilities, covariance = make_judge_with_known_noise(n)
@@ -87,12 +87,12 @@ def simulate_known_noise_judge(n: int, seed: int) -> dict[str, float]:
     weights, utilities, scores = _draw_judgements(rng, target, true_utilities)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
     terms = estimate_variance_terms(weights, utilities, scores)
-    weight_shifts = weight_shift(weights, weights.mean(axis=0), utilities)
+    score_changes_by_weights = weight_shift(weights, weights.mean(axis=0), utilities)
     return {
         **terms._asdict(),
         "semantic": variance(scores),
         "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
-        "shift": variance(weight_shifts),
+        "shift": variance(score_changes_by_weights),
     }
 
 
@@ -198,7 +198,7 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     terms = []
     for n in STAKEHOLDER_COUNTS:
         figures_by_seed = [simulate_known_noise_judge(n, seed) for seed in seeds]
-        for name, value in true_variance_figures(n).items():
+        for name, value in exact_variance_figures(n).items():
             simulated = [figures[name] for figures in figures_by_seed]
             terms.append(
                 {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}

@@ -401,11 +401,11 @@ def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]
         outcomes_of_all_categories += [
             (weight / total, outcome) for weight, outcome in weighted_outcomes
         ]
-    is_overall_known = name != REWARDBENCH_NAME or outcomes_by_category.keys() == SECTIONS.keys()
+    has_all_sections = name != REWARDBENCH_NAME or outcomes_by_category.keys() == SECTIONS.keys()
     return {
         "benchmark": name,
         "categories": categories,
-        "overall": _preference_figures("all", outcomes_of_all_categories, is_overall_known),
+        "overall": _preference_figures("all", outcomes_of_all_categories, has_all_sections),
     }
 
 

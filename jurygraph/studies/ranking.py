@@ -149,7 +149,7 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
             settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
         label = "aggregation of the rubric"
         settings.append(
-            _choice_setting(
+            _make_choice_setting(
                 "rubric.aggregation", label, rubric.aggregation, _RUBRIC_AGGREGATION_NAMES
             )
         )
@@ -162,7 +162,9 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         )
         methods = ("calibrated", "uniform")
         settings.append(
-            _choice_setting("weights.method", "weights of stakeholders", weights.method, methods)
+            _make_choice_setting(
+                "weights.method", "weights of stakeholders", weights.method, methods
+            )
         )
     for index, gate in enumerate(config.gates):
         name = "above" if gate.kind == "repetition" else "below"
@@ -173,7 +175,7 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         )
     rules = get_args(FailureRule)
     settings.append(
-        _choice_setting("failure.rule", "what is not judged", config.failure.rule, rules)
+        _make_choice_setting("failure.rule", "what is not judged", config.failure.rule, rules)
     )
     label = "least judged share of a reward"
     least = config.failure.min_coverage
@@ -197,7 +199,7 @@ def _criterion_setting(name: str, weight: float) -> TriedSetting:
     )
 
 
-def _choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
+def _make_choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
     others = [choice for choice in choices if choice != value]
     return TriedSetting(key=key, label=label, value=value, choices=others)
 

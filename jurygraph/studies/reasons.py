@@ -101,12 +101,12 @@ def relate_reasons(
     Similarity is the mean cosine of the reasons for common items, agreement less the mean distance of the scores.
     Arguments are of ratings [n]; those with a blank reason do not count.
     """
-    rows_with_reason = np.flatnonzero([bool(reason.strip()) for reason in reasons])
+    row_indices_with_reason = np.flatnonzero([bool(reason.strip()) for reason in reasons])
     size = int(reviewer.max()) + 1
     common, similarity, agreement = np.zeros((3, size, size))
-    vectors = vectorize([reasons[row] for row in rows_with_reason.tolist()])
-    for positions in members_by_cluster(item[rows_with_reason]):
-        rows = rows_with_reason[positions]
+    vectors = vectorize([reasons[row] for row in row_indices_with_reason.tolist()])
+    for positions in members_by_cluster(item[row_indices_with_reason]):
+        rows = row_indices_with_reason[positions]
         scores = score[rows]
         pairs = np.ix_(reviewer[rows], reviewer[rows])
         common[pairs] += 1.0

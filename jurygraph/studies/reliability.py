@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
 )
 from jurygraph.views.agents import UNBOUNDED_LIMITS, clip_to_limits, reward_limits_of_decisions
 
-VALUES_PER_MEAN = (1, 2, 4, 8)
+VALUE_COUNTS_PER_MEAN = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
 _NO_VARIANCE_SPLIT_REASON = (
     "one value for each task: what tasks and responses contribute cannot be told apart"
@@ -396,7 +396,7 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     if correlation is None:
         return None
     reliability_by_value_count = {
-        count: reliability(correlation.value, count) for count in VALUES_PER_MEAN
+        count: reliability(correlation.value, count) for count in VALUE_COUNTS_PER_MEAN
     }
     return {
         "value": correlation.value,
@@ -434,7 +434,7 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
         header += [
             "sample",
             "one sample (95 %)",
-            *(f"mean of {count}" for count in VALUES_PER_MEAN[1:]),
+            *(f"mean of {count}" for count in VALUE_COUNTS_PER_MEAN[1:]),
         ]
     rows = []
     for split in questions:
@@ -449,7 +449,7 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
         ]
         cells += [
             samples,
-            *(samples and samples["of_means"][count] for count in VALUES_PER_MEAN[1:]),
+            *(samples and samples["of_means"][count] for count in VALUE_COUNTS_PER_MEAN[1:]),
         ]
         rows.append(cells[: len(header)])
     return ReportTable(header, rows, most=_MAX_QUESTIONS_LISTED)

@@ -588,9 +588,9 @@ def report(
                 rows = part.domain == index
                 domain_judge_rows += _measure_predictions(part, rows, name or "none", best, level)
         figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
-        figures["differences"] += _judge_differences(part, compared_judges)
+        figures["differences"] += _compare_judge_errors(part, compared_judges)
         figures["reasons"] += _relate_reasons_to_scores(part, best, vectorize)
-        figures["matches"] += _match_reasons(part, best, vectorize)
+        figures["matches"] += _measure_reason_matches(part, best, vectorize)
         figures["side_by_side"] += _paired_reason_rows(part, best)
         figures["reviewers"] += _reviewer_figures(part, compared_judges)
     judges_without_peer_ratings = [
@@ -677,7 +677,7 @@ def _alpha_with_interval(
     return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
 
 
-def _judge_differences(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+def _compare_judge_errors(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
@@ -740,7 +740,7 @@ def _relate_reasons_to_scores(
                 yield {"dimension": part.dimension, "reasons_of": source, **test._asdict()}
 
 
-def _match_reasons(
+def _measure_reason_matches(
     part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     """Yield for each judge whether its reasons are nearer to those of the person that it predicts than to others'."""

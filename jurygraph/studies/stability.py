@@ -134,15 +134,15 @@ def diagnose_drift(
 
     `clusters` has the cluster of each unit.
     """
-    weight_shifts = []
+    score_changes_by_weights = []
     for weights, utilities, _ in units:
-        weight_shifts.append(weight_shift(weights, weights.mean(axis=0), utilities))
+        score_changes_by_weights.append(weight_shift(weights, weights.mean(axis=0), utilities))
     score_variances = [variance(scores) for _, _, scores in units]
     spread = float(np.mean(np.sqrt(score_variances)))
-    sizes = np.abs(np.concatenate(weight_shifts))
-    shift_ranges = [np.ptp(shift) for shift in weight_shifts]
+    sizes = np.abs(np.concatenate(score_changes_by_weights))
+    shift_ranges = [np.ptp(shift) for shift in score_changes_by_weights]
     cluster = np.unique(clusters, return_inverse=True)[1]
-    shift_variances = [variance(shift) for shift in weight_shifts]
+    shift_variances = [variance(shift) for shift in score_changes_by_weights]
     explained_share = ratio_interval(
         np.bincount(cluster, shift_variances), np.bincount(cluster, score_variances)
     )
@@ -177,7 +177,7 @@ _TABLE_DIGITS = 2
 _FEW_TASKS_THRESHOLD = 5
 
 
-class ScoredPresentations(NamedTuple):
+class ScoredResponseVariants(NamedTuple):
     """A unit s: the presentations of one response, as one judge scored them by one protocol."""
 
     judge: str
@@ -190,7 +190,7 @@ class ScoredPresentations(NamedTuple):
     def variants(self) -> list[PresentationScore]:
         return [row for row in self.rows if row.is_variant]
 
-    def select_families(self, families: set[str]) -> "ScoredPresentations":
+    def select_families(self, families: set[str]) -> "ScoredResponseVariants":
         return self._replace(rows=tuple(row for row in self.rows if row.family in families))
 
     def semantic(self) -> float | None:
@@ -237,19 +237,19 @@ class ScoredPresentations(NamedTuple):
         return rows, people, (weights, utilities, scores)
 
 
-PresentationMeasure = Callable[[ScoredPresentations], float | None]
+PresentationMeasure = Callable[[ScoredResponseVariants], float | None]
 MEASURE_BY_NAME: Mapping[str, PresentationMeasure] = {
-    "semantic": ScoredPresentations.semantic,
-    "repeat": ScoredPresentations.repeat,
-    "cv": ScoredPresentations.cv,
+    "semantic": ScoredResponseVariants.semantic,
+    "repeat": ScoredResponseVariants.repeat,
+    "cv": ScoredResponseVariants.cv,
 }
 
 
-def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[ScoredPresentations]]:
-    protocol_units: dict[str, list[ScoredPresentations]] = {}
+def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[ScoredResponseVariants]]:
+    protocol_units: dict[str, list[ScoredResponseVariants]] = {}
     for (protocol, _), members in _group_by(rows, attrgetter("protocol", "unit")).items():
         first = members[0]
-        unit = ScoredPresentations(
+        unit = ScoredResponseVariants(
             judge=first.judge,
             quality=first.quality,
             cluster=first.task or first.seed,
@@ -281,7 +281,7 @@ def measure_stability(
     """
     rows = _select_presentations_by_quality(presentations, quality_bands)
     protocol_units = units_by_protocol(rows)
-    units_of_all_protocols: list[ScoredPresentations] = list(
+    units_of_all_protocols: list[ScoredResponseVariants] = list(
         chain.from_iterable(protocol_units.values())
     )
     sizes = sorted({unit.stakeholders for unit in units_of_all_protocols})
@@ -334,13 +334,13 @@ def measure_stability(
 
 
 def _units_by_family(
-    units: Sequence[ScoredPresentations],
-) -> dict[str, Sequence[ScoredPresentations]]:
+    units: Sequence[ScoredResponseVariants],
+) -> dict[str, Sequence[ScoredResponseVariants]]:
     """Return the units with the variants of a family alone, by its name, and after these the units themselves."""
     families: set[str] = set()
     for unit in units:
         families.update(row.family for row in unit.variants)
-    units_by_family: dict[str, Sequence[ScoredPresentations]] = {}
+    units_by_family: dict[str, Sequence[ScoredResponseVariants]] = {}
     for name in sorted(families):
         units_by_family[name] = [unit.select_families({name}) for unit in units]
     units_by_family["all variants"] = units
@@ -362,7 +362,7 @@ def _select_presentations_by_quality(
     return [row for row in presentations.rows if not quality_bands or row.quality in quality_bands]
 
 
-def _stability_figures_of_unit(protocol: str, unit: ScoredPresentations) -> Figures:
+def _stability_figures_of_unit(protocol: str, unit: ScoredResponseVariants) -> Figures:
     inputs = {row.input for row in unit.variants}
     measures = {name: measure(unit) for name, measure in MEASURE_BY_NAME.items()}
     return {
@@ -377,13 +377,13 @@ def _stability_figures_of_unit(protocol: str, unit: ScoredPresentations) -> Figu
 
 
 def _units_with_stakeholder_count(
-    units: Iterable[ScoredPresentations], stakeholders: int
-) -> list[ScoredPresentations]:
+    units: Iterable[ScoredResponseVariants], stakeholders: int
+) -> list[ScoredResponseVariants]:
     return [unit for unit in units if unit.stakeholders == stakeholders]
 
 
 def _measures_by_cluster(
-    units: Iterable[ScoredPresentations], measure: PresentationMeasure
+    units: Iterable[ScoredResponseVariants], measure: PresentationMeasure
 ) -> dict[str, list[float]]:
     """Return the measure of the units that have it, by cluster."""
     measures_by_cluster: dict[str, list[float]] = {}
@@ -395,9 +395,9 @@ def _measures_by_cluster(
 
 
 def _growths(
-    units: Sequence[ScoredPresentations],
+    units: Sequence[ScoredResponseVariants],
     sizes: Sequence[int],
-    measure: PresentationMeasure = ScoredPresentations.semantic,
+    measure: PresentationMeasure = ScoredResponseVariants.semantic,
 ) -> Figures:
     """Return the mean of a measure at the largest over that at the smallest number of stakeholders, in two ways.
 
@@ -413,7 +413,7 @@ def _growths(
     )
 
     def ratio_of_cluster_means(
-        above: Iterable[ScoredPresentations], below: Iterable[ScoredPresentations]
+        above: Iterable[ScoredResponseVariants], below: Iterable[ScoredResponseVariants]
     ) -> Estimate | None:
         return ratio_of_positive_means(
             _measures_by_cluster(above, measure), _measures_by_cluster(below, measure)
@@ -431,7 +431,7 @@ def _growths(
     }
 
 
-def _families_in_units(units: Iterable[ScoredPresentations]) -> set[str]:
+def _families_in_units(units: Iterable[ScoredResponseVariants]) -> set[str]:
     rows = chain.from_iterable(unit.rows for unit in units)
     return {row.family for row in rows}
 
@@ -441,10 +441,10 @@ _QUALITY_BANDS_BY_ROW = {"All (Med+High)": ("med", "medium", "high"), "All (Low)
 
 
 def _units_by_noise_row(
-    units: Sequence[ScoredPresentations],
-) -> dict[tuple[str, str], list[ScoredPresentations]]:
+    units: Sequence[ScoredResponseVariants],
+) -> dict[tuple[str, str], list[ScoredResponseVariants]]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
-    rows: dict[tuple[str, str], list[ScoredPresentations]] = _group_by(
+    rows: dict[tuple[str, str], list[ScoredResponseVariants]] = _group_by(
         units, attrgetter("judge", "quality")
     )
     if len(rows) > 1:
@@ -457,7 +457,7 @@ def _units_by_noise_row(
 
 
 def _noise_tables(
-    protocol: str, units: Sequence[ScoredPresentations], sizes: Sequence[int], figures: Figures
+    protocol: str, units: Sequence[ScoredResponseVariants], sizes: Sequence[int], figures: Figures
 ) -> Iterator[ReportTable]:
     """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
     cells: list[list[object]] = []
@@ -491,10 +491,10 @@ def _noise_tables(
     yield ReportTable.of(columns, rows, left=2, digits=_TABLE_DIGITS)
 
 
-def _wording_noise_figures(units: Sequence[ScoredPresentations]) -> Figures:
+def _wording_noise_figures(units: Sequence[ScoredResponseVariants]) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone."""
-    semantic_variances = _measures_by_cluster(units, ScoredPresentations.semantic)
-    repeat_variances = _measures_by_cluster(units, ScoredPresentations.repeat)
+    semantic_variances = _measures_by_cluster(units, ScoredResponseVariants.semantic)
+    repeat_variances = _measures_by_cluster(units, ScoredResponseVariants.repeat)
     degrees_of_freedom = sum(unit.repeat_freedom() for unit in units)
     return {
         "semantic_to_repeat": semantic_to_repeat(
@@ -509,7 +509,7 @@ def _table_by_stakeholder_count(
     title: str,
     name: str,
     common: Figures,
-    units_by_key: Mapping[str, Sequence[ScoredPresentations]],
+    units_by_key: Mapping[str, Sequence[ScoredResponseVariants]],
     sizes: Sequence[int],
     figures: Figures,
 ) -> ReportTable:
@@ -517,9 +517,9 @@ def _table_by_stakeholder_count(
 
     Table 10 ends with σ²_Rep of the same units.
     """
-    rows = [(key, units, ScoredPresentations.semantic) for key, units in units_by_key.items()]
+    rows = [(key, units, ScoredResponseVariants.semantic) for key, units in units_by_key.items()]
     if name == "families":
-        rows.append(("exact repeats", units_by_key["all variants"], ScoredPresentations.repeat))
+        rows.append(("exact repeats", units_by_key["all variants"], ScoredResponseVariants.repeat))
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
@@ -538,10 +538,10 @@ def _table_by_stakeholder_count(
 
 
 def _units_by_weighting(
-    units: Sequence[ScoredPresentations], file_weights: StakeholderWeightsFromFile | None
-) -> dict[str, list[ScoredPresentations]]:
+    units: Sequence[ScoredResponseVariants], file_weights: StakeholderWeightsFromFile | None
+) -> dict[str, list[ScoredResponseVariants]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
-    units_by_weighting: dict[str, list[ScoredPresentations]] = {}
+    units_by_weighting: dict[str, list[ScoredResponseVariants]] = {}
     for unit in units:
         if not all(row.utilities for row in unit.rows):
             continue
@@ -582,7 +582,7 @@ def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list
 
 
 def _weight_drift_sections(
-    protocol: str, units: Sequence[ScoredPresentations], sizes: Sequence[int], figures: Figures
+    protocol: str, units: Sequence[ScoredResponseVariants], sizes: Sequence[int], figures: Figures
 ) -> Iterator[str | ReportTable]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells: list[list[object]] = []
@@ -683,7 +683,7 @@ def _variants_summary_sentence(rows: Sequence[PresentationScore]) -> str:
 
 
 def _notes(
-    presentations: Presentations, units: Sequence[ScoredPresentations], ratios: Sequence[Figures]
+    presentations: Presentations, units: Sequence[ScoredResponseVariants], ratios: Sequence[Figures]
 ) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
     seeds_with_one_variant = {unit.rows[0].seed for unit in units if unit.semantic() is None}
@@ -747,7 +747,7 @@ def measure_signal_to_noise(
     """
     source = ", ".join(presentations.sources)
     units = _select_units_of_protocol(presentations, protocol, source)
-    wording_variances = _measures_by_cluster(units, ScoredPresentations.semantic)
+    wording_variances = _measures_by_cluster(units, ScoredResponseVariants.semantic)
     if not wording_variances:
         raise InputError(
             f"{source}: no response has two scored variants; label them with `seed` and `family`"
@@ -841,7 +841,7 @@ def _measure_pooled_signal(
 
 def _select_units_of_protocol(
     presentations: Presentations, protocol: str | None, source: str
-) -> list[ScoredPresentations]:
+) -> list[ScoredResponseVariants]:
     protocol_units = units_by_protocol(presentations.rows)
     name = protocol or REWARD_PROTOCOL
     if not protocol and protocol_units and name not in protocol_units:
@@ -855,13 +855,15 @@ def _select_units_of_protocol(
 
 
 def _signals_by_group(
-    units: Sequence[ScoredPresentations], pooled_noise: float, correct: float
+    units: Sequence[ScoredResponseVariants], pooled_noise: float, correct: float
 ) -> Iterator[GroupSignal]:
     for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
             continue
-        noise_variances = _measures_by_cluster(members, ScoredPresentations.semantic).get(task, [])
+        noise_variances = _measures_by_cluster(members, ScoredResponseVariants.semantic).get(
+            task, []
+        )
         noise = fmean(noise_variances) if noise_variances else pooled_noise
         rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
@@ -873,13 +875,15 @@ def _signals_by_group(
         yield GroupSignal(task, size, spread, noise, bool(noise_variances), snr, sign, variants)
 
 
-def _original_score(unit: ScoredPresentations) -> float:
+def _original_score(unit: ScoredResponseVariants) -> float:
     """Return the score of the response as it is, or of its first variant where only variants were scored."""
     original_scores = [row.score for row in unit.rows if not row.is_variant]
     return original_scores[0] if original_scores else unit.rows[0].score
 
 
-def _variance_terms_by_stakeholder_count(units: Sequence[ScoredPresentations]) -> Iterator[Figures]:
+def _variance_terms_by_stakeholder_count(
+    units: Sequence[ScoredResponseVariants],
+) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
     # the weight of one alone cannot drift
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
@@ -925,7 +929,7 @@ def _variance_terms_table(terms: Sequence[Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=digits)
 
 
-def _count_flips(unit: ScoredPresentations, cut: float) -> Iterator[Figures]:
+def _count_flips(unit: ScoredResponseVariants, cut: float) -> Iterator[Figures]:
     """Yield the share of a response's variants on the other side of the cut than their mean, and what makes it stable.
 
     With normal noise, the mean of K variants is on one side with probability Φ(√K |mean - cut| / σ).

@@ -148,7 +148,7 @@ def _evaluate_tree(syntax_tree: ast.expr, expression: str) -> Fraction | bool:
     numbers: dict[ast.AST, Fraction] = {}
     # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
     for node in reversed([*ast.walk(syntax_tree)]):
-        number = _evaluate_node(node, numbers, expression)
+        number = _evaluate_ast_node(node, numbers, expression)
         if number is None:
             continue
         if (
@@ -166,7 +166,7 @@ def _evaluate_tree(syntax_tree: ast.expr, expression: str) -> Fraction | bool:
     return True
 
 
-def _evaluate_node(
+def _evaluate_ast_node(
     node: ast.AST, numbers: Mapping[ast.AST, Fraction], expression: str
 ) -> Fraction | None:
     """Return the number that a node is, from those of its parts; None for other nodes, such as signs and names."""

@@ -25,7 +25,7 @@ from jurygraph.tools.tool import Tool, ToolSet
 _TOOL_NAME_ADAPTER: TypeAdapter[str] = TypeAdapter(ToolName)
 
 
-def attach_toolsets(
+def attach_toolsets_to_evaluators(
     key: str,
     uses: Iterable[EvaluatorUse | DeriverUse],
     owner_by_name: Mapping[str, Evaluator | Deriver],

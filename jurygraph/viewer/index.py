@@ -82,10 +82,10 @@ class RunIndex:
     these does not know of it; and on request.
     """
 
-    def __init__(self, run: Run, *, is_temporary: bool = False) -> None:
+    def __init__(self, run: Run, *, is_index_temporary: bool = False) -> None:
         self.run = run
         has_own_texts = run.base is None and not run.is_set_of_runs
-        self._may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
+        self._may_stay = has_own_texts and not is_index_temporary and os.access(run.folder, os.W_OK)
         self._open_database()
         if not self._fits_run():
             self._recreate_index()
@@ -173,7 +173,7 @@ class RunIndex:
         row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
-    def packed_groups(self) -> Iterator[PackedGroupVerdicts]:
+    def iter_packed_groups(self) -> Iterator[PackedGroupVerdicts]:
         """Yield the groups for a ranking, in any thread."""
         query = "SELECT plan, cells FROM present_groups"
         for facts, cells in self._connection.execute(query):

@@ -36,7 +36,7 @@ def draw_run(run: Run) -> str:
         "explanation": None,
     }
     if context["is_read"]:
-        with closing(RunIndex(run, is_temporary=True)) as index:
+        with closing(RunIndex(run, is_index_temporary=True)) as index:
             index.update()
             context |= run_overview_context(index)
             lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, 1)

@@ -65,6 +65,6 @@ class RunScanQueue:
     def _get_agent_ranker(self, records: int) -> AgentRanker:
         if self._ranker is None or records != self._records:
             self.forget()
-            self._ranker = AgentRanker(Run.open(self._folder), self._index.packed_groups())
+            self._ranker = AgentRanker(Run.open(self._folder), self._index.iter_packed_groups())
             self._records = records
         return self._ranker

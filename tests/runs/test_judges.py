@@ -214,7 +214,7 @@ def test_columns_of_questions_have_what_the_reward_counts(
         shown = build_reward_table(run, ResponseSelection(), ["reward", *names])
         with closing(open_export_table(run, options=TableOptions(questions=True))) as table:
             (exported, *_) = [row for rows in table.batches() for row in rows]
-        with closing(RunIndex(run, is_temporary=True)) as index:
+        with closing(RunIndex(run, is_index_temporary=True)) as index:
             index.update()
             columns = ", ".join(column_sql_expression(index, name) for name in ["reward", *names])
             paged = index.fetch_rows(f"SELECT {columns} FROM responses")

@@ -148,7 +148,7 @@ def test_a_run_says_that_most_findings_have_no_quotation(
         run_session(folder, tasks, judge_config(server))
     warning = "20 of 20 findings had no quotation that counts"
     assert (warning in run_command("show", folder).err) == is_mostly
-    with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+    with closing(Run.open(folder)) as run, closing(RunIndex(run, is_index_temporary=True)) as index:
         index.update()
         findings = run_overview_context(index)["findings"]
         assert (warning in (findings.warning or "")) == is_mostly

@@ -15,7 +15,7 @@ from jurygraph.sources.sheets import (
     SheetQuestion,
     assign_reviewers,
     make_sheets,
-    read_sheet_items,
+    read_items_for_sheets,
     read_sheet_votes,
     sheet_rows_to_csv,
 )
@@ -187,7 +187,7 @@ def test_a_file_of_items_without_a_column_of_texts_is_refused_by_line_and_field(
     path = tmp_path / "items.csv"
     path.write_text("item,txt\na,b\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"items.csv, line 2, field text: is needed, or else"):
-        read_sheet_items(path)
+        read_items_for_sheets(path)
 
 
 def test_rows_of_the_key_that_no_sheet_has_are_told_from_empty_ones(tmp_path: Path) -> None:

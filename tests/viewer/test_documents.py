@@ -150,7 +150,10 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
 
 def test_the_components_by_agent_are_those_of_study_ranking(letters: Path) -> None:
     printed = json.loads(run_command("study", "ranking", letters, "--json").out)["components"]
-    with closing(Run.open(letters)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+    with (
+        closing(Run.open(letters)) as run,
+        closing(RunIndex(run, is_index_temporary=True)) as index,
+    ):
         index.update()
         components = run_overview_context(index)["components_by_agent"]
     assert [row.component for row in components] == ["polite", "brief"]

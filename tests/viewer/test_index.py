@@ -251,7 +251,10 @@ def test_a_second_viewer_of_a_run_has_an_index_of_its_own(letters: Path) -> None
         assert names(first) == names(second)
         assert first.run.folder == second.run.folder
         assert {path.stat().st_mode & 0o777 for path in letters.glob("index*")} == {0o600}
-    with closing(Run.open(letters)) as run, closing(RunIndex(run, is_temporary=True)) as index:
+    with (
+        closing(Run.open(letters)) as run,
+        closing(RunIndex(run, is_index_temporary=True)) as index,
+    ):
         index.update()
         assert (
             index.fetch_rows("PRAGMA database_list")[0][2] == ""
@@ -285,5 +288,5 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
             assert index.fetch_rows("SELECT judged FROM components") == [(1.0,)]
             index.complete()
             index.complete()
-            assert AgentRanker(run, index.packed_groups()).rank() == {"": 1.0}
+            assert AgentRanker(run, index.iter_packed_groups()).rank() == {"": 1.0}
             assert [response.reward for response in index.compared_responses()] == [1.0]

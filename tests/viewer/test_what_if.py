@@ -119,7 +119,7 @@ def test_random_changes_are_those_of_rescore(
         names = [trace.response_id for trace in run.traces()]
         index.update()
         index.complete()
-        ranker = AgentRanker(run, index.packed_groups())
+        ranker = AgentRanker(run, index.iter_packed_groups())
         for number in range(round(share * count)):
             settings = draw_settings(draw)
             changes = WhatIfChanges(settings=tuple(settings))

@@ -262,7 +262,7 @@ def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     if check.values is not None:
         return _decide_values_check(check, items[check.values])
     if check.share is not None:
-        return _decide_share_check(check, items[check.share])
+        return _decide_item_share_check(check, items[check.share])
     if check.count is not None:
         return _decide_count_check(check, items[check.count])
     return _decide_sum_check(check, items)
@@ -283,7 +283,7 @@ def _decide_count_check(check: Check, items: Sequence[ListedItem]) -> CheckResul
     )
 
 
-def _decide_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_item_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown_values = UnknownValues()
@@ -737,8 +737,8 @@ class Constraints(Evaluator):
             return Verdict.abstain(
                 "the constraint states no check, and nobody else is asked about it"
             )
-        check_json = json.dumps(constraint.check, sort_keys=True)
-        check = _parse_check(f"constraint {constraint.id!r}", check_json)
+        check_as_json = json.dumps(constraint.check, sort_keys=True)
+        check = _parse_check(f"constraint {constraint.id!r}", check_as_json)
         if check.function is not None:
             function = self._functions[check.function]
             return function(inputs.task, inputs.response, **deepcopy(check.params))

@@ -15,8 +15,8 @@ from jurygraph.agents.facts.tables import (
     ClaimPattern,
     ClaimsSpec,
     FactsSpec,
-    FactTable,
     FactTableSpec,
+    ReferenceFactTable,
     RowTable,
     ToolTable,
     claimed_value_matches,
@@ -46,7 +46,7 @@ class Facts(NamedTuple):
     question that depends on the facts.
     """
 
-    tables: Mapping[str, FactTable]
+    tables: Mapping[str, ReferenceFactTable]
     claims: Mapping[str, ClaimsSpec]
     digest_params: Mapping[str, Any]
 
@@ -143,8 +143,8 @@ def _open_facts(view: TaskView) -> Facts:
     )
 
 
-def _open_table(name: str, spec: FactTableSpec) -> FactTable:
-    table: FactTable
+def _open_table(name: str, spec: FactTableSpec) -> ReferenceFactTable:
+    table: ReferenceFactTable
     if spec.tool is not None:
         table = ToolTable(name, spec)
     elif spec.file is not None:
@@ -165,7 +165,7 @@ def _open_table(name: str, spec: FactTableSpec) -> FactTable:
 
 
 def _check_claim_pattern(
-    error_location: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable
+    error_location: str, kind: ClaimsSpec, form: ClaimPattern, table: ReferenceFactTable
 ) -> None:
     name, *_ = table.spec.key
     groups = {form.columns.get(group, group) for group in form.groups}
@@ -236,13 +236,13 @@ def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[A
 
 def _iter_record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
-    for name, field_spec in kind.beside.items():
-        value = record.get(field_spec.field)
+    for name, record_field in kind.beside.items():
+        value = record.get(record_field.field)
         is_long_text = isinstance(value, str) and len(value) > _MAX_RECORD_VALUE_CHARACTERS
         if is_long_text or isinstance(value, list | dict):
             value = None
-        if field_spec.map is not None:
-            value = field_spec.map.get(value_to_text(value))
+        if record_field.map is not None:
+            value = record_field.map.get(value_to_text(value))
         yield name, value
 
 
@@ -296,14 +296,14 @@ def describe_finding(finding: FactFinding) -> str:
 
 
 async def look_up(
-    kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any
+    kind: ClaimsSpec, tables: Mapping[str, ReferenceFactTable], data: Any
 ) -> list[FactFinding]:
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
     return findings if kind.merged is None else _merge_findings(claims, findings, kind.merged)
 
 
-async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> FactFinding:
+async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTable]) -> FactFinding:
     if claim.form is None:
         response_columns = sorted(claim.record_values)
         values = dict(claim.record_values)
@@ -366,7 +366,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
     )
 
 
-def _describe_places(table: FactTable, name: str) -> list[str]:
+def _describe_places(table: ReferenceFactTable, name: str) -> list[str]:
     if not name:
         return []
     names = {", ".join(filter(None, parts)) for parts in table.places(name)}

@@ -305,7 +305,7 @@ class FactRow(NamedTuple):
     values: RowValues
 
 
-class FactTable(ABC):
+class ReferenceFactTable(ABC):
     """Base class of tables: rows by normalised keys, of which the name is the first part, then place or time."""
 
     digest: str | None = None
@@ -341,7 +341,7 @@ class FactTable(ABC):
         return sorted(rows, key=lambda row: value_sort_key(row.values.get(order)))
 
 
-class RowTable(FactTable):
+class RowTable(ReferenceFactTable):
     """Rows of the task or of a file, in an SQLite index: of a file in a temporary one, so that memory holds none.
 
     Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
@@ -416,7 +416,7 @@ def _to_index_key(key: TableKey) -> tuple[str, str]:
     return key[0], json.dumps(key[1:])
 
 
-class ToolTable(FactTable):
+class ToolTable(ReferenceFactTable):
     """Rows from a langchain-core tool: its input is the key's columns, its result a row, rows or None.
 
     Rows without exactly the key are discarded: a search for similar ones does not count as found, and neither does an

@@ -352,13 +352,13 @@ def _count_decimal_places(token: re.Match[str]) -> int:
 
 
 def _evaluate_expression(
-    expression: Sequence[re.Match[str]], percent_factor: Fraction = _HUNDREDTH
+    expression: Sequence[re.Match[str]], percent_sign_factor: Fraction = _HUNDREDTH
 ) -> Fraction:
     """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent_factor`.
 
     Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
     """
-    values = {"percent": percent_factor}
+    values = {"percent": percent_sign_factor}
     python_tokens = []
     for index, token in enumerate(expression):
         if token.lastgroup == "number":
@@ -368,20 +368,20 @@ def _evaluate_expression(
         else:
             python_tokens.append("** percent" if token.group() == "%" else token.group())
     try:
-        return _evaluate_node(ast.parse(" ".join(python_tokens), mode="eval").body, values)
+        return _evaluate_ast_node(ast.parse(" ".join(python_tokens), mode="eval").body, values)
     except SyntaxError:
         raise _NotArithmeticError from None
 
 
-def _evaluate_node(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
+def _evaluate_ast_node(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
     match node:
         case ast.Name(id=name):
             return values[name]
         case ast.UnaryOp(op=sign, operand=inner):
-            value = _evaluate_node(inner, values)
+            value = _evaluate_ast_node(inner, values)
             return -value if isinstance(sign, ast.USub) else value
         case ast.BinOp(left=left, op=operation, right=right):
             return _OPERATION_BY_AST_TYPE[type(operation)](
-                _evaluate_node(left, values), _evaluate_node(right, values)
+                _evaluate_ast_node(left, values), _evaluate_ast_node(right, values)
             )
     raise _NotArithmeticError  # such as a product without its sign: "2 (3)"

@@ -50,21 +50,21 @@ def are_equal_numbers(answer: AnswerValue, reference: AnswerValue) -> bool:
     Whole numbers and fractions are compared exactly, and others by `are_close`: nothing small equals 0.
     """
     answer_value = answer.value
-    reference_value = reference.value
+    reference_number = reference.value
     assert answer_value is not None, "a plain number"
-    assert reference_value is not None, "a plain number"
-    pairs = [(answer_value, reference_value)]
+    assert reference_number is not None, "a plain number"
+    pairs = [(answer_value, reference_number)]
     if answer.percent != reference.percent:
         pairs.append(
-            (answer_value / 100, reference_value)
+            (answer_value / 100, reference_number)
             if answer.percent
-            else (answer_value, reference_value / 100)
+            else (answer_value, reference_number / 100)
         )
     has_decimals = answer.is_decimal or reference.is_decimal
     return any(
-        answer_value == reference_value
-        or (has_decimals and are_close(answer_value, reference_value))
-        for answer_value, reference_value in pairs
+        answer_value == reference_number
+        or (has_decimals and are_close(answer_value, reference_number))
+        for answer_value, reference_number in pairs
     )
 
 

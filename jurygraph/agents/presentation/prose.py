@@ -77,8 +77,8 @@ class ProseFacts(NamedTuple):
     numbers: frozenset[str]
     names: frozenset[str]
     statuses: tuple[tuple[str, str], ...]
-    negation_count: int
-    comparative_count: int
+    negations: int
+    comparatives: int
 
 
 class Prose(NamedTuple):
@@ -193,8 +193,8 @@ def _collect_prose_facts(records: Sequence[_ProseRecord], people: Sequence[str])
         numbers=frozenset(find_numbers(text)),
         names=find_mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
-        negation_count=strength_word_counts["negation"],
-        comparative_count=strength_word_counts["comparison"],
+        negations=strength_word_counts["negation"],
+        comparatives=strength_word_counts["comparison"],
     )
 
 

@@ -41,7 +41,7 @@ _FIELD_VALUE_PAIR_PATTERN = re.compile(
 _FIELD_VALUE_CLAUSE_PATTERN = re.compile(
     rf"[Ii]ts (?P<field>{_SCALAR_VALUE_PATTERN}) is (?P<value>{_LIST_PATTERN}|{_SCALAR_VALUE_PATTERN})(?:; |\.$)"
 )
-_TABLE_CELL_PATTERN = re.compile(rf" *({_LIST_PATTERN}|{_SCALAR_VALUE_PATTERN}|) *\|")
+_MARKDOWN_CELL_PATTERN = re.compile(rf" *({_LIST_PATTERN}|{_SCALAR_VALUE_PATTERN}|) *\|")
 _LIST_ITEM_PATTERN = re.compile(rf"({_SCALAR_VALUE_PATTERN})(?:, |$)")
 _BULLET_PATTERN = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
 _ENTRY_HEADING_PATTERN = re.compile(r"Entry \d+")
@@ -242,7 +242,7 @@ def parse_document(text: str) -> FactDocument:
 def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
     if lines[0].startswith("|"):
         # Without the second line, which divides the header from the rows.
-        rows = [_TABLE_CELL_PATTERN.findall(line[1:]) for line in (lines[0], *lines[2:])]
+        rows = [_MARKDOWN_CELL_PATTERN.findall(line[1:]) for line in (lines[0], *lines[2:])]
         if rows[0][0] == "":
             rows = list(map(list, zip(*rows[1:], strict=True)))
         fields = [str(_read_value(cell)) for cell in rows[0]]

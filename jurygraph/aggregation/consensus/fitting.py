@@ -439,22 +439,24 @@ def ranking_stability(
         PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
-    agent_grouping = group_items_by_agent(votes, agent, prompt)
+    items_by_agent_and_prompt = group_items_by_agent(votes, agent, prompt)
     gold_classes = gold_class_codes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
-    if len(agent_grouping.agents) < 2:
-        raise PlanError(f"there is one agent, {agent_grouping.agents[0]!r}: a ranking needs two")
+    if len(items_by_agent_and_prompt.agents) < 2:
+        raise PlanError(
+            f"there is one agent, {items_by_agent_and_prompt.agents[0]!r}: a ranking needs two"
+        )
     ties: TieRule = "first" if preset == "paper" else "shared"
     settings = settings or fit_settings_from_preset(preset)
     credit_by_class = class_credit_values(votes, values)
     step_count = min(settings.max_iter, MAX_STABILITY_ITERATIONS)
     settings = settings._replace(max_iter=step_count)
-    agents = len(agent_grouping.agents)
+    agents = len(items_by_agent_and_prompt.agents)
 
-    def score(is_kept_annotator: Bools, times: Ints) -> Floats:
+    def score(kept_annotators_mask: Bools, times: Ints) -> Floats:
         """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
         counts [N]."""
-        subset = votes.select_annotators(is_kept_annotator)
+        subset = votes.select_annotators(kept_annotators_mask)
         weight = np.where(subset.has_label, times, 0).astype(np.float64)
         if not weight.any():  # none of the annotators labelled an item that was drawn
             return np.full((len(CONSENSUS_METHODS), agents), np.nan)
@@ -462,7 +464,7 @@ def ranking_stability(
         posterior = fit_model(subset, weight, settings, gold_classes).posterior.T
         hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
         majority_posterior = vote(subset, ties, gold_classes).posterior[is_item_drawn]
-        agent = agent_grouping.agent[is_item_drawn]
+        agent = items_by_agent_and_prompt.agent[is_item_drawn]
         scores = []
         # In the order of `CONSENSUS_METHODS`; each [N',K], over the items that count.
         for result in (majority_posterior, hard_posterior, posterior):
@@ -478,7 +480,7 @@ def ranking_stability(
     full_data_scores = score(all_annotators_mask, unit_item_counts)  # [M,A']
     times = [unit_item_counts] * subsets
     if with_items:
-        times = _draw_resamples(agent_grouping.prompt, subsets, seed)
+        times = _draw_resamples(items_by_agent_and_prompt.prompt, subsets, seed)
     scores_by_draw = []
     for draw in zip(kept, times, strict=True):
         scores_by_draw.append(score(*draw))
@@ -591,29 +593,29 @@ def refit_intervals(
     if resamples < 2:
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
     votes = fitted.votes
-    agent_grouping = group_items_by_agent(votes, agent, prompt)
-    agents = len(agent_grouping.agents)
+    items_by_agent_and_prompt = group_items_by_agent(votes, agent, prompt)
+    agents = len(items_by_agent_and_prompt.agents)
     credit_by_class = class_credit_values(votes, values)
     credit_by_item = fitted.posterior @ credit_by_class
     if as_published:
         start = None
-        resample_item_counts = _published_resample_indices(len(agent_grouping.prompt))
+        resample_item_counts = _published_resample_indices(len(items_by_agent_and_prompt.prompt))
     else:
         # From [A,K,K] to [K,A·K].
         confusion = fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1)
         start = Model(fitted.prior, confusion)
-        resample_item_counts = _draw_resamples(agent_grouping.prompt, resamples, seed)
+        resample_item_counts = _draw_resamples(items_by_agent_and_prompt.prompt, resamples, seed)
     resample_item_counts = [times * votes.has_label for times in resample_item_counts]
     refitted_values = []
     for times in resample_item_counts:
         refitted_values.append(
-            _refit_on_resample(fitted, start, agent_grouping, credit_by_class, times)
+            _refit_on_resample(fitted, start, items_by_agent_and_prompt, credit_by_class, times)
         )
         report(1)
     samples = np.array(refitted_values)  # [S,G+3A]
     scores_without_refit = np.array(
         [
-            _mean_credit_by_agent(agent_grouping.agent, credit_by_item, times, agents)
+            _mean_credit_by_agent(items_by_agent_and_prompt.agent, credit_by_item, times, agents)
             for times in resample_item_counts
         ]
     )
@@ -638,7 +640,9 @@ def refit_intervals(
     annotator_rate_intervals[:, annotator_rate_intervals[0] == annotator_rate_intervals[1]] = np.nan
     annotator_intervals = annotator_rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_intervals, strict=True))
-    return RefitIntervals(score_agents(fitted, credit_by_item, agent_grouping, bounds), annotators)
+    return RefitIntervals(
+        score_agents(fitted, credit_by_item, items_by_agent_and_prompt, bounds), annotators
+    )
 
 
 def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
@@ -650,7 +654,7 @@ def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, age
 def _refit_on_resample(
     full_fit: Consensus,
     start: Model | None,
-    agent_grouping: ItemAgentsAndPrompts,
+    items_by_agent_and_prompt: ItemAgentsAndPrompts,
     values: Floats,
     times: Ints,
 ) -> Floats:
@@ -666,10 +670,10 @@ def _refit_on_resample(
     refitted_model = fit_model(votes, weight, full_fit.settings, full_fit.gold, start)
     credit = values @ refitted_model.posterior
     scores = _mean_credit_by_agent(
-        agent_grouping.agent[is_item_drawn],
+        items_by_agent_and_prompt.agent[is_item_drawn],
         credit,
         times[is_item_drawn],
-        len(agent_grouping.agents),
+        len(items_by_agent_and_prompt.agents),
     )
     annotator_rates = error_rates(
         refitted_model.model.confusion.reshape(k, -1, k).transpose(1, 0, 2)

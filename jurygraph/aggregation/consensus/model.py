@@ -601,14 +601,16 @@ class ItemPosteriors:
         if interval not in ("t", "bootstrap"):
             raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
         credit_by_class = class_credit_values(self.votes, values)
-        agent_grouping = group_items_by_agent(self.votes, agent, prompt)
+        items_by_agent_and_prompt = group_items_by_agent(self.votes, agent, prompt)
 
         def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
             if interval == "t" and bootstrap:
                 return t_interval_of_mean_credit(credit_by_class, sums, sizes)
             return mean_interval(sums, sizes, bootstrap, (seed, index))
 
-        return score_agents(self, self.posterior @ credit_by_class, agent_grouping, bounds)
+        return score_agents(
+            self, self.posterior @ credit_by_class, items_by_agent_and_prompt, bounds
+        )
 
 
 @dataclass(frozen=True)
@@ -686,7 +688,7 @@ def error_rates(confusion: Floats) -> Floats:
 def score_agents(
     item_posteriors: ItemPosteriors,
     credit_by_item: Floats,
-    agent_grouping: "ItemAgentsAndPrompts",
+    items_by_agent_and_prompt: "ItemAgentsAndPrompts",
     bounds: Callable[[int, Floats, Ints], Bounds],
 ) -> dict[ItemKey, AgentScore]:
     """Return the scores of the agents by the `credit_by_item` of items [N]; agents without a labelled item are left
@@ -695,17 +697,22 @@ def score_agents(
     `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
     """
     labelled_items = np.flatnonzero(item_posteriors.votes.has_label)
-    order = labelled_items[np.argsort(agent_grouping.agent[labelled_items], kind="stable")]
+    order = labelled_items[
+        np.argsort(items_by_agent_and_prompt.agent[labelled_items], kind="stable")
+    ]
     ends = np.cumsum(
-        np.bincount(agent_grouping.agent[labelled_items], minlength=len(agent_grouping.agents))
+        np.bincount(
+            items_by_agent_and_prompt.agent[labelled_items],
+            minlength=len(items_by_agent_and_prompt.agents),
+        )
     )
     scores = {}
     item_indices_by_agent = np.split(order, ends[:-1])
     for index, (name, items) in enumerate(
-        zip(agent_grouping.agents, item_indices_by_agent, strict=True)
+        zip(items_by_agent_and_prompt.agents, item_indices_by_agent, strict=True)
     ):
         if len(items):
-            prompts = agent_grouping.prompt[items]
+            prompts = items_by_agent_and_prompt.prompt[items]
             _, unit, size = np.unique(prompts, return_inverse=True, return_counts=True)
             sums = np.bincount(unit, credit_by_item[items]).astype(np.float64)
             low, high = bounds(index, sums, size)
@@ -737,10 +744,10 @@ def group_items_by_agent(
 ) -> ItemAgentsAndPrompts:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _encode_item_column(votes, "agent", agent)
-    prompt_codes: Ints = np.arange(len(votes.items))  # each item is a prompt of its own
+    prompt_code_by_item: Ints = np.arange(len(votes.items))  # each item is a prompt of its own
     if prompt is not None:
-        prompt_codes, _ = _encode_item_column(votes, "prompt", prompt)
-    return ItemAgentsAndPrompts(agents, agent_codes, prompt_codes)
+        prompt_code_by_item, _ = _encode_item_column(votes, "prompt", prompt)
+    return ItemAgentsAndPrompts(agents, agent_codes, prompt_code_by_item)
 
 
 def _encode_item_column(

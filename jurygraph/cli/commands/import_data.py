@@ -187,8 +187,10 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
         )
     max_files = 2 if form in GRAPH_READERS else 1
     if len(files) > max_files and form not in RATING_FORMATS:
-        allowed_text = "graphs and scores" if form in GRAPH_READERS else "one file"
-        raise InputError(f"{files[max_files]}: {form} takes {allowed_text}; import each by itself")
+        allowed_files_text = "graphs and scores" if form in GRAPH_READERS else "one file"
+        raise InputError(
+            f"{files[max_files]}: {form} takes {allowed_files_text}; import each by itself"
+        )
 
 
 def _import_ratings(
@@ -300,13 +302,13 @@ def _format_consensus_arguments(
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
     if not (rows and rows[0].row.consensus):
-        words += _format_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
+        words += _describe_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
     return words
 
 
-def _format_classes_option(votes: Sequence[Vote]) -> str:
+def _describe_classes_option(votes: Sequence[Vote]) -> str:
     """Return the option for the order of words; none for numbers, nor for words alone without agents to credit."""
     labels = [
         vote.label for vote in votes if vote.label is not None and not is_no_label(vote.label)

@@ -52,7 +52,7 @@ from jurygraph.sources.sheets import (
     SheetItem,
     SheetQuestion,
     make_sheets,
-    read_sheet_items,
+    read_items_for_sheets,
     shared_item_counts,
     sheet_rows_to_csv,
 )
@@ -194,7 +194,7 @@ def consensus(
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
-        values=_parse_class_credits(values) if values is not None else None,
+        values=_parse_credits_by_class_order(values) if values is not None else None,
         subsets=subsets,
         seed=seed,
         compare=compare,
@@ -269,7 +269,7 @@ def _read_ballots(
     return collect_votes(files, dimension, classes, gold_labels)
 
 
-def _parse_class_credits(text: str) -> list[float]:
+def _parse_credits_by_class_order(text: str) -> list[float]:
     values = []
     for value in split_names(text):
         if NUMERAL_PATTERN.fullmatch(value) is None or not math.isfinite(float(value)):
@@ -521,7 +521,7 @@ def _read_sheet_items(
         path for path in (items, gold) if path is not None and not (is_run_folder and path == items)
     ]
     for path, file_columns in iter_file_columns(paths, columns):
-        file = read_sheet_items(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
+        file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
             unread_columns_note = (
                 f"reviewers do not see {join_names(list(map(quote, file.unread_columns)))}"

@@ -218,7 +218,7 @@ def bound_schema_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, An
     """
     if not isinstance(max_tokens, int):
         return schema
-    share = 2 * max_tokens // max(1, _count_schema_strings(schema))
+    share = 2 * max_tokens // max(1, _count_reply_strings(schema))
     return dict(
         _bound_string_lengths(
             schema, min(_MAX_REPLY_STRING_LETTERS, max(_MIN_REPLY_STRING_LETTERS, share))
@@ -226,13 +226,13 @@ def bound_schema_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, An
     )
 
 
-def _count_schema_strings(part: dict[str, Any]) -> int:
+def _count_reply_strings(part: dict[str, Any]) -> int:
     if part.get("type") == "string":
         return not part.keys() & {"enum", "const"}
     if part.get("type") == "array":
-        return int(part.get("maxItems", 1)) * _count_schema_strings(part["items"])
+        return int(part.get("maxItems", 1)) * _count_reply_strings(part["items"])
     inner_schemas = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
-    return sum(map(_count_schema_strings, inner_schemas))
+    return sum(map(_count_reply_strings, inner_schemas))
 
 
 def _bound_string_lengths(part: Any, max_letters: int) -> Any:

@@ -254,7 +254,7 @@ class _DeepVerifier:
         if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
-        self._refuse_changed_results(stored_traces)
+        self._refuse_changed_tool_results(stored_traces)
         for stored_trace, recomputed_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, recomputed_trace)
         self._compare_material(stored_traces, traces)
@@ -432,7 +432,7 @@ class _DeepVerifier:
                         f"{self._run.ledger.path}: {problem} in the run, now {version}"
                     )
 
-    def _refuse_changed_results(self, stored_traces: Sequence[Trace]) -> None:
+    def _refuse_changed_tool_results(self, stored_traces: Sequence[Trace]) -> None:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.

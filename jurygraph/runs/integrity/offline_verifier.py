@@ -316,8 +316,8 @@ def check_run_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     after = len(run.links) - 1 - seal["records"]
     if run.base is not None:
         after += len(run.base.links) - 1 - run.run["base"]["records"]
-    unsigned_note = f"; {after} later erasures are not signed" if after else ""
-    yield f"holds: the seal of {seal['records']} records, by the key {seal['public_key']}{unsigned_note}"
+    unsigned_erasures_note = f"; {after} later erasures are not signed" if after else ""
+    yield f"holds: the seal of {seal['records']} records, by the key {seal['public_key']}{unsigned_erasures_note}"
     yield f"not checked: its signature; with the signer's key, from elsewhere: {OPENSSL_COMMAND}"
 
 

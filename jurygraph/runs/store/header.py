@@ -182,12 +182,12 @@ def _identity_differences(run: RunHeader, current: RunHeader, judge: str | None)
 
 def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     for field, label in _LABEL_BY_FILE_KIND.items():
-        file_in_run: FileDigest | None = getattr(run, field)
+        recorded_file_digest: FileDigest | None = getattr(run, field)
         file: FileDigest | None = getattr(current, field)
         expected = None if file is None else file.sha256
-        stored_checksum = None if file_in_run is None else file_in_run.sha256
+        stored_checksum = None if recorded_file_digest is None else recorded_file_digest.sha256
         if stored_checksum not in (expected, ERASED_PLACEHOLDER):
-            names = f"{_describe_file_digest(file_in_run)} in the run and {_describe_file_digest(file)} here"
+            names = f"{_describe_file_digest(recorded_file_digest)} in the run and {_describe_file_digest(file)} here"
             yield f"the {label} is {names}"
     columns_in_run = run.columns.model_dump() if run.columns else {}
     columns = current.columns.model_dump() if current.columns else {}

@@ -48,7 +48,7 @@ class JoinedLedger(Ledger):
             if first < final:
                 yield start, ledger, first, final
 
-    def _find_member_ledger(self, seq: int) -> tuple[int, Ledger]:
+    def _find_ledger_of_record(self, seq: int) -> tuple[int, Ledger]:
         for start, ledger, _, _ in self._parts(seq - 1, seq):
             return start, ledger
         raise TraceMismatch(f"{self.path}: record {seq} is missing")
@@ -91,7 +91,7 @@ class JoinedLedger(Ledger):
         return found
 
     def record_at(self, seq: int) -> LedgerRecord:
-        start, ledger = self._find_member_ledger(seq)
+        start, ledger = self._find_ledger_of_record(seq)
         return _renumber_record(ledger.record_at(seq - start), start)
 
     def keys(self, kind: str) -> Iterator[str]:
@@ -104,7 +104,7 @@ class JoinedLedger(Ledger):
         return sum(ledger.count_records(kind) for ledger in self._ledgers)
 
     def _is_erased(self, seq: int, index: int) -> bool:
-        start, ledger = self._find_member_ledger(seq)
+        start, ledger = self._find_ledger_of_record(seq)
         return ledger._is_erased(seq - start, index)
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:

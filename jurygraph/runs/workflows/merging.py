@@ -165,7 +165,7 @@ class _ShardMerger:
     def merge(self) -> None:
         """Copy all tasks, then all groups, as scoring writes them, and what calls are left."""
         task_shard_indices = array("L", map(self._copy_task, self._sorted_shard_tasks()))
-        groups = [_read_group_records(run) for run in self._shards]
+        groups = [_iter_groups_with_traces(run) for run in self._shards]
         # A group takes the place of its task, or in a shard whose groups ended in another order that of another task.
         for owner in task_shard_indices:
             run = self._shards[owner]
@@ -274,7 +274,7 @@ def _read_task_records(run: Run) -> Iterator[_ShardTask]:
             yield _ShardTask(body["number"], body, copy, run)
 
 
-def _read_group_records(run: Run) -> Iterator[list[RecordCopy]]:
+def _iter_groups_with_traces(run: Run) -> Iterator[list[RecordCopy]]:
     """Yield each group with its traces, which are stored after it; verify what `_read_tasks` has not."""
     last_task_number = max(run.ledger.record_numbers("task"), default=1)
     first_group_number = next(run.ledger.record_numbers("group"), run.ledger.count)

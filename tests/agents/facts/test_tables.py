@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.facts.tables import FactTable, FactTableSpec, RowTable, ToolTable
+from jurygraph.agents.facts.tables import FactTableSpec, ReferenceFactTable, RowTable, ToolTable
 from jurygraph.errors import InputError
 from tests.agents.facts.examples import (
     PLACES,
@@ -38,16 +38,16 @@ def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
     return ToolTable("places", FactTableSpec(key=key, tool="maps", **fields), tool)
 
 
-def values(table: FactTable, *key: str) -> list[Mapping[str, Any]]:
+def values(table: ReferenceFactTable, *key: str) -> list[Mapping[str, Any]]:
     return [row.values for row in asyncio.run(table.find(key))]
 
 
-def numbers(table: FactTable, *key: str) -> list[int]:
+def numbers(table: ReferenceFactTable, *key: str) -> list[int]:
     return [row.number for row in asyncio.run(table.find(key))]
 
 
 @pytest.fixture(params=["inline", *SUFFIXES])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> FactTable:
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> ReferenceFactTable:
     return (
         inline(PLACES)
         if request.param == "inline"
@@ -55,7 +55,9 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> FactTable:
     )
 
 
-def test_a_row_is_found_by_its_whole_key_and_its_places_by_its_name(places: FactTable) -> None:
+def test_a_row_is_found_by_its_whole_key_and_its_places_by_its_name(
+    places: ReferenceFactTable,
+) -> None:
     keys = (IN_ROCKFORD, ("Subway", "Peoria"), ("Subway", "Rockford"), ("coco bambu", "Rockford"))
     assert [numbers(places, *key) for key in keys] == [[1], [4], [], []]
     assert [list(places.places(name)) for name in ("Subway", "Nowhere")] == [[("Peoria",)], []]
@@ -79,7 +81,7 @@ SUBWAYS: Rows = [
 def test_the_first_row_of_a_key_by_the_order_column_counts(
     suffix: str | None, tmp_path: Path
 ) -> None:
-    table: FactTable = inline(SUBWAYS, order="since")
+    table: ReferenceFactTable = inline(SUBWAYS, order="since")
     if suffix is not None:
         in_words = [{**row, "since": str(row.get("since", ""))} for row in SUBWAYS]
         table = in_file(write_table(tmp_path / f"t{suffix}", in_words), order="since")

@@ -10,10 +10,10 @@ from jurygraph.studies.decompr_theory import (
     PUBLISHED_SIGN_SHARE_BY_SNR,
     STAKEHOLDER_COUNTS,
     ensemble_figures,
+    exact_variance_figures,
     make_judge_with_known_noise,
     simulate_decompr_theory,
     snr_of_stakeholders,
-    true_variance_figures,
 )
 from jurygraph.studies.reward_noise import (
     exchangeable_aggregation,
@@ -41,7 +41,7 @@ def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: 
 def test_proposition_1_is_term_ii_of_exchangeable_drift_exactly(n: int) -> None:
     _, utilities, covariance = make_judge_with_known_noise(n)
     assert covariance.sum(axis=0) == pytest.approx(np.zeros(n), abs=1e-15)
-    found = true_variance_figures(n)
+    found = exact_variance_figures(n)
     assert found["exchangeable"] == pytest.approx(found["aggregation"], rel=1e-12)
     assert exchangeable_aggregation(utilities, covariance[0, 0]) == pytest.approx(
         found["aggregation"], rel=1e-12

@@ -13,8 +13,8 @@ from jurygraph.studies.decompr_theory import (
     ESTIMATION_SD,
     SHARED_ERROR_SD,
     STAKEHOLDER_COUNTS,
+    exact_variance_figures,
     make_judge_with_known_noise,
-    true_variance_figures,
 )
 from jurygraph.studies.presentations import Presentations, PresentationScore
 from jurygraph.studies.reward_noise import estimate_variance_terms, sign_correctness
@@ -87,7 +87,7 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     presentations = Presentations(sources=("known",), rows=rows)
     report = figures_of(measure_stability(presentations))
     semantic = {
-        n: SCALE * (true_variance_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDER_COUNTS
+        n: SCALE * (exact_variance_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDER_COUNTS
     }
     repeat = SCALE * CHANCE**2
     for row in report.noise:
@@ -98,7 +98,7 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     assert is_near(ratios.growth, semantic[8] / semantic[2], on_logs=True)
     assert [row.stakeholders for row in report.drift] == list(STAKEHOLDER_COUNTS)
     for row in report.drift:
-        truth = true_variance_figures(row.stakeholders)
+        truth = exact_variance_figures(row.stakeholders)
         share = row.explained
         # a share of variances is skewed
         on_log_scale = Figures(share | {"error": share.error / share.value})
@@ -136,7 +136,7 @@ def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
     )
     assert [one.stakeholders for one in report.terms] == list(STAKEHOLDER_COUNTS)
     for one in report.terms:
-        truth = true_variance_figures(one.stakeholders)
+        truth = exact_variance_figures(one.stakeholders)
         truth |= {"shared": truth["shared"] + CHANCE**2, "variance": truth["semantic"] + CHANCE**2}
         for term in ("estimation", "aggregation", "shared", "cross", "variance"):
             error = error_of(term, rows, one.stakeholders)
