@@ -218,7 +218,7 @@ def counted(function):
     return step
 
 
-for name in ("_insert", "commit", "close_as_plain_file"):
+for name in ("_insert_records", "commit", "close_as_plain_file"):
     setattr(Ledger, name, counted(getattr(Ledger, name)))
 """
 

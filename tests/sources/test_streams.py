@@ -144,7 +144,7 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "tasks.jsonl").write_bytes(gzip.compress(THREE.encode()))
     ended = child(
-        tmp_path, "work = open_tasks('tasks.jsonl'); os._exit(len(os.listdir('temporary')))"
+        tmp_path, "work = open_task_source('tasks.jsonl'); os._exit(len(os.listdir('temporary')))"
     )
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -158,7 +158,7 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
     assert (tmp_path / "tasks.jsonl").stat().st_size > 60_000_000
     ended = child(
         tmp_path,
-        "work = open_tasks('tasks.jsonl'); print(sum(1 for _ in work.pairs())); print(peak())",
+        "work = open_task_source('tasks.jsonl'); print(sum(1 for _ in work.pairs())); print(peak())",
     )
     tasks, megabytes = map(int, ended.stdout.split())
     assert tasks == 400
@@ -168,7 +168,7 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
 @pytest.mark.landing
 def test_missing_space_for_temporary_files_is_reported(tmp_path: Path):
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
-    ended = child(tmp_path, "limit(1 << 20); open_tasks('packed.jsonl')")
+    ended = child(tmp_path, "limit(1 << 20); open_task_source('packed.jsonl')")
     assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
     assert ended.stderr.endswith(
         "; set TMPDIR to a folder that has more than the files to read need\n"
@@ -179,7 +179,7 @@ def child(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Another process, so that its memory and its limit on the size of files are its own."""
     setting = f"""
 import os, resource, sys
-from jurygraph.sources import open_tasks
+from jurygraph.sources import open_task_source
 
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
