@@ -183,7 +183,7 @@ def flag_saturated_groups(rewards: Floats, groups: Ints) -> Floats:
 
 
 def disagreement(step: TrainingStep, opposed_component_names: Sequence[str]) -> Floats:
-    """Return D_pair [n] of the components `opposed_names`; NaN if one is missing."""
+    """Return D_pair [n] of the components `opposed_component_names`; NaN if one is missing."""
     columns = np.stack([step.components[name] for name in opposed_component_names], axis=-1)
     return np.asarray(fusion.disagreement(columns))
 

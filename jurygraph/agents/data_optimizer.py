@@ -85,8 +85,8 @@ characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeat
 
 
 def length_score(length: int, unpenalised_word_count: float, max_length_factor: float) -> float:
-    """Return 1 up to the `free_word_count`, above 0 words, falling linearly to 0 at `limit_factor`, above 1, times as
-    many."""
+    """Return 1 up to the `unpenalised_word_count`, above 0 words, falling linearly to 0 at `max_length_factor`, above
+    1, times as many."""
     return min(
         1.0,
         max(0.0, (max_length_factor - length / unpenalised_word_count) / (max_length_factor - 1.0)),

@@ -519,7 +519,7 @@ def make_rule_based_edits(
 ) -> Iterator[TextEdit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind.
 
-    `final_answer_check` is what `check_final_answer` returned.
+    `final_answer_result` is what `check_final_answer` returned.
     """
     edits_by_kind: dict[EditKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),

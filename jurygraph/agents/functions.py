@@ -116,7 +116,7 @@ class CallableEvaluator(Evaluator):
 
     @abstractmethod
     def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
-        """Raise ConfigError if the target cannot take the params; `are_complete` unless the config adds some."""
+        """Raise ConfigError if the target cannot take the params; `are_params_complete` unless the config adds some."""
 
 
 class FunctionEvaluator(CallableEvaluator):
@@ -305,7 +305,8 @@ def source_version(definition: Callable[..., Any]) -> str:
 
 
 def declares_version(kind: type, role_base_class: type) -> bool:
-    """Return true if a class, or a base class of it up to `role_class` from the same package, writes down its version.
+    """Return true if a class, or a base class of it up to `role_base_class` from the same package, writes down its
+    version.
 
     That of another package's base class says nothing about the code that the class adds.
     """

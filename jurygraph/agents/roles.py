@@ -6,12 +6,12 @@
 Only the router decides which of them run.
 
 All that judge by a model take one path, and so do the readers of a task: request → reply → check of quotations →
-verdict, or what failed (`ask_model`, `judge_findings`). The Data Synthesizer's contrasts alone call `client.judge`
-themselves: a fault fails the whole material. A fault concerns one question and becomes its failed verdict or material
-here; an error that ends the run is left alone. A finding that needs a quotation and has none, even when asked for it
-again, is marked `unsupported`. If quotations are required it counts as the worst case, so that a fooled judge pays
-nothing; if they are preferred it stands, so that a judge that paraphrases does not lose exactly the good responses. It
-is no failure under either.
+verdict, or what failed (`ask_model`, `request_finding_verdicts`). The Data Synthesizer's contrasts alone call
+`client.judge` themselves: a fault fails the whole material. A fault concerns one question and becomes its failed
+verdict or material here; an error that ends the run is left alone. A finding that needs a quotation and has none, even
+when asked for it again, is marked `unsupported`. If quotations are required it counts as the worst case, so that a
+fooled judge pays nothing; if they are preferred it stands, so that a judge that paraphrases does not lose exactly the
+good responses. It is no failure under either.
 """
 
 from abc import ABC, abstractmethod
@@ -194,8 +194,8 @@ class Evaluator(Configurable, ABC):
     evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
     params; a run then keeps it fixed (see `EvaluatorRecord`). `sees` is the part of a conversation that is the text of
     the response which it gets; None is the default of its layer (`Question.shown_part`). One that `reads_context` shows
-    a model the task's passages. One that `needs_the_end` of a conversation judges no single turns. It abstains where a
-    task has none of its `task_fields`.
+    a model the task's passages. One that `judges_whole_conversation` judges no single turns. It
+    abstains where a task has none of its `task_fields`.
     """
 
     version: str = "1"
@@ -376,10 +376,10 @@ async def ask_model(
 ) -> R:
     """Return what `read` makes of the model's reply, or `fail` of the fault in its place.
 
-    A reply in which `find_flaw` finds one is sent back to the model once, and counts if that changes nothing. One in
-    which `find_problem` finds a problem is malformed: it is sent back as well, and never counts. `read` and `find_flaw`
-    may search texts of `letter_count` characters in total: in a thread if there are many. `note_results` gets what the
-    model looked up before it answered. Raises the errors that end a run.
+    A reply in which `find_reply_flaw` finds one is sent back to the model once, and counts if that changes nothing. One
+    in which `find_reply_problem` finds a problem is malformed: it is sent back as well, and never counts. `read` and
+    `find_reply_flaw` may search texts of `character_count` characters in total: in a thread if there are many.
+    `record_tool_results` gets what the model looked up before it answered. Raises the errors that end a run.
     """
 
     async def check(reply: T) -> str | None:
@@ -491,7 +491,7 @@ class QuotableTexts:
 class Finding(NamedTuple):
     """The answer of a reply to one question: its `place` in the reply, its measured value, and the reason.
 
-    `measurement` is None where the judge cannot tell. `claims` are the parts that need a quotation from the response;
+    `judged_value` is None where the judge cannot tell. `claims` are the parts that need a quotation from the response;
     `quotes` are all quotations given.
     """
 
@@ -521,7 +521,7 @@ async def request_finding_verdicts(
     without any is marked `unsupported`. Nothing is credited where the judge cannot tell, so that it needs no quotation.
     `passages` are other texts that may be quoted, by the names that evidence has as its source. `are_quotes_checked` is
     false if replies have no quotations. The reply itself has the log probabilities of its tokens; a check of quotations
-    needs none. A reply in which `find_problem` finds a problem is malformed (see `ask_model`).
+    needs none. A reply in which `find_reply_problem` finds a problem is malformed (see `ask_model`).
     """
     evidence_rule = client.safety.evidence
     text = None

@@ -347,9 +347,10 @@ class Graph:
 class _FactorExpectation(NamedTuple):
     """How the mean of a child's factor over its parents' joint distribution (Eq. 11) is computed.
 
-    Both outcomes of each `enumerated` criterion are followed, the last in topological order first: it holds, and then
-    its own factors count, or it does not. The `independent` criteria hold by their own marginals. Each has its λ in
-    every state of the criteria enumerated after it: the product over those of its children that hold, and the child.
+    Both outcomes of each criterion of `enumerated_parents` are followed, the last in topological order first: it holds,
+    and then its own factors count, or it does not. The `independent` criteria hold by their own marginals. Each has its
+    λ in every state of the criteria enumerated after it: the product over those of its children that hold, and the
+    child.
     """
 
     child: int
@@ -412,7 +413,7 @@ def _bottleneck_criteria(
     ancestors: Mapping[int, set[int]],
     children: Mapping[int, set[int]],
 ) -> set[int]:
-    """Return those of `criteria_above` a child that all paths from their ancestors to the child pass through."""
+    """Return those of `ancestor_criteria` a child that all paths from their ancestors to the child pass through."""
     criteria_on_paths = {*ancestor_criteria, child}
     dominating_criteria = set()
     for criterion in ancestor_criteria:

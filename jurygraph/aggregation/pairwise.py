@@ -59,7 +59,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
 
     Returns:
         The strengths, above 0; 1 for a response that was never compared. They are settled when a round would change
-        none by more than `TOLERANCE` of itself; after `MAX_ROUNDS` rounds they are returned as they are.
+        none by more than `STRENGTH_TOLERANCE` of itself; after `MAX_NEWTON_STEPS` rounds they are returned as they are.
 
     Raises:
         PlanError: no square matrix, an entry below 0 or above `MAX_PRIOR`, a win over oneself, or a prior out of range.

@@ -578,7 +578,8 @@ def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[floa
     """Return the least and the greatest reward of components in [0, 1]; penalties of a rubric may take it below 0.
 
     `all_criteria_apply` says that each criterion applies to each response. This takes no question and no combiner, and
-    50 µs: a run may have a decision for each task. `possible_rewards` is narrower where some scores exclude each other.
+    50 µs: a run may have a decision for each task. `possible_reward_bounds` is narrower where some scores exclude each
+    other.
     """
     spans: dict[str, BoundArrays] = {}
     for spec in decision.specs:

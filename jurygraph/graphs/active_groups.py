@@ -115,7 +115,8 @@ class ActiveGroup:
         self.error = self.error or result_or_error(report)
 
     def start(self, branch: str, node_calls: NodeCalls) -> None:
-        """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
+        """Start the calls of a branch; `report_group_answered` gets this group when all of all branches have an
+        answer."""
         self.started_calls[branch] = node_calls
         tasks = node_calls.start(self.context.config.langsmith)
         self.pending_count += len(tasks)

@@ -42,7 +42,8 @@ class FirstVerdictsCheck:
         self._working: set[str] = set()
 
     def note(self, evaluator: str, verdicts: Iterable[RecordedVerdict]) -> None:
-        """Note verdicts of an evaluator. Raises EvaluatorError if its code failed at all `VERDICTS_UNTIL_GIVING_UP`."""
+        """Note verdicts of an evaluator. Raises EvaluatorError if its code failed at all
+        `FAILED_VERDICTS_BEFORE_STOP`."""
         if evaluator in self._working:
             return
         for verdict in verdicts:
@@ -74,11 +75,12 @@ class SharedPlanParts(dict[Hashable, T]):
 class GraphContext(ShortRepr):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
-    are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition to
-    those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_verdicts_check` stops
-    a run whose evaluator is broken; None for a dry run, whose replies mean nothing. The `listener` gets the events.
-    Tasks that differ only in their texts share the `surveys_without_texts` and `decisions` of their plans.
+    `client_by_judge` are those of the models: of the config's `model` under None, and of `models` by their names;
+    `settings` are those of their calls, and `judges` the names under which providers know them. `secrets` are known in
+    addition to those of the environment. Plain functions of evaluators and derivers run in `threads`.
+    `first_verdicts_check` stops a run whose evaluator is broken; None for a dry run, whose replies mean nothing. The
+    `listener` gets the events. Tasks that differ only in their texts share the `surveys_without_texts` and `decisions`
+    of their plans.
     """
 
     config: Config

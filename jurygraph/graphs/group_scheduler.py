@@ -33,9 +33,9 @@ class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
     `admit_groups` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
-    responses. At most `target_responses` are active at once, or as many as `target_groups` have, but `max_responses` at
-    most. `may_plan_by_model` is true where a model may plan a group. With `in_order`, groups that finish before others
-    wait for these.
+    responses. At most `target_response_count` are active at once, or as many as `target_group_count` have, but
+    `max_responses` at most. `may_plan_by_model` is true where a model may plan a group. With `in_order`, groups that
+    finish before others wait for these.
     """
 
     groups: Iterable[Group]

@@ -33,9 +33,9 @@ class UserCalls:
     a deriver for one response.
 
     Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
-    or with `runs_inline` in the event loop's own. A function that `is_batched` has one input, of several parts, and
-    returns a sequence of answers to them. If it `is_reported`, an input gets its answer to `report`; the function does
-    that for the parts of a batch.
+    or with `runs_inline` in the event loop's own. With `is_batch_function` a function has one input, of several parts,
+    and returns a sequence of answers to them. With `has_answer_report` an input gets its answer to `report`; the
+    function does that for the parts of a batch.
     """
 
     function: Callable[[Any], Any]

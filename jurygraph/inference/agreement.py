@@ -218,9 +218,9 @@ def _batch_alphas_leaving_out_clusters(
     positions: Floats,
     level: MeasurementLevel,
 ) -> Floats:
-    """Return α of the items `paired_counts` [N, V] without those of each cluster, [B]; NaN where it is undefined.
+    """Return α of the items `pairable_counts` [N, V] without those of each cluster, [B]; NaN where it is undefined.
 
-    `omitted_counts` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
+    `omitted_rating_counts` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
     """
     weights = 1.0 / (pairable_counts.sum(axis=1) - 1.0)
     # Coincidences: how often two ratings of an item have these levels, each item counted by its number of ratings.

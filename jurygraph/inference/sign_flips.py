@@ -96,7 +96,7 @@ def _sums_of_all_flips(values: Floats) -> Floats:
 
 
 def _sampled_tail_probability(values: Floats, sum_threshold: float, seed: int) -> float:
-    """Return the share of random flips of at least `least_sum`; a random byte flips eight tasks at once."""
+    """Return the share of random flips of at least `sum_threshold`; a random byte flips eight tasks at once."""
     padding = np.zeros(-len(values) % 8)
     rows_of_eight = np.concatenate([values, padding]).reshape(-1, 8)
     all_bytes = np.arange(256, dtype=np.uint8)

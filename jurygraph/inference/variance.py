@@ -129,7 +129,7 @@ def _variance_components(
 ) -> Floats:
     """Return the components of values [N] by level, [L]; NaN where a level has no degree of freedom.
 
-    Those nearer to 0 than `rounding` are 0. A unit without a value does not count.
+    Those nearer to 0 than `rounding_tolerance` are 0. A unit without a value does not count.
     """
     # Before the outermost level one unit of all values, after the innermost each value by itself.
     levels = [np.zeros(len(numbers), dtype=np.intp), *unit_codes, np.arange(len(numbers))]

@@ -191,7 +191,8 @@ class FailedRewardEffect(NamedTuple):
 def measure_failed_reward_effect(
     setting: TrainerSetting, rule: FailedRewardRule, functions: int
 ) -> FailedRewardEffect:
-    """Return what failed rewards of the example do by a rule; with two functions the second is `EXAMPLE_FORM_REWARDS`.
+    """Return what failed rewards of the example do by a rule; with two functions the second is
+    `EXAMPLE_SECOND_FUNCTION_REWARDS`.
 
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
     `none` it does not.

@@ -10,7 +10,7 @@ RUBRIC_SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
 
 class Entry(ImportedRow):
-    """An entry of a checklist, and the meaning of each of the `SCORE_RANGES` of its scale."""
+    """An entry of a checklist, and the meaning of each of the `RUBRIC_SCORE_RANGES` of its scale."""
 
     name: str
     criteria_description: str | None = None

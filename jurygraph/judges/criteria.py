@@ -353,7 +353,7 @@ async def judge_items(
 ) -> list[Verdict]:
     """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
 
-    `passages` are other texts that may be quoted, by name (see `judge_findings`). `compact` replies hold
+    `passages` are other texts that may be quoted, by name (see `request_finding_verdicts`). `compact` replies hold
     neither reasons nor quotations; others need quotations as there.
     """
     answers = tuple((name, item.form.reply_model(compact)) for name, item in items.items())

@@ -292,7 +292,7 @@ class ReviewerHistory:
         return set(chain.from_iterable(self._groups.get(name, ()) for name in names))
 
     def texts_of_ratings(self, names: Iterable[str]) -> set[str]:
-        """Return the texts of all ratings under these names, which mean the same as in `groups_of`."""
+        """Return the texts of all ratings under these names, which mean the same as in `groups_of_ratings`."""
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
     def notes(self) -> Iterator[str]:

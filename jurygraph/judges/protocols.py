@@ -1,8 +1,8 @@
 """DecompR's scoring protocols (Appendix A.2): one call for a whole protocol, and one reply for all its verdicts.
 
 `DirectProtocol` examines five aspects and gives one score; `RubricProtocol` scores five dimensions under fixed weights
-(Table 8); `ChecklistProtocol` asks binary questions in five weighted categories (Eq. 12); `AdaptiveProtocol` and
-`UniformProtocol` estimate the utility of each person. Scores are on a scale from 1 to 10.
+(Table 8); `ChecklistProtocol` asks binary questions in five weighted categories (Eq. 12); `AdaptiveWeightsProtocol` and
+`UniformWeightsProtocol` estimate the utility of each person. Scores are on a scale from 1 to 10.
 """
 
 import math

@@ -64,7 +64,7 @@ class Backend(ABC):
     contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
     (`is_recording`); `calls.form` cannot be set, because of `fixed_form_reason`; the marks of its fences have
     `mark_length` digits, which no request's digest depends on; no tool is called for it, only recorded calls count
-    (`runs_tools` is false).
+    (`can_run_tools` is false).
     """
 
     costs_nothing: ClassVar[bool] = False

@@ -386,7 +386,7 @@ class Gateway:
         """Probe the server with the last request that it answered; return whether it answers anything.
 
         The request whose turn it is may be one that it never answers: its failures in a row would be no outage. Raises
-        `Fault` as `_send` does where that ends the turn's request, too.
+        `Fault` as `_send_request` does where that ends the turn's request, too.
         """
         assert self._answered_request is not None
         request, max_cost = self._answered_request
@@ -515,7 +515,7 @@ class FirstRepliesCheck:
     def note(self, answered_call: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
 
-        Raises UnusableRepliesError with the last of the first `REPLIES_UNTIL_GIVING_UP`, if none can be used.
+        Raises UnusableRepliesError with the last of the first `MAX_UNUSABLE_FIRST_REPLIES`, if none can be used.
         """
         if answered_call.call.id not in self._unread:
             self._usable_stored += fault is None

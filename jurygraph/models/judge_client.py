@@ -190,8 +190,8 @@ def parse_reply(
 
     With `allow_words_around`, words may surround the only JSON object in it. If not `strict`, the first object in it
     that validates counts: many programs read replies like this, and the option makes its effect measurable.
-    `find_problem` gets the answer with the unwrapped reply. An object between words that `request` has, too, may be a
-    quotation from the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
+    `find_reply_problem` gets the answer with the unwrapped reply. An object between words that `request` has, too, may
+    be a quotation from the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
     numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
@@ -414,7 +414,7 @@ def _walk_json_values(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
-    # Not `iter_json_parts`: that yields the keys of objects, too, under the path of their object.
+    # Not `iter_json_values`: that yields the keys of objects, too, under the path of their object.
     yield path, value
     parts: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict):
@@ -829,9 +829,10 @@ class JudgeClient:
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
-        One in which `find_problem` finds a problem is malformed. A reply for which `check` returns a message is sent
-        back, too; if its repair is malformed, the first reply counts. A slow `check` is a coroutine function, so that
-        the event loop continues. `note_results` gets the results of tools that the reply may quote, before it is read.
+        One in which `find_reply_problem` finds a problem is malformed. A reply for which `check` returns a message is
+        sent back, too; if its repair is malformed, the first reply counts. A slow `check` is a coroutine function, so
+        that the event loop continues. `record_tool_results` gets the results of tools that the reply may quote, before
+        it is read.
 
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """

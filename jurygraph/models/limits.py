@@ -586,8 +586,8 @@ def highest_request_cost(
 def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_tokens: int) -> int:
     """Return the most tokens that a request with these parameters may be billed for its reply.
 
-    The largest limit counts wherever it is set (in `extra_body` too), times the number of replies. `default_limit` is
-    the default if none is set.
+    The largest limit counts wherever it is set (in `extra_body` too), times the number of replies.
+    `default_max_reply_tokens` is the default if none is set.
     """
     numbers = list(_walk_named_numbers(dict(parameters)))
     limit = max(

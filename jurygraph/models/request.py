@@ -361,7 +361,7 @@ class Request(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of `to_identity()`."""
+        """SHA-256 of the canonical JSON of `to_identity_fields()`."""
         return digest_of(self.to_identity_fields())
 
     def to_chat(self) -> dict[str, Any]:
@@ -545,7 +545,7 @@ _MAX_JSON_EXPANSION_FACTOR = 8
 
 class ReplyJsonText(NamedTuple):
     """The part of a reply that may be its JSON; `has_words_around` if other words than a marked thought were cut
-    off, `ends_thought` if these were a thought without an opening tag."""
+    off, `has_unopened_thought` if these were a thought without an opening tag."""
 
     text: str
     has_words_around: bool
@@ -691,8 +691,8 @@ class CallLog:
     `lookups` are the ids of calls of tools, by the call that led to them.
 
     `uses` are its requests, each once, in the order in which they were made, but a repair after what it repairs.
-    `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair. `waiting`
-    are the requests without a reply so far, by id.
+    `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair.
+    `waiting_requests` are the requests without a reply so far, by id.
     """
 
     uses: list[CallUse] = field(default_factory=list)

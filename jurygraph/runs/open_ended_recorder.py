@@ -80,7 +80,7 @@ class OpenEndedRecorder:
     """
 
     def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
-        """Open the run, or make one. Raises `InputError` as `choose_folder` and `open_open_ended_run`."""
+        """Open the run, or make one. Raises `InputError` as `resolve_recording_folder` and `open_open_ended_run`."""
         self.folder = resolve_recording_folder(folder)
         self._rank = _read_rank() if str(self.folder) != str(folder) else None
         self.phase = phase

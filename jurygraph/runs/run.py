@@ -256,9 +256,9 @@ class Run(ShortRepr):
     ) -> "FolderModules | None":
         """Return the modules that the config names, from the folder where they were when the run was scored, if any.
 
-        A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
-        `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner;
-        and `ConfigError` like `FolderModules`.
+        A `revised_config` may name others; if the run recorded no folder, they are searched in the current one.
+        Raises `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a
+        combiner; and `ConfigError` like `FolderModules`.
         """
         from jurygraph.sources.user_modules import FolderModules, iter_config_modules
 

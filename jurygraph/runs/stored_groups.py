@@ -27,8 +27,8 @@ class TraceWithoutTexts(NamedTuple):
     """A trace as it is stored, without its texts.
 
     `value` is the reward, None where it failed; `coverage` is the judged share of the weight, in [0, 1]. `record` and
-    `body` are those of the run that holds the verdicts. `own_record` is that of this run, and its `reward` is packed as
-    `unpack_reward` reads it; the components, those of the `decision`, have the given `names`.
+    `body` are those of the run that holds the verdicts. `current_run_record` is that of this run, and its `reward` is
+    packed as `unpack_reward` reads it; the components, those of the `decision`, have the given `names`.
     """
 
     response_id: str
@@ -145,7 +145,7 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
 
 
 def read_stored_group_range(run: Run, after: int, up_to_record: int) -> Iterator[StoredGroup]:
-    """Yield the groups whose records have numbers above `after` and up to `up_to`, as they were stored.
+    """Yield the groups whose records have numbers above `after` and up to `up_to_record`, as they were stored.
 
     For an index of a run with verdicts of its own: links are not checked, and a group that replaces another comes, too.
     Raises `TraceMismatch` where a record cannot be read.

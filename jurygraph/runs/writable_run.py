@@ -135,8 +135,8 @@ class _TransactionWriter:
 class PlanningCallStore(CallStore):
     """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
-    The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
-    left in it are copied to the run once they are requested. The file is kept until `discard`.
+    The file is written only if `uses_planning_file`: a jury with a cache has its replies there. Calls that an earlier
+    session left in it are copied to the run once they are requested. The file is kept until `discard`.
     """
 
     def __init__(self, run: Run, *others: Ledger, uses_planning_file: bool) -> None:
@@ -234,7 +234,7 @@ class WritableRun(Run):
     ) -> "WritableRun":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind.
 
-        One that is committed `at_once` is written without a log.
+        One that is committed `in_single_transaction` is written without a log.
         """
         folder = folder.resolve()
         created_folders = run_folder.create_folder(folder)
@@ -301,7 +301,8 @@ class WritableRun(Run):
     ) -> list[RecordDraft]:
         """Return the records of a task's whole group, ready to be appended.
 
-        `name_fields` are what an open-ended run stores: `step`, `phase`, and `again` if it replaces one of a name.
+        `group_name_fields` are what an open-ended run stores: `step`, `phase`, and `again` if it replaces one of a
+        name.
         """
         # Imported lazily: it loads NumPy, which closing a run does not need.
         from jurygraph.decision.decide import RewardRow

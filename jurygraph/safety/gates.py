@@ -219,7 +219,7 @@ def find_manipulation_signs(
 ) -> Iterator[ManipulationSignMatch]:
     """Yield the signs in a folded text from first to last, without overlap.
 
-    `has_spaces` is False if the words of the text have no spaces between them.
+    `has_word_spaces` is False if the words of the text have no spaces between them.
     """
     for match in _build_any_sign_pattern(has_word_spaces).finditer(read):
         indices = _build_sign_pattern_set(has_word_spaces).Match(
@@ -720,7 +720,7 @@ class TextFence:
     A mark is an HMAC of the project's `key` and the text. It is always the same, so that caches and recordings work,
     and it is not in the text, since no author can include the mark of a text in that text; if it is there by chance,
     another is made. Without a key, marks are still not in the texts, but anyone can compute the mark of a known text.
-    Nothing is enclosed if the fence is not `is_enabled`. A mark has `mark_length` hexadecimal digits.
+    Nothing is enclosed unless `is_fencing_enabled`. A mark has `mark_length` hexadecimal digits.
     """
 
     key: bytes = b""

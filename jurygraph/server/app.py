@@ -38,7 +38,7 @@ MAX_IDEMPOTENCY_KEY_LENGTH = 200
 
 
 class RewardServer:
-    """The application of a service. `drain` ends it in good order."""
+    """The application of a service. `drain_requests` ends it in good order."""
 
     def __init__(
         self,

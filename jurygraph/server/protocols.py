@@ -100,7 +100,7 @@ class VerifyBody(_TrainerBody):
 
 
 class EndpointProtocol(ABC):
-    """One endpoint: reads bodies, and writes replies. `masks` are the rules that it can express."""
+    """One endpoint: reads bodies, and writes replies. `masking_rules` are the rules that it can express."""
 
     path: ClassVar[str]
     body: ClassVar[type[FrozenModel]]

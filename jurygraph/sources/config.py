@@ -69,7 +69,7 @@ _YamlConstructor.add_constructor(
 
 
 class Document:
-    """The value of a YAML text. `line_of` returns the line in which a part of it was written."""
+    """The value of a YAML text. `line_number_of` returns the line in which a part of it was written."""
 
     def __init__(self, text: str) -> None:
         self.value: Any = None

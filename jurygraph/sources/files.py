@@ -145,7 +145,7 @@ class TextFile:
         self._file.close()
 
     def lines(self) -> Iterator[TextLine]:
-        """Yield every line that is not blank, without its end. Raises `InputError` as `all_lines` does."""
+        """Yield every line that is not blank, without its end. Raises `InputError` as `iter_all_lines` does."""
         for line in self.iter_all_lines():
             text = line.text.rstrip("\r\n")
             if text and not text.isspace():
@@ -265,7 +265,7 @@ def explain_unreadable_file(path: str | Path) -> Iterator[None]:
 def searched_folders_text(name: str, owner_file_names: str) -> str:
     """Return the end of a message that says where a file was looked for; empty for an absolute name, or if it exists.
 
-    `owners` are the files, such as TASKS, in whose folder it is looked for first.
+    `owner_file_names` are the files, such as TASKS, in whose folder it is looked for first.
     """
     if Path(name).is_absolute() or os.path.exists(name):
         return ""
@@ -403,7 +403,7 @@ class TaskKeyedFile(Generic[N]):
     ) -> None:
         """Validate the file, whose lines name their task in the field `key`.
 
-        Raises `InputError` with file, line and field; also for a file without a line if there is an `empty_hint`.
+        Raises `InputError` with file, line and field; also for a file without a line if there is an `empty_file_hint`.
         """
         self._file = TextFile(path)
         self._model = model

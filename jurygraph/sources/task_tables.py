@@ -724,7 +724,7 @@ def _read_cells(
 ) -> RowCells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
-    A whole number is text where it is a name or a reference, and any number is where `has_numbers_for_text`: a
+    A whole number is text where it is a name or a reference, and any number is where `allows_numbers_as_text`: a
     spreadsheet makes numbers of texts such as 42.
     """
     cells: dict[str | None, Any]

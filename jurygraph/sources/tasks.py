@@ -324,7 +324,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     ) -> tuple[int, int]:
         """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
 
-        The tasks of `skipped_numbers` do not count.
+        The tasks of `skipped_task_numbers` do not count.
         """
         response_counts = [
             entry.responses for entry in self._task_places(start, stop, skipped_task_numbers)

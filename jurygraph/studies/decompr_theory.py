@@ -81,7 +81,7 @@ def exact_variance_figures(n: int) -> dict[str, float]:
 
 def simulate_known_noise_judge(n: int, seed: int) -> dict[str, float]:
     """Return what the studies measure on variants that `make_judge_with_known_noise` scored, by the names of
-    `true_variance_figures`."""
+    `exact_variance_figures`."""
     rng = np.random.default_rng([seed, n])
     target, true_utilities, _ = make_judge_with_known_noise(n)
     weights, utilities, scores = _draw_judgements(rng, target, true_utilities)

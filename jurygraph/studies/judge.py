@@ -204,7 +204,7 @@ def join_labels_with_judgements(
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is left out and
-    counted. Those of a pair become what most say, else a tie. With `has_consensus_labels` they become the likeliest
+    counted. Those of a pair become what most say, else a tie. With `should_fit_consensus` they become the likeliest
     class under their consensus (STABLEVAL, Algorithm 1).
 
     Raises `InputError` for an unknown response, an unknown or ambiguous question, no label of `split`, no judge with a

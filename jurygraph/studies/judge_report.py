@@ -120,7 +120,8 @@ def report(
 
 
 def gate_values(judge: Figures) -> dict[str, float | None]:
-    """Return the statistics of one of the `judges` by the names of `GATE_NAMES`; None but for `n` if nothing counts."""
+    """Return the statistics of one of the `judges` by the names of `GATE_STATISTIC_NAMES`; None but for `n` if nothing
+    counts."""
     values = {
         name: judge[name] if judge["n"] or name == "n" else None
         for name in (*COUNT_FIELD_NAMES, "brier", "ece")

@@ -161,7 +161,7 @@ def _reward_judgement(task: str, reward: float | None) -> Judgement:
 
 
 def pair_name(first: str, second: str) -> str:
-    """Return the name of a pair of responses, from which `responses_of` reads them."""
+    """Return the name of a pair of responses, from which `split_pair_name` reads them."""
     return f"{first}\t{second}"
 
 

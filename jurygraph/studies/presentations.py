@@ -132,7 +132,7 @@ RunsReader = Callable[[Sequence[Path], Callable[[Run, ProgressCallback], Any]], 
 def read_presentations_of_sources(sources: Sequence[Path], read_runs: RunsReader) -> Presentations:
     """Return the scores of runs, which are folders, and of tables together.
 
-    Raises InputError as `read_table` and `read_run` do, and for a source that is named twice.
+    Raises InputError as `read_presentation_scores` and `read_run` do, and for a source that is named twice.
     """
     refuse_repeated_sources(sources)
     parts: list[Presentations] = []

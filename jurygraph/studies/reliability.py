@@ -80,9 +80,9 @@ class RunScores:
     """The rewards of a run, the scores of its questions, and the number of those left out, by reason.
 
     `questions` has those of each judge of a question apart: two judges are no samples of one. They have the first
-    judges' scores also where another one's superseded them: those that are left are the ones that agreed. `last_judges`
-    names the judge to whom a question went on where several first ones were not enough. `limits` are the least and the
-    greatest reward that is possible.
+    judges' scores also where another one's superseded them: those that are left are the ones that agreed.
+    `last_judge_by_question` names the judge to whom a question went on where several first ones were not enough.
+    `limits` are the least and the greatest reward that is possible.
     """
 
     run: str

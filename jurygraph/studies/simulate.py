@@ -217,10 +217,10 @@ def recovery(
 ) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
-    The axes are seeds, methods and `FIGURE_NAMES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the
-    share of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter two methods
-    share one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once; `advance` is
-    called with 1 after each evaluation.
+    The axes are seeds, methods and `RECOVERY_MEASURE_NAMES`, [S,M,F]: the mean squared error of the agents' scores
+    (`mse`), the share of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter
+    two methods share one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once;
+    `advance` is called with 1 after each evaluation.
     """
     figures_by_run = {}
     for setting in dict.fromkeys(settings.values()):

@@ -6,7 +6,7 @@ A unit s is one response with its number of stakeholders and its quality band; t
 it, and r an exact repeat of one input. The paper names no divisor. Here every variance has the number of scores less 1:
 with their number, a few repeats would seem less noisy than many variants, and a judge blind to wording sensitive to it.
 Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i = 0. `measure_stability` has Tables 1, 2, 3, 5,
-9 and 10, and `measure_signal` SNR, signs of advantages, and decisions at a threshold.
+9 and 10, and `measure_signal_to_noise` SNR, signs of advantages, and decisions at a threshold.
 """
 
 import math

@@ -78,8 +78,8 @@ class Tool(Configurable, ABC):
     `version` is part of every question that names the tool, so that another version asks anew. A tool is
     `deterministic` if equal arguments give equal results as long as nothing that it reads has changed; its calls are
     then made again by `verify --deep`. `reads_response` says that its results are words of the response, which may be
-    quoted as such; `response_of` says for which arguments. A judge of which a tool `reads_documents` is shown an
-    outline of long texts. `timeout` is its limit in seconds.
+    quoted as such; `response_number_of_call` says for which arguments. A judge of which a tool `reads_documents` is
+    shown an outline of long texts. `timeout` is its limit in seconds.
     """
 
     name: str

@@ -53,7 +53,7 @@ PathSteps = tuple[str, ...]
 
 
 class FileContent(NamedTuple):
-    """The bytes of a file; `is_cut` where it has more."""
+    """The bytes of a file; `is_truncated` where it has more."""
 
     data: bytes
     is_truncated: bool

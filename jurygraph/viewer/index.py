@@ -223,7 +223,8 @@ class RunIndex:
         up_to_record: int,
         report: ProgressCallback,
     ) -> None:
-        """Add the groups whose records have numbers above `after` and up to `up_to`, some in each transaction."""
+        """Add the groups whose records have numbers above `after` and up to `up_to_record`, some in each
+        transaction."""
         if self.run.base is None:
             groups = read_stored_group_range(self.run, after, up_to_record)
         else:

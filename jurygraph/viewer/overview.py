@@ -53,7 +53,7 @@ def run_overview_context(
 ) -> dict[str, Any]:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
-    `name_unit` names the unit of a task, over which agents have their intervals: by default the task itself.
+    `get_unit_name` names the unit of a task, over which agents have their intervals: by default the task itself.
     """
     run = index.run
     agents = _read_agents(index, get_unit_name)
@@ -112,7 +112,7 @@ def _read_run_totals(index: RunIndex) -> dict[str, Any]:
 
 
 def _read_agents(index: RunIndex, get_unit_name: Callable[[str], str]) -> list[RankedAgent]:
-    """Return the agents, the best mean first, with intervals over the units that `name_unit` makes of tasks."""
+    """Return the agents, the best mean first, with intervals over the units that `get_unit_name` makes of tasks."""
     rows = index.fetch_rows(
         "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward),"
         " total(least), total(most) FROM responses"

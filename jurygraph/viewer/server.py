@@ -98,8 +98,8 @@ def _has_token(request: web.Request, token: str) -> bool:
 
 
 def _content_security_policy(allowed_script_source: str) -> str:
-    """Return what a page may do: nothing foreign, no inline script or style, no frame; `script_source` is what may
-    run."""
+    """Return what a page may do: nothing foreign, no inline script or style, no frame; `allowed_script_source` is what
+    may run."""
     return (
         f"default-src 'none'; script-src {allowed_script_source}; style-src 'self'; img-src "
         "'self'; connect-src 'self'; "

@@ -433,8 +433,8 @@ def _conclude_check(
 ) -> CheckResult:
     """Conclude from a measure in all worlds. Unshown values count as the worst case.
 
-    `share` is the share of the requirement that is met if none of the worlds meets it; `shown_share` is that which the
-    known values show.
+    `share` is the share of the requirement that is met if none of the worlds meets it; `unproven_share` is that which
+    the known values show.
     """
     bound_side_sets = [
         {_compare_with_interval(value, bound_interval) for value in measures}

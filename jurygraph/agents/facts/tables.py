@@ -103,7 +103,7 @@ def value_sort_key(value: Any) -> tuple[int, float, str]:
 def claimed_value_matches(claimed_value: str, value: Any, relative_tolerance: float = 0.0) -> bool:
     """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
 
-    A number may differ by the share `tolerated_share` of the table's number.
+    A number may differ by the share `relative_tolerance` of the table's number.
     """
     number = parse_number(claimed_value)
     expected = parse_number(value)

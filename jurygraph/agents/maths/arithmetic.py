@@ -90,7 +90,7 @@ class CalculationStep:
 
 
 class _EquationSide(NamedTuple):
-    """The tokens of one side; `is_doubtful` if text around may change its meaning."""
+    """The tokens of one side; `is_reading_uncertain` if text around may change its meaning."""
 
     tokens: Sequence[re.Match[str]]
     is_reading_uncertain: bool
@@ -317,7 +317,8 @@ def _is_claim_correct(
     *,
     may_round_to_integer: bool = True,
 ) -> bool:
-    """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
+    """Return true if a claim is the exact value, or that value rounded; to a whole number only if it
+    `may_round_to_integer`."""
     difference = abs(claimed_value - exact_value)
     has_many_decimals = any(
         _count_decimal_places(token) >= 6 for token in (*left_side.tokens, *right_tokens)
@@ -354,7 +355,8 @@ def _count_decimal_places(token: re.Match[str]) -> int:
 def _evaluate_expression(
     expression: Sequence[re.Match[str]], percent_sign_factor: Fraction = _HUNDREDTH
 ) -> Fraction:
-    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent_factor`.
+    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by
+    `percent_sign_factor`.
 
     Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
     """

@@ -18,7 +18,7 @@ Arguments = Mapping[str, Any]
 class AgentToolCall(NamedTuple):
     """A call of a tool. `message` and `number` are the indices of its message, and of it among that one's calls.
 
-    `arguments` is None where the model wrote no JSON of an object; `written_arguments` is what it wrote.
+    `arguments` is None where the model wrote no JSON of an object; `raw_arguments` is what it wrote.
     """
 
     message: int

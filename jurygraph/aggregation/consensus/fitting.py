@@ -230,9 +230,9 @@ def agreement(votes: Votes) -> VoteAgreement:
 class PanelStructure(NamedTuple):
     """Connection and size of a panel of annotators.
 
-    `is_connected` [A]: annotators who share items, directly or through others, are one part; these are of the part with
-    the most labels. `depth` is the number of labels for each free cell of all confusions, times the number of labels of
-    an item beyond two, since two labels carry no information about confusions. Repeated rows count once.
+    `is_annotator_connected` [A]: annotators who share items, directly or through others, are one part; these are of the
+    part with the most labels. `depth` is the number of labels for each free cell of all confusions, times the number of
+    labels of an item beyond two, since two labels carry no information about confusions. Repeated rows count once.
     """
 
     is_annotator_connected: Bools

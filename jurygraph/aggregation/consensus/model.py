@@ -30,8 +30,8 @@ class Votes:
     Abstentions are left out of `item`, `annotator` and `label` [L].
 
     `items` [N], `annotators` [A] and their codes are in the order of first appearance; `classes` [K] run from low to
-    high if they are `ranked`: passed in that order, or numbers. `item_code_by_row` has the items of all rows, including
-    abstentions.
+    high with `has_ordered_classes`: passed in that order, or numbers. `item_code_by_row` has the items of all
+    rows, including abstentions.
     """
 
     items: Sequence[ItemKey]

@@ -172,8 +172,8 @@ def _open_jury(
 ) -> "Jury":
     """Return the jury of the config; without a config, a jury with only the model and the evaluator `criteria`.
 
-    `overrides` are settings of the annotation. Raises ConfigError if there is neither a config nor a model, or if the
-    model is none.
+    `annotation_overrides` are settings of the annotation. Raises ConfigError if there is neither a config nor a model,
+    or if the model is none.
     """
     from jurygraph.jury import Jury
 

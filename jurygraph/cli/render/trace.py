@@ -35,8 +35,8 @@ def format_trace_lines(
 ) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
-    `texts` are the lines of `format_text_lines`, and `lookups` the calls of tools; those of one investigation are told
-    once.
+    `texts` are the lines of `format_query_response_lines`, and `lookups` the calls of tools; those of one investigation
+    are told once.
     """
     trace = view.trace
     lines = [

@@ -74,7 +74,8 @@ class CallEstimate:
 class CallCostEstimator:
     """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache.
 
-    Models in `conditional_names` answer only after others: the low case has none of their requests, the others all.
+    Models in `conditional_model_names` answer only after others: the low case has none of their requests, the others
+    all.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class RemainingWork:
         evaluators: Mapping[str, Evaluator],
         reusable_verdicts: Iterable[RecordedVerdict] = (),
     ) -> None:
-        """Add one more task and a group of responses; `reusable` verdicts are not counted."""
+        """Add one more task and a group of responses; `reusable_verdicts` verdicts are not counted."""
         reusable_counts = Counter(verdict.question for verdict in reusable_verdicts)
         self.tasks += 1
         self.responses += len(responses)

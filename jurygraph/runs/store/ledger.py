@@ -439,7 +439,8 @@ class Ledger:
             raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
     def find(self, kind: str, key: str, up_to_record: int | None = None) -> LedgerRecord | None:
-        """Return the last record of a kind with this key, up to the one numbered `up_to`; None if there is none."""
+        """Return the last record of a kind with this key, up to the one numbered `up_to_record`; None if there is
+        none."""
         rows = self._find_rows(_SELECT_LAST_RECORD_SQL, kind, key, up_to_record)
         return LedgerRecord._make(rows[0]) if rows else None
 

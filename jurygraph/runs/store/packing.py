@@ -229,7 +229,7 @@ def pack_trace(
 ) -> tuple[RecordBody, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
-    `distance` is that from the record of its group, which stores the `shared_lists`.
+    `distance` is that from the record of its group, which stores the `shared_id_lists`.
     """
     texts = Texts([_content_text(response)])
     body: RecordBody = {"group": distance, "reward": reward, "response": 0}
@@ -365,7 +365,7 @@ def unpack_verdict(
 ) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED_PLACEHOLDER`.
 
-    `shared_lists` are the lists of responses of its group.
+    `shared_id_lists` are the lists of responses of its group.
     """
     _, identity = survey.identity_fields_by_question[survey.questions[body["question"]].id]
     # validation adds the other defaults

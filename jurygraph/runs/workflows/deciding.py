@@ -60,7 +60,7 @@ _SCORE_RECORD_DTYPE = np.dtype(
 
 
 class PackedGroupVerdicts(NamedTuple):
-    """The verdicts of a group as bytes, ready to be decided with others; `task_group` is the `group` of its task.
+    """The verdicts of a group as bytes, ready to be decided with others; `task_cluster` is the `group` of its task.
 
     Its responses are in the sorted order of ids. The `cells` of its table are row by row, those of a question next to
     each other; `widths` are their numbers. Cells of groups with the same questions and widths may follow each other:

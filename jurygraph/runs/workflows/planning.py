@@ -74,7 +74,8 @@ class PlannedTasks:
 class JobPlanner:
     """Plans the tasks that are left.
 
-    `stored_calls` is the number of calls that a planning which ended early left in the folder for the next session.
+    `stored_call_count` is the number of calls that a planning which ended early left in the folder for the next
+    session.
     """
 
     job: TaskFileJob
