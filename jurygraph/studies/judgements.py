@@ -233,8 +233,8 @@ def _summarize_pair_verdicts(
     """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
     first = split_pair_name(pair)[0]
     judged = [verdict for verdict in verdicts if judgement_status(verdict) == JUDGED_STATUS]
-    asked_orders = {verdict.responses[0] for verdict in verdicts}
-    if {verdict.responses[0] for verdict in judged} < asked_orders:
+    response_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < response_orders:
         return Judgement(
             task,
             next(status for status in map(judgement_status, verdicts) if status != JUDGED_STATUS),

@@ -84,7 +84,7 @@ _UNIT_SEPARATOR_PATTERN = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))"
 _POWER_BY_WORD = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _DIVISION_WORDS = ("/", "per", "a", "an", "every")
 _ATTACHABLE_UNIT_LETTERS = "mgh"  # "18m", but "5s" and "5t" are products
-_ASKED_UNIT_PATTERN = re.compile(
+_QUESTION_UNIT_PATTERN = re.compile(
     r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
 )
 
@@ -180,7 +180,7 @@ def find_required_unit(query: str) -> str:
     dollars" or "minutes" in "how many minutes"; empty if it names none or several."""
     sentence = re.split(r"[.!?\n]", query[-2_000:].rpartition("?")[0])[-1]
     units = {
-        word.lower() for word in _ASKED_UNIT_PATTERN.findall(sentence) if find_measure_unit(word)
+        word.lower() for word in _QUESTION_UNIT_PATTERN.findall(sentence) if find_measure_unit(word)
     }
     return units.pop() if len(units) == 1 else ""
 
