@@ -256,8 +256,8 @@ def is_interrupt(error: BaseException) -> bool:
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel the tasks that are left, so that their callers get a cancellation, and stop the executor."""
-    remaining_tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in remaining_tasks:
+    remaining_asyncio_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in remaining_asyncio_tasks:
         task.cancel()
-    await asyncio.gather(*remaining_tasks, return_exceptions=True)
+    await asyncio.gather(*remaining_asyncio_tasks, return_exceptions=True)
     await loop.shutdown_default_executor()

@@ -101,9 +101,10 @@ RESPONSES_PER_CONCURRENT_CALL = 8
 slowest reply, or for a turn of the score graph, leaves the calls to others. With four times as many, scoring takes a
 fifth longer: Python searches all that they hold for unused objects."""
 MAX_RESPONSES_PER_CONCURRENT_CALL = 32
+"""The same where groups are so large that there would be less than one for each two calls."""
 MAX_RESPONSES_IN_WORK = 4096
-"""The same where groups are so large that these are less than one for each two calls, and the most of all."""
-MAX_GROUPS_WITHOUT_MODEL = 256
+"""Most responses in work; two for each concurrent call where that is more."""
+MAX_RESPONSES_WITHOUT_MODEL = 256
 PLANNING_BATCH_SIZE = 256
 """Number of tasks of a batch that is planned without the model."""
 
@@ -598,7 +599,7 @@ class Jury(ShortRepr):
         max_responses_with_model = min(
             MAX_RESPONSES_PER_CONCURRENT_CALL * calls, max(MAX_RESPONSES_IN_WORK, 2 * calls)
         )
-        return max_responses_with_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
+        return max_responses_with_model if self.gateways else MAX_RESPONSES_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""

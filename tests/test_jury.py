@@ -21,9 +21,9 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs.group_scheduler import MAX_FINISHED_PER_ACTIVE_GROUP
 from jurygraph.jury import (
     DEFAULT_CONCURRENT_GROUPS,
-    MAX_GROUPS_WITHOUT_MODEL,
     MAX_RESPONSES_PER_BATCH,
     MAX_RESPONSES_PER_SLOW_BATCH,
+    MAX_RESPONSES_WITHOUT_MODEL,
 )
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
@@ -237,7 +237,7 @@ def test_many_groups_are_read_no_further_than_needed_and_end_with_the_consumer()
         results = made.score_many(groups())
         for _ in range(3):
             next(results)
-        assert len(read) <= 3 + MAX_GROUPS_WITHOUT_MODEL * (1 + MAX_FINISHED_PER_ACTIVE_GROUP)
+        assert len(read) <= 3 + MAX_RESPONSES_WITHOUT_MODEL * (1 + MAX_FINISHED_PER_ACTIVE_GROUP)
         results.close()  # type: ignore[attr-defined]
         ((trace,),) = made.score_many([make_groups(1)])
         assert trace.response_id == "r1"
@@ -481,15 +481,15 @@ def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
         results = asyncio.run(
-            collect(made, (make_groups(n) for n in range(3 * MAX_GROUPS_WITHOUT_MODEL)))
+            collect(made, (make_groups(n) for n in range(3 * MAX_RESPONSES_WITHOUT_MODEL)))
         )
     assert [traces[0].response_id for traces in results] == [
-        f"r{n}" for n in range(3 * MAX_GROUPS_WITHOUT_MODEL)
+        f"r{n}" for n in range(3 * MAX_RESPONSES_WITHOUT_MODEL)
     ]
     assert [traces[0].reward.value for traces in results] == [
-        n / 1000 for n in range(3 * MAX_GROUPS_WITHOUT_MODEL)
+        n / 1000 for n in range(3 * MAX_RESPONSES_WITHOUT_MODEL)
     ]
-    assert 1 < Counts.most <= MAX_GROUPS_WITHOUT_MODEL
+    assert 1 < Counts.most <= MAX_RESPONSES_WITHOUT_MODEL
 
 
 class Inline(Evaluator):
@@ -526,7 +526,7 @@ def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, size: i
         assert made._responses_per_batch == size
         return len(read)
 
-    assert asyncio.run(first()) == MAX_GROUPS_WITHOUT_MODEL
+    assert asyncio.run(first()) == MAX_RESPONSES_WITHOUT_MODEL
     assert asyncio.run(collect(jury(evaluator), [])) == []
 
 
@@ -605,19 +605,19 @@ def waiting(others: int) -> jg.Jury:
 
 def test_a_slow_group_does_not_delay_later_ones() -> None:
     async def scenario() -> list[list[Trace]]:
-        with waiting(others=2 * MAX_GROUPS_WITHOUT_MODEL) as made:
+        with waiting(others=2 * MAX_RESPONSES_WITHOUT_MODEL) as made:
             async with asyncio.timeout(60.0):
                 return await collect(
-                    made, (make_groups(n) for n in range(2 * MAX_GROUPS_WITHOUT_MODEL + 1))
+                    made, (make_groups(n) for n in range(2 * MAX_RESPONSES_WITHOUT_MODEL + 1))
                 )
 
     assert [traces[0].response_id for traces in asyncio.run(scenario())] == [
-        f"r{n}" for n in range(2 * MAX_GROUPS_WITHOUT_MODEL + 1)
+        f"r{n}" for n in range(2 * MAX_RESPONSES_WITHOUT_MODEL + 1)
     ]
 
 
 def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
-    most, read = MAX_GROUPS_WITHOUT_MODEL * (1 + MAX_FINISHED_PER_ACTIVE_GROUP), 0
+    most, read = MAX_RESPONSES_WITHOUT_MODEL * (1 + MAX_FINISHED_PER_ACTIVE_GROUP), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read

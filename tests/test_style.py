@@ -61,6 +61,47 @@ def _type_name(node: ast.stmt) -> str | None:
     return name if is_type else None
 
 
+def test_docstrings_name_what_the_code_has() -> None:
+    """Members in backticks (`Run.trace`), and the entries under Attributes and Args: a rename leaves none behind."""
+    members: dict[str, set[str]] = {}
+    for tree in TREES.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                members.setdefault(node.name, set()).update(_names_within(node))
+    stale = []
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if not isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ):
+                continue
+            docstring = ast.get_docstring(node) or ""
+            entries = re.search(r"^(?:Attributes|Args):\n((?: {4}.*\n?)+)", docstring, re.MULTILINE)
+            named = re.findall(r"^ {4}(\w+): ", entries[1], re.MULTILINE) if entries else []
+            stale += [f"{module}: {name}" for name in named if name not in _names_within(node)]
+            for owner, name in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)`", docstring):
+                if name not in _inherited_names(owner, members):
+                    stale.append(f"{module}: {owner}.{name}")
+    assert stale == []
+
+
+def _names_within(node: ast.AST) -> set[str]:
+    """Return the names of what a class or function binds, and of the base classes."""
+    found = set()
+    for part in ast.walk(node):
+        for field in ("id", "attr", "arg", "name"):
+            name = getattr(part, field, None)
+            if isinstance(name, str):
+                found.add(name)
+    return found
+
+
+def _inherited_names(owner: str, members: Mapping[str, set[str]]) -> set[str]:
+    """Return the names of a class of the package with those of the classes that it names."""
+    own = members.get(owner, set())
+    return own.union(*(members.get(name, set()) for name in own))
+
+
 DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "decision/table.py": {
         scope: {"reduce"}

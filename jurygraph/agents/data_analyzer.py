@@ -135,9 +135,9 @@ def measure_mean(column: Floats, is_share: bool) -> SeriesMeasure:
 
     score = to_arcsine_score(mean)
     standard_error = standard_error or 1.0 / row_count
-    score_rise = to_arcsine_score(mean + standard_error) - score
-    score_fall = score - to_arcsine_score(mean - standard_error)
-    return _build_series_measure(mean, score, max(score_rise, score_fall))
+    arcsine_rise = to_arcsine_score(mean + standard_error) - score
+    arcsine_fall = score - to_arcsine_score(mean - standard_error)
+    return _build_series_measure(mean, score, max(arcsine_rise, arcsine_fall))
 
 
 def _build_series_measure(value: float, score: float, floor: float) -> SeriesMeasure:

@@ -109,7 +109,7 @@ CALCULATION_CONTEXT_LENGTH = (
 _NUMBER_PATTERN = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER_PATTERN = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _NUMERAL_PATTERN = re.compile(rf"(?<![\w.,]){_NUMBER_PATTERN}(?![\w]|[.,][0-9])")
-_FINAL_RESULT_PATTERN = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTERN})$")
+_RESULT_AT_END_PATTERN = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTERN})$")
 _REPEATED_RESULT_PATTERN = re.compile(
     rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER_PATTERN})(?![\w%]|[.,][0-9])"
 )
@@ -137,7 +137,7 @@ def find_right_calculations(
 ) -> Iterator[tuple[arithmetic.CalculationStep, re.Match[str]]]:
     """Yield each of the first 50 calculations that is exactly right and ends in a plain number, with that number."""
     for step in arithmetic.steps(text)[:MAX_CALCULATIONS]:
-        result_match = _FINAL_RESULT_PATTERN.search(step.quote)
+        result_match = _RESULT_AT_END_PATTERN.search(step.quote)
         if result_match is not None and step.is_right and step.claimed == step.value:
             yield step, result_match
 

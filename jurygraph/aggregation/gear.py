@@ -256,7 +256,7 @@ class Graph:
         return np.ascontiguousarray(q.T).reshape(scores.shape)
 
     @property
-    def child_count(self) -> int:
+    def criteria_with_parent_count(self) -> int:
         """Return the number of criteria that have a parent."""
         return len([child for child, incoming_edges in self._incoming_edges if incoming_edges])
 
@@ -275,8 +275,8 @@ class Graph:
         Raises:
             GraphError: as for `marginals`, or more than 20 criteria with a parent.
         """
-        if self.child_count > MAX_ENUMERATED_CHILDREN:
-            problem = f"{self.child_count} criteria with a parent have too many states to enumerate"
+        if self.criteria_with_parent_count > MAX_ENUMERATED_CHILDREN:
+            problem = f"{self.criteria_with_parent_count} criteria with a parent have too many states to enumerate"
             raise GraphError(f"{problem}: {MAX_ENUMERATED_CHILDREN} at most")
         scores = self._check_scores(p)
         retention_factors = self._check_retention_factors(retention)
@@ -344,7 +344,7 @@ class Graph:
         return np.broadcast_to(is_judged, np.atleast_2d(scores).shape).T
 
 
-class _FactorExpectation(NamedTuple):
+class _FactorExpectationPlan(NamedTuple):
     """How the mean of a child's factor over its parents' joint distribution (Eq. 11) is computed.
 
     Both outcomes of each criterion of `enumerated_parents` are followed, the last in topological order first: it holds,
@@ -354,18 +354,18 @@ class _FactorExpectation(NamedTuple):
     """
 
     child: int
-    enumerated_parents: tuple[tuple[int, Floats], ...]
+    enumerated_ancestors: tuple[tuple[int, Floats], ...]
     independent: tuple[tuple[int, Floats], ...]
 
     @property
     def states(self) -> int:
-        return 1 << len(self.enumerated_parents)
+        return 1 << len(self.enumerated_ancestors)
 
 
 @lru_cache(maxsize=16)  # few: of twenty criteria with a parent, one can take megabytes
 def _factor_expectations(
     graph: Graph, retention_factors: tuple[float, ...]
-) -> tuple[_FactorExpectation, ...]:
+) -> tuple[_FactorExpectationPlan, ...]:
     """Return an expectation for each criterion of a graph, in topological order.
 
     A criterion that all paths from its ancestors to the child pass through is drawn by its own marginal, and its
@@ -388,18 +388,20 @@ def _factor_expectations(
         relevant_ancestors = ancestor_criteria.difference(
             *(ancestors[criterion] for criterion in dominating_criteria)
         )
-        enumerated_parents = sorted(
+        enumerated_ancestors = sorted(
             relevant_ancestors - dominating_criteria, key=position_by_criterion.__getitem__
         )
         independent_parents = sorted(relevant_ancestors & dominating_criteria)
         states = {
-            criterion: _retention_by_state(criterion, child, enumerated_parents, retention_by_edge)
+            criterion: _retention_by_state(
+                criterion, child, enumerated_ancestors, retention_by_edge
+            )
             for criterion in relevant_ancestors
         }
-        expectation = _FactorExpectation(
+        expectation = _FactorExpectationPlan(
             child,
-            enumerated_parents=tuple(
-                (criterion, states[criterion]) for criterion in enumerated_parents
+            enumerated_ancestors=tuple(
+                (criterion, states[criterion]) for criterion in enumerated_ancestors
             ),
             independent=tuple((criterion, states[criterion]) for criterion in independent_parents),
         )
@@ -430,14 +432,14 @@ def _bottleneck_criteria(
 def _retention_by_state(
     criterion: int,
     child: int,
-    enumerated_parents: Sequence[int],
+    enumerated_ancestors: Sequence[int],
     retention_by_edge: Mapping[tuple[int, int], float],
 ) -> Floats:
     """Return λ of a criterion for each set of the criteria enumerated after it that hold; the last is the lowest
     bit."""
-    after = enumerated_parents
-    if criterion in enumerated_parents:
-        after = enumerated_parents[enumerated_parents.index(criterion) + 1 :]
+    after = enumerated_ancestors
+    if criterion in enumerated_ancestors:
+        after = enumerated_ancestors[enumerated_ancestors.index(criterion) + 1 :]
     factor_by_state = np.array([retention_by_edge.get((criterion, child), 1.0)])
     for later_child in reversed(after):
         # First all sets without the later one, then the same sets with it.
@@ -449,18 +451,18 @@ def _retention_by_state(
 
 
 def _infer_marginals(
-    p: Floats, expectations: Iterable[_FactorExpectation], judged: Bools | None, unjudged: float
+    p: Floats, expectations: Iterable[_FactorExpectationPlan], judged: Bools | None, unjudged: float
 ) -> Floats:
     """Return exact marginals [C, R] of local scores p [C, R].
 
     All terms are sums and products of numbers in [0, 1], so q grows with every p, bit by bit.
     """
     q = p.copy()
-    for child, enumerated_parents, independent_parents in expectations:
+    for child, enumerated_ancestors, independent_parents in expectations:
         # by state of the enumerated criteria, [S, R]; without any, q is multiplied as in Eq. 12, to the bit
         factor = (
-            np.ones((1 << len(enumerated_parents), p.shape[1]))
-            if enumerated_parents
+            np.ones((1 << len(enumerated_ancestors), p.shape[1]))
+            if enumerated_ancestors
             else q[child : child + 1]
         )
         for parent, parent_retention in independent_parents:
@@ -468,7 +470,7 @@ def _infer_marginals(
             if judged is not None:
                 parent_score = np.where(judged[parent], q[parent], unjudged)
             factor *= parent_score * (1.0 - parent_retention) + parent_retention
-        for parent, parent_retention in enumerated_parents:
+        for parent, parent_retention in enumerated_ancestors:
             # The parent is the highest bit of a state: in the second half it holds.
             factor_if_unmet = factor[: len(parent_retention)]
             factor_if_met = factor[len(parent_retention) :]
@@ -480,7 +482,7 @@ def _infer_marginals(
                     factor_if_unmet if unjudged else factor_if_unmet * parent_retention
                 )
                 factor = np.where(judged[parent], factor, unjudged_factor)
-        if enumerated_parents:
+        if enumerated_ancestors:
             q[child] *= factor[0]
     return q
 

@@ -19,7 +19,7 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` if nothing can be written.
     """
-    existing_file_mode = _find_file_mode(path)
+    existing_file_mode = _require_writable_path(path)
     with _convert_os_errors(path):
         if existing_file_mode is None or (
             stat.S_ISREG(existing_file_mode) and not path.startswith(_STREAM_PATH_PREFIXES)
@@ -35,7 +35,7 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
-    existing_file_mode = _find_file_mode(path)
+    existing_file_mode = _require_writable_path(path)
     if existing_file_mode is not None and not stat.S_ISREG(existing_file_mode):
         raise InputError(
             f"{path}: is not a regular file, which this format needs; name another file"
@@ -65,7 +65,7 @@ def refuse_unwritable(path: str, *sources: str) -> None:
     target = Path(os.path.realpath(path))
     if target.name in RUN_FILE_NAMES and (target.parent / LEDGER_FILE).exists():
         raise InputError(f"{path}: is a file of the run; name another file")
-    _find_file_mode(path)
+    _require_writable_path(path)
     for source in sources:
         both_paths_exist = os.path.exists(source) and os.path.exists(path)
         if both_paths_exist and os.path.samefile(source, path):
@@ -93,7 +93,7 @@ def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _find_file_mode(path: str) -> int | None:
+def _require_writable_path(path: str) -> int | None:
     """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
     if not path:
         raise InputError("the name of the output file is empty; name a file")

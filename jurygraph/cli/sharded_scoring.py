@@ -152,8 +152,10 @@ class _Shards:
         for index in range(1, number + 1):
             shard = Shard(index=index, of=number)
             run = folder / str(index)
-            shard_options = replace(options, processes=None, engine=None, address=None, shards=None)
-            arguments = replace(shard_options, shard=shard, run=run).arguments
+            unsharded_options = replace(
+                options, processes=None, engine=None, address=None, shards=None
+            )
+            arguments = replace(unsharded_options, shard=shard, run=run).arguments
             self.commands.append(ShardCommand(str(shard), run, ["score", *arguments, "--json"]))
 
     def score(self, engine: LocalShardEngine | RayShardEngine) -> "Jury":

@@ -430,9 +430,9 @@ class Gear(_Rubric):
             len(inputs), tuple(frozen_params["parents"]), tuple(frozen_params["children"])
         )
         is_exact_inference = is_inferred_exactly(graph, exact_inference_setting)
-        if is_exact_inference and graph.child_count > gear.MAX_ENUMERATED_CHILDREN:
+        if is_exact_inference and graph.criteria_with_parent_count > gear.MAX_ENUMERATED_CHILDREN:
             raise PlanError(
-                f"{graph.child_count} criteria of the rubric have a parent, and exact inference takes "
+                f"{graph.criteria_with_parent_count} criteria of the rubric have a parent, and exact inference takes "
                 f"{gear.MAX_ENUMERATED_CHILDREN} at most; write `exact: auto` instead of `{exact_inference_setting}`"
             )
         return {**frozen_params, "inference": "exact" if is_exact_inference else "one-pass"}
@@ -469,7 +469,7 @@ class Gear(_Rubric):
 def is_inferred_exactly(graph: gear.Graph, inference: ExactInferenceMode) -> bool:
     """Return whether `gear` infers a graph's marginals exactly under this setting."""
     if inference == "auto":
-        return graph.child_count <= gear.MAX_EXACT_CHILDREN
+        return graph.criteria_with_parent_count <= gear.MAX_EXACT_CHILDREN
     if inference == "ten-nodes":
         return graph.n <= gear.MAX_EXACT_NODES
     return inference == "always"

@@ -428,7 +428,7 @@ def compute_reward_values(
 
     Of several groups, `can_be_decided_together` must hold. Raises PlanError as `compute_rewards` does.
     """
-    result = _compute_group_result(decision, table, combiners)
+    result = _compute_table_result(decision, table, combiners)
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
     components = [result.partial[spec.name] for spec in decision.specs if spec.weight]
     judged = [np.where(part.present, part.value, np.nan) for part in components]
@@ -570,7 +570,7 @@ def possible_reward_bounds(group: GroupVerdicts, combiners: Combiners) -> tuple[
         FAILED_BY_INFRASTRUCTURE_CODE,
         kept=(NOT_APPLICABLE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE),
     )
-    result = _compute_group_result(group.decision, unjudged_table, combiners)
+    result = _compute_table_result(group.decision, unjudged_table, combiners)
     return result.low, result.high
 
 
@@ -651,7 +651,7 @@ def _decide_together(
             is_only_response.append(
                 any(v.gated_by == GROUP_OF_ONE_GATE_NAME for v in response_verdicts)
             )
-    result = _compute_group_result(decision, table, combiners)
+    result = _compute_table_result(decision, table, combiners)
     rows = iter(build_reward_rows(decision, result, counts, is_only_response))
     rows_by_group = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
@@ -681,7 +681,7 @@ def can_be_decided_together(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _compute_group_result(
+def _compute_table_result(
     decision: Decision, table: VerdictTable, combiners: Combiners
 ) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""

@@ -30,7 +30,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import (
     SUBMITTED_MATERIAL_NAME,
-    ImplementationReference,
+    ImplementationHolder,
     ReductionMethod,
     RewardGate,
 )
@@ -592,7 +592,7 @@ class _ComponentSpecBuilder:
             inputs=inputs,
             params=frozen_params,
         )
-        spec._implementation = ImplementationReference(combiner_implementation)
+        spec._implementation = ImplementationHolder(combiner_implementation)
         return spec
 
     def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:

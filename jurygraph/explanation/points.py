@@ -401,14 +401,14 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
 
     Of more than fit into a line, the reasons that cost the most are shown, and those come first.
     """
-    has_several_labels = len({verdict.label for verdict in verdicts}) > 1
+    has_several_subjects = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels: dict[str, list[str]] = {}
     loss_by_text: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
-            names = [verdict.label] if has_several_labels else []
+            names = [verdict.label] if has_several_subjects else []
             names += [_judge_name(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
             loss_by_text[text] = loss_by_text.get(text, 0.0) + verdict.score_shortfall
@@ -420,7 +420,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     for text, subjects in labels.items():
         names = list(dict.fromkeys(subjects))
         loss_text = text
-        if has_several_labels or has_judges:
+        if has_several_subjects or has_judges:
             loss_text = f"{join_names(names)}: {text}"
         if len(subjects) > len(names):
             loss_text += f", {len(subjects)} times"
@@ -736,7 +736,7 @@ def find_what_if_changes(
         verdicts = recorded_verdicts
         if scores is not None:
             verdicts = [
-                revise(v, scores[v.question]) if _verdict_key_without_sample(v) == key else v
+                revise(v, scores[v.question]) if _verdict_group_key(v) == key else v
                 for v in recorded_verdicts
             ]
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
@@ -824,7 +824,7 @@ def group_verdicts_by_change(
     groups: dict[_VerdictGroupKey, list[ExplainedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.verdict.status != "not_applicable":
-            groups[_verdict_key_without_sample(verdict.verdict)].append(verdict)
+            groups[_verdict_group_key(verdict.verdict)].append(verdict)
     return groups
 
 
@@ -880,7 +880,7 @@ def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Que
         )
 
 
-def _verdict_key_without_sample(verdict: RecordedVerdict) -> _VerdictGroupKey:
+def _verdict_group_key(verdict: RecordedVerdict) -> _VerdictGroupKey:
     """Return the identity of a verdict without its sample; all verdicts that one gate settled share theirs."""
     if verdict.gated_by in RESPONSE_GATES:
         return verdict.about, verdict.gated_by or ""

@@ -79,8 +79,8 @@ class GraphContext(ShortRepr):
     `settings` are those of their calls, and `judges` the names under which providers know them. `secrets` are known in
     addition to those of the environment. Plain functions of evaluators and derivers run in `threads`.
     `first_verdicts_check` stops a run whose evaluator is broken; None for a dry run, whose replies mean nothing. The
-    `listener` gets the events. Tasks that differ only in their texts share the `surveys_without_texts` and `decisions`
-    of their plans.
+    `listener` gets the events. Tasks that differ only in their texts share the `surveys_without_texts` and
+    `shared_decisions` of their plans.
     """
 
     config: Config

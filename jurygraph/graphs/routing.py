@@ -325,7 +325,7 @@ class _WorkCollector:
         self, question: Question, verdicts: Mapping[VerdictKey, RecordedVerdict]
     ) -> None:
         escalation_rule = question.escalate
-        assert escalation_rule is not None  # one of `Survey.escalated`
+        assert escalation_rule is not None  # one of `Survey.escalating_questions`
         answered_response_ids: set[str] = set()
         for key in verdicts:
             if key.question == question.id and key.judge is not None:

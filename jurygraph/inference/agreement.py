@@ -70,7 +70,7 @@ def kappa_estimate(
 
     Args:
         first, second: labels of the two annotators, from 0, [N].
-        distances: of labels, 0 on the diagonal and above it elsewhere, [K, K].
+        label_distances: of labels, 0 on the diagonal and above it elsewhere, [K, K].
         clusters: of the items, numbered from 0 without a gap, [N].
     """
     value = kappa(label_table(first, second, len(label_distances)), label_distances)

@@ -74,7 +74,7 @@ def crossed_error(
         cell_squares: the sum over cells of the squared sum of a cell's residuals, [...].
         members: N, the number of values.
         cells: number of pairs of a row and a column that have a value.
-        is_complete: whether every row has as many values in every column.
+        is_design_complete: whether every row has as many values in every column.
     """
     row_count = row_sums.shape[-1]
     column_count = column_sums.shape[-1]

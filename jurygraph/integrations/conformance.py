@@ -31,17 +31,19 @@ def _nan_std(values: Floats, ddof: int = 1) -> float:
     return float(np.nanstd(values, ddof=ddof)) if count > ddof else 0.0
 
 
-def _sum_reward_functions(group: Floats, has_nan_mask: bool) -> Floats:
+def _sum_reward_functions(group: Floats, has_trainer_nan_masking: bool) -> Floats:
     """Return the sum of the functions, in which NaN counts as 0; a row without any is NaN, if the trainer masks it."""
     sums: Floats = np.nansum(group, axis=1)
-    if has_nan_mask:
+    if has_trainer_nan_masking:
         sums[np.isnan(group).all(axis=1)] = np.nan
     return sums
 
 
-def trl_grpo_advantages(groups: RewardGroups, scale: str, has_nan_mask: bool = True) -> Advantages:
+def trl_grpo_advantages(
+    groups: RewardGroups, scale: str, has_trainer_nan_masking: bool = True
+) -> Advantages:
     """Return TRL's advantages with `sum_then_normalize` (trl 1.16.0, grpo_trainer.py:2761; the mask since 1.6)."""
-    sums = [_sum_reward_functions(group, has_nan_mask) for group in groups]
+    sums = [_sum_reward_functions(group, has_trainer_nan_masking) for group in groups]
     batch_std = _nan_std(np.concatenate(sums))
     result = []
     for rewards in sums:
@@ -61,7 +63,7 @@ def trl_normalize_then_sum_advantages(groups: RewardGroups) -> Advantages:
             scaled_rewards[:, function] = (rewards - np.nanmean(rewards)) / (
                 _nan_std(rewards) + 1e-4
             )
-        sums.append(_sum_reward_functions(scaled_rewards, has_nan_mask=True))
+        sums.append(_sum_reward_functions(scaled_rewards, has_trainer_nan_masking=True))
     batch = np.concatenate(sums)
     mean, std = np.nanmean(batch), _nan_std(batch)
     return [np.nan_to_num((rewards - mean) / (std + 1e-4)) for rewards in sums]
@@ -71,7 +73,7 @@ def trl_rloo_advantages(groups: RewardGroups) -> Advantages:
     """Return RLOO's advantages without normalisation (trl 1.16.0, rloo_trainer.py:1682)."""
     result = []
     for group in groups:
-        rewards = _sum_reward_functions(group, has_nan_mask=True)
+        rewards = _sum_reward_functions(group, has_trainer_nan_masking=True)
         count = (~np.isnan(rewards)).sum()
         baselines = (np.nansum(rewards) - rewards) / (count - 1)
         result.append(np.nan_to_num(rewards - baselines))
@@ -158,7 +160,7 @@ TRAINER_SETTINGS: tuple[TrainerSetting, ...] = (
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",
         setting="GRPO, `scale_rewards: group`",
-        compute=lambda groups: trl_grpo_advantages(groups, "group", has_nan_mask=False),
+        compute=lambda groups: trl_grpo_advantages(groups, "group", has_trainer_nan_masking=False),
         automatic_rule="neutral",
     ),
     _make_unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),

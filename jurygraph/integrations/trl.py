@@ -59,7 +59,7 @@ class TrainerSettings(NamedTuple):
     wrapped_function_count: int = 0
     """Functions that return None where the judge failed (`reward_functions`)."""
     group_sizes: tuple[int, ...] = ()
-    has_nan_mask: bool = True
+    has_trainer_nan_masking: bool = True
     normalize: AdvantageNormalization | None = "std"
     """None where the advantages of a group depend on other groups."""
 
@@ -67,10 +67,10 @@ class TrainerSettings(NamedTuple):
 def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
     trainer = getattr(log_metric, "__self__", None)
-    has_nan_mask = _has_nan_mask(type(trainer))
+    has_trainer_nan_masking = _has_trainer_nan_masking(type(trainer))
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
-        return TrainerSettings(has_nan_mask=has_nan_mask)
+        return TrainerSettings(has_trainer_nan_masking=has_trainer_nan_masking)
     sizes = {getattr(trainer, name, None) for name in _group_size_names(trainer)}
     return TrainerSettings(
         functions=len(functions),
@@ -78,7 +78,7 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
             isinstance(function, MaskedRewardFunction) for function in functions
         ),
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
-        has_nan_mask=has_nan_mask,
+        has_trainer_nan_masking=has_trainer_nan_masking,
         normalize=_read_normalization(trainer),
     )
 
@@ -91,7 +91,7 @@ def _group_size_names(trainer: Any) -> tuple[str, ...]:
     return "num_generations", "num_generations_eval"
 
 
-def _has_nan_mask(trainer: type) -> bool:
+def _has_trainer_nan_masking(trainer: type) -> bool:
     if any(base.__name__.startswith(_TRAINERS_WITHOUT_MASK) for base in trainer.__mro__):
         return False
     version = getattr(sys.modules.get("trl"), "__version__", None)
@@ -269,8 +269,8 @@ class JuryScorer:
         labels = {} if step is None else {"step": int(step)}
         groups: list[Group] = []
         members: list[list[int]] = []
-        for task_sample_indices in group_sample_indices(tasks).values():
-            for part in self._split_into_groups(task_sample_indices, trainer, rule):
+        for completion_indices_of_task in group_sample_indices(tasks).values():
+            for part in self._split_into_groups(completion_indices_of_task, trainer, rule):
                 responses = [
                     read_response(completions[index], labels, f"completion {index + 1} of the call")
                     for index in part
@@ -301,10 +301,12 @@ class JuryScorer:
 
     def _choose_failed_reward_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
         """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
-        rule = read_failed_reward_rule(self._failed, "mask" if trainer.has_nan_mask else "neutral")
+        rule = read_failed_reward_rule(
+            self._failed, "mask" if trainer.has_trainer_nan_masking else "neutral"
+        )
         if rule != "mask":
             return rule
-        if not trainer.has_nan_mask:
+        if not trainer.has_trainer_nan_masking:
             problem = "failed: is `mask`, and this trainer has none: None would count as 0"
             raise InputError(f"{problem}; write `auto` or `neutral`")
         count = 0 if trainer.functions is None else trainer.functions - 1

@@ -138,11 +138,11 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
 
 
 def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
-    shortest_query = min(queries, key=len)
-    for index, message in enumerate(shortest_query):
+    shortest_conversation = min(queries, key=len)
+    for index, message in enumerate(shortest_conversation):
         if any(query[index] != message for query in queries):
-            return shortest_query[:index]
-    return shortest_query
+            return shortest_conversation[:index]
+    return shortest_conversation
 
 
 def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ DEFAULT_COMPARISON_QUESTION = (
 )
 
 
-class QuotedEvidence(NamedTuple):
+class LocatedQuotations(NamedTuple):
     """The quotations of a reply: as evidence in each of the responses as they are shown, and those in none of them."""
 
     evidence: Sequence[tuple[Evidence, ...]]
@@ -67,7 +67,7 @@ class QuotedEvidence(NamedTuple):
         return f"and quotes {self.lost}" if self.lost else "and nothing is quoted for it"
 
 
-def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
+def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> LocatedQuotations:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
     quotations = getattr(reply, "quotes", ())
     unique_quotations = list(
@@ -82,9 +82,9 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
             quotation for quotation in unmatched_quotations if quotation in rejected_quotations
         ]
     if not unmatched_quotations:
-        return QuotedEvidence(evidence, "")
+        return LocatedQuotations(evidence, "")
     why = "in no response, too short, or cut within a word or number"
-    return QuotedEvidence(evidence, f"{shorten_quotes(unmatched_quotations)} ({why})")
+    return LocatedQuotations(evidence, f"{shorten_quotes(unmatched_quotations)} ({why})")
 
 
 class ComparisonJudge(Evaluator):
@@ -166,7 +166,7 @@ class ComparisonJudge(Evaluator):
                 response_tool_results = [item for item in results if item.response == number]
                 text.add_tool_results([item._replace(response=1) for item in response_tool_results])
 
-        def find_missing_evidence(reply: Any, quoted_evidence: QuotedEvidence) -> str:
+        def find_missing_evidence(reply: Any, quoted_evidence: LocatedQuotations) -> str:
             if needs_evidence and self.has_preference(reply):
                 return quoted_evidence.missing
             return ""
@@ -212,7 +212,9 @@ class ComparisonJudge(Evaluator):
             character_count=character_count,
         )
 
-    def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(
+        self, quoted_evidence: LocatedQuotations, index: int
+    ) -> tuple[Evidence, ...]:
         """Return the evidence of the verdict on the response at an index: what is quoted from it."""
         return quoted_evidence.evidence[index]
 
@@ -268,7 +270,9 @@ class Pairwise(ComparisonJudge):
         score, native = _SCORE_BY_PREFERENCE[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
-    def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(
+        self, quoted_evidence: LocatedQuotations, index: int
+    ) -> tuple[Evidence, ...]:
         first, second = quoted_evidence.evidence
         opponent_evidence: list[Evidence] = []
         for passage in second:

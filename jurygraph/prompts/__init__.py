@@ -169,9 +169,9 @@ def _fence_text(context: Any, text: str, name: str) -> str:
     if not (isinstance(text, RenderedText) and text.has_turn_headers):
         return fenced_text
     conversation = _render_prompt_part("conversation", messages=fenced_text)
-    if text.judged_message is None:
+    if text.judged_message_index is None:
         return conversation
-    return f"{_render_prompt_part('turn', message=text.judged_message)}\n\n{conversation}"
+    return f"{_render_prompt_part('turn', message=text.judged_message_index)}\n\n{conversation}"
 
 
 def _render_prompt_part(prompt_id: str, **variables: Any) -> str:

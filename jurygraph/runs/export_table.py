@@ -38,9 +38,9 @@ class StoredVerdict(NamedTuple):
 class ExportTable:
     """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
 
-    def __init__(self, fixed_types: Mapping[str, ColumnType | None]) -> None:
-        self._fixed = fixed_types
-        self._kinds = dict(fixed_types)
+    def __init__(self, type_by_fixed_column: Mapping[str, ColumnType | None]) -> None:
+        self._fixed = type_by_fixed_column
+        self._kinds = dict(type_by_fixed_column)
         self._file = SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY)  # noqa: SIM115 - closed by `close`
 
     def close(self) -> None:

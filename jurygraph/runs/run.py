@@ -392,7 +392,7 @@ class Run(ShortRepr):
         """Return the number of the last record of the base that belongs to this run; None without a base."""
         return None if self.base_run_origin is None else self.base_run_origin.records
 
-    def task_content(self, task_id: str) -> RecordBody | None:
+    def stored_task_record(self, task_id: str) -> RecordBody | None:
         """Return the stored text of a task as parsed JSON; None where it was erased.
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
@@ -402,7 +402,7 @@ class Run(ShortRepr):
 
     def task(self, task_id: str) -> Task | None:
         """Return a task as it was given to planning; None where its texts were erased."""
-        content = self.task_content(task_id)
+        content = self.stored_task_record(task_id)
         return None if content is None else Task.model_validate(content["task"])
 
     def short_query(self, task_id: str) -> str:
@@ -416,7 +416,7 @@ class Run(ShortRepr):
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
-        content = self.task_content(task_id)
+        content = self.stored_task_record(task_id)
         if content is None:
             return None
         return task_as_planned(
@@ -683,7 +683,7 @@ class Run(ShortRepr):
         group = self.group_of_response(response_id)
         scored = next(member for member in group if member.trace.response_id == response_id)
         trace = scored.trace
-        content = self.task_content(trace.task_id) or {}
+        content = self.stored_task_record(trace.task_id) or {}
         if not read_planning_results(content):
             return scored
         return scored._replace(trace=trace.model_copy(update={"plan": self.plan_of(trace.task_id)}))
@@ -782,7 +782,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
     (_, group_body), *trace_records = records
     task_id = group.key
-    task_content = run.task_content(task_id)
+    stored_task_record = run.stored_task_record(task_id)
     survey = run.survey_without_texts_of(task_id)
     decision = run.decision_of(task_id)
     shared_id_lists = read_shared_id_lists(group_body)
@@ -796,8 +796,10 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     response_ids = [record.key for record, _ in trace_records]
     verdicts_by_response = group_verdicts_by_response(survey.questions, response_ids, verdicts)
     plan_digest = ERASED_PLACEHOLDER
-    if task_content is not None:
-        plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
+    if stored_task_record is not None:
+        plan_digest = (
+            stored_task_record["plan"] if run.base is None else run.plan_of(task_id).digest
+        )
     shared_trace_fields = {
         "task_id": task_id,
         "group": texts[group.seq].get(0, ERASED_PLACEHOLDER.encode()).decode(),

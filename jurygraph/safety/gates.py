@@ -326,7 +326,7 @@ def _find_sign_combinations(view: TextReading) -> Iterator[tuple[frozenset[Manip
                 yield signs, words
 
 
-def _load_sign_combinations(*names: str) -> Mapping[ManipulationSign, list[_SignCombination]]:
+def _load_manipulation_signs(*names: str) -> Mapping[ManipulationSign, list[_SignCombination]]:
     combinations: dict[ManipulationSign, list[_SignCombination]] = {
         sign: [] for sign in MANIPULATION_SIGNS
     }
@@ -339,8 +339,8 @@ def _load_sign_combinations(*names: str) -> Mapping[ManipulationSign, list[_Sign
     return combinations
 
 
-_COMBINATIONS_BY_SIGN = _load_sign_combinations("combinations")
-_HIDDEN_COMBINATIONS_BY_SIGN = _load_sign_combinations("combinations", "hidden_combinations")
+_COMBINATIONS_BY_SIGN = _load_manipulation_signs("combinations")
+_HIDDEN_COMBINATIONS_BY_SIGN = _load_manipulation_signs("combinations", "hidden_combinations")
 
 
 @lru_cache(maxsize=16)

@@ -170,7 +170,7 @@ class RenderedText(str):
     turns: tuple[Turn, ...]
     is_whole_conversation: bool
     """Whether it is the rendering of all that the messages have."""
-    judged_message: int | None
+    judged_message_index: int | None
     """The index of the one message that is judged, of which a prompt tells; None for the whole text."""
 
     def __new__(
@@ -178,18 +178,18 @@ class RenderedText(str):
         text: str,
         turns: Sequence[Turn],
         is_whole_conversation: bool,
-        judged_message: int | None = None,
+        judged_message_index: int | None = None,
     ) -> "RenderedText":
         rendered = super().__new__(cls, text)
         rendered.turns = tuple(turns)
         rendered.is_whole_conversation = is_whole_conversation
-        rendered.judged_message = judged_message
+        rendered.judged_message_index = judged_message_index
         return rendered
 
     def __eq__(self, other: object) -> bool:
         # Two conversations can have one text: a message may write the header of another.
         has_same_turns = not isinstance(other, RenderedText) or (
-            other.turns == self.turns and other.judged_message == self.judged_message
+            other.turns == self.turns and other.judged_message_index == self.judged_message_index
         )
         return has_same_turns and str.__eq__(self, other) is True
 
@@ -201,7 +201,7 @@ class RenderedText(str):
             str(self),
             self.turns,
             self.is_whole_conversation,
-            self.judged_message,
+            self.judged_message_index,
         )
 
     @property
@@ -261,8 +261,8 @@ def render_visible_part(
     """
     all_blocks = _build_message_blocks(messages)
     rendering = _join_message_blocks(all_blocks, has_turn_headers=not is_single_reply(messages))
-    earlier_messages = messages if turn is None else messages[: turn + 1]
-    last_reply = find_last_reply_index(earlier_messages)
+    messages_up_to_turn = messages if turn is None else messages[: turn + 1]
+    last_reply = find_last_reply_index(messages_up_to_turn)
     blocks = []
     origins = []
     for block, part in zip(all_blocks, rendering.turns, strict=True):
@@ -270,15 +270,18 @@ def render_visible_part(
             is_block_visible = block.message == last_reply and block.kind == "text"
         else:
             is_block_visible = sees == "full_trace" or block.kind != "reasoning"
-        if is_block_visible and block.message < len(earlier_messages):
+        if is_block_visible and block.message < len(messages_up_to_turn):
             blocks.append(block)
             origins.append(part.start)
     if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
-    has_turn_headers = sees != "last_reply" and not is_single_reply(earlier_messages)
-    judged_message = turn if names_turn else None
+    has_turn_headers = sees != "last_reply" and not is_single_reply(messages_up_to_turn)
+    judged_message_index = turn if names_turn else None
     return _join_message_blocks(
-        blocks, has_turn_headers=has_turn_headers, origins=origins, judged_message=judged_message
+        blocks,
+        has_turn_headers=has_turn_headers,
+        origins=origins,
+        judged_message_index=judged_message_index,
     )
 
 
@@ -415,7 +418,7 @@ def _join_message_blocks(
     *,
     has_turn_headers: bool,
     origins: Sequence[int] | None = None,
-    judged_message: int | None = None,
+    judged_message_index: int | None = None,
 ) -> RenderedText:
     """Return the blocks as paragraphs. `origins` are their starts in the rendering of all; None if they are all."""
     pieces: list[str] = []
@@ -430,4 +433,4 @@ def _join_message_blocks(
         origin = start if origins is None else origins[index]
         turns.append(Turn(block.message, block.role, block.kind, start, length, origin))
         pieces += header, block.words
-    return RenderedText("".join(pieces), turns, origins is None, judged_message)
+    return RenderedText("".join(pieces), turns, origins is None, judged_message_index)

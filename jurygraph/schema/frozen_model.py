@@ -150,7 +150,7 @@ _MIN_LONG_TEXT_LENGTH = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
 _STRING_KEY_TYPES = {str}
-_PLAIN_TYPE_BY_NAME = frozenset((str, int, bool, type(None), ConstantJsonObject))
+_PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantJsonObject))
 
 
 def canonical_json(value: Any) -> bytes:
@@ -221,7 +221,7 @@ def _has_plain_values(value: Any) -> bool:
     values = [value]
     for part in values:  # grows with the parts of its parts
         kind = type(part)
-        if kind in _PLAIN_TYPE_BY_NAME:
+        if kind in _PLAIN_TYPES:
             continue
         if kind is dict:
             values += part.values()

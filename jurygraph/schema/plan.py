@@ -300,17 +300,17 @@ class ComponentInput(FrozenModel):
         return -self.input_weight if self.weights and self.weights[0] < 0 else self.input_weight
 
 
-class ImplementationReference:
+class ImplementationHolder:
     """The object behind a name in a model; it takes part in no digest, schema, comparison or pickle of that model."""
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ImplementationReference)
+        return isinstance(other, ImplementationHolder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ImplementationReference, ()
+        return ImplementationHolder, ()
 
 
 class ComponentSpec(FrozenModel):
@@ -328,7 +328,7 @@ class ComponentSpec(FrozenModel):
     version: str
     inputs: dict[str, ComponentInput]
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    _implementation: ImplementationReference = PrivateAttr(default_factory=ImplementationReference)
+    _implementation: ImplementationHolder = PrivateAttr(default_factory=ImplementationHolder)
 
     @property
     def implementation(self) -> Any:

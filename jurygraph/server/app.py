@@ -51,7 +51,7 @@ class RewardServer:
 
         Args:
             service: scores what comes; its jury stays open as long as the server.
-            hosts: the names, with the port, under which the server answers.
+            allowed_hosts: the names, with the port, under which the server answers.
             token: what a request has to have in `Authorization: Bearer`; None where only loopback can reach it.
         """
         self._service = service

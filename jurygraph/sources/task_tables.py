@@ -736,8 +736,8 @@ def _read_cells(
         _require_column(path, position, role, column, values)
         value = values[column]
         _refuse_missing_cell(path, location, column, value)
-        may_be_number = role not in ("prompt", "response") or allows_numbers_as_text
-        if may_be_number and type(value) is int and value.bit_length() <= MAX_INT_BITS:
+        is_number_allowed = role not in ("prompt", "response") or allows_numbers_as_text
+        if is_number_allowed and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
         if allows_numbers_as_text and type(value) is float:
             value = str(value)

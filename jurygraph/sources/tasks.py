@@ -135,11 +135,11 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         self, task_id: str, number: int, rubric: Rubric, reviewed_rubric: Rubric
     ) -> None:
         contents = {criterion.id: criterion.content for criterion in rubric.criteria}
-        reviewed_content_by_id = {
+        reviewed_criterion_by_id = {
             criterion.id: criterion.content for criterion in reviewed_rubric.criteria
         }
-        for name in sorted(contents.keys() | reviewed_content_by_id.keys()):
-            if contents.get(name) != reviewed_content_by_id.get(name):
+        for name in sorted(contents.keys() | reviewed_criterion_by_id.keys()):
+            if contents.get(name) != reviewed_criterion_by_id.get(name):
                 problem = f"criterion {quote(name)} is not that of task {quote(task_id)}"
                 self._raise_line_error(
                     number, ("rubric", "criteria"), problem, _REVIEW_CHANGES_HINT

@@ -253,8 +253,12 @@ def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
         series.append(PlotSeries(dimension or "all", row, names))
     if domains:
-        alpha_by_dimension = {dimension_domain_name(figures): figures["alpha"] for figures in parts}
-        yield Plot(describe_range("Krippendorff's alpha", alpha_by_dimension), "heat", series)
+        alpha_by_dimension_and_domain = {
+            dimension_domain_name(figures): figures["alpha"] for figures in parts
+        }
+        yield Plot(
+            describe_range("Krippendorff's alpha", alpha_by_dimension_and_domain), "heat", series
+        )
 
 
 def _sampling_unit_noun(parts: Sequence[Figures]) -> str:

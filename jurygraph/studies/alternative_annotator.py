@@ -84,11 +84,15 @@ def compare_judge_with_people(
     """
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    judge_distances, person_distances, is_labelled_by_others = _distances_from_other_people(people)
-    is_judge_as_near = (judge_distances <= person_distances + ROUNDING_TOLERANCE).astype(np.float64)
-    is_person_as_near = (person_distances <= judge_distances + ROUNDING_TOLERANCE).astype(
-        np.float64
+    judge_distances_from_people, person_distances, is_labelled_by_others = (
+        _distances_from_other_people(people)
     )
+    is_judge_as_near = (
+        judge_distances_from_people <= person_distances + ROUNDING_TOLERANCE
+    ).astype(np.float64)
+    is_person_as_near = (
+        person_distances <= judge_distances_from_people + ROUNDING_TOLERANCE
+    ).astype(np.float64)
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
@@ -136,7 +140,7 @@ def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, 
 
     Distances are shares of other labels, or root mean squares of differences; the mask has the labels that have others.
     """
-    judge_distances, person_distances = np.zeros((2, len(people.labels)))
+    judge_distances_from_people, person_distances = np.zeros((2, len(people.labels)))
     is_labelled_by_others = np.zeros(len(people.labels), dtype=bool)
     for rows in members_by_cluster(people.items):
         if len(rows) < 2:
@@ -145,15 +149,17 @@ def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, 
         others = 1.0 - np.eye(len(rows))
         labels = people.labels[rows]
         for values, gaps in (
-            (people.predictions, judge_distances),
+            (people.predictions, judge_distances_from_people),
             (people.labels, person_distances),
         ):
             differences = values[rows, None] - labels
             squares = differences != 0.0 if people.are_classes else differences**2
             gaps[rows] = (squares * others).sum(axis=1) / (len(rows) - 1)
     if not people.are_classes:
-        judge_distances, person_distances = np.sqrt([judge_distances, person_distances])
-    return judge_distances, person_distances, is_labelled_by_others
+        judge_distances_from_people, person_distances = np.sqrt(
+            [judge_distances_from_people, person_distances]
+        )
+    return judge_distances_from_people, person_distances, is_labelled_by_others
 
 
 def _p_value_judge_is_worse(judge_loss_estimate: Estimate | None, epsilon: float) -> float:

@@ -220,7 +220,7 @@ def compare(
     sums, sizes = _sums_and_counts_by_unit(
         _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
-    largest_observed_loss = float(np.max(-sums / sizes, initial=largest_loss))
+    largest_possible_loss = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
     verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
@@ -238,7 +238,7 @@ def compare(
         "judged_both": verdicts_in_both_count,
         "flips": flips if verdicts_in_both_count else None,
         "flip_rate": flips / verdicts_in_both_count if verdicts_in_both_count else None,
-        "margins": [_test_margin(margin, estimate, largest_observed_loss) for margin in margins],
+        "margins": [_test_margin(margin, estimate, largest_possible_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
@@ -497,7 +497,7 @@ def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_describe_margin_gate(margin)}, but {tasks} {units}"
+        missing = f"threshold missed: {_format_no_worse_condition(margin)}, but {tasks} {units}"
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
@@ -517,7 +517,7 @@ def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _describe_margin_gate(margin: Figures) -> str:
+def _format_no_worse_condition(margin: Figures) -> str:
     return str(CiThreshold(margin["name"], "=", margin["margin"]))
 
 
@@ -540,7 +540,9 @@ def condition_outcomes(
         outcomes.append(GateConditionOutcome(str(threshold), threshold.is_met(value), found))
     for margin in figures["margins"]:
         found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(GateConditionOutcome(_describe_margin_gate(margin), margin["holds"], found))
+        outcomes.append(
+            GateConditionOutcome(_format_no_worse_condition(margin), margin["holds"], found)
+        )
     return outcomes
 
 
@@ -680,7 +682,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     margins = []
     for row in figures["margins"]:
         holds = "yes" if row["holds"] else "no"
-        margins.append([_describe_margin_gate(row), holds, _format_p(row["p"])])
+        margins.append([_format_no_worse_condition(row), holds, _format_p(row["p"])])
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:

@@ -97,14 +97,14 @@ class VoteColumns:
 
     Attributes:
         item: the key of the labelled item, [rows]: the item, with "_" and the agent if there is one.
-        file_item: the item as the files name it, [rows]: the same for all agents that answered it.
+        item_id_in_file: the item as the files name it, [rows]: the same for all agents that answered it.
         annotator: [rows].
         label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
         gold: the class of items for which it is known, by key.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
-        respelt: the number of labels in another spelling than their class, by both: "'Bug' as bug".
+        spelling_change_counts: the number of labels in another spelling than their class, by both: "'Bug' as bug".
     """
 
     item: Sequence[str]

@@ -206,7 +206,7 @@ class TaskRubricScores:
         graph = graph or self.graph
         is_exact_inference = (
             is_inferred_exactly(graph, self.exact)
-            and graph.child_count <= gear.MAX_ENUMERATED_CHILDREN
+            and graph.criteria_with_parent_count <= gear.MAX_ENUMERATED_CHILDREN
         )
         return self.marginals(retention, graph, is_exact_inference)
 
@@ -563,7 +563,9 @@ def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figu
     criteria of their graphs have a parent.
     """
     exactly_inferable_sheets = [
-        sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_ENUMERATED_CHILDREN
+        sheet
+        for sheet in sheets
+        if sheet.graph.criteria_with_parent_count <= gear.MAX_ENUMERATED_CHILDREN
     ]
     errors = []
     exact_rewards = []

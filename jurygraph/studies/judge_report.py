@@ -529,13 +529,13 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
         for status, rows in (("judged", study.rows), ("unsupported", study.unsupported)):
             for row in rows:
                 if row.prediction != row.target:
-                    disagreements.append(_disagreement_figures(study, row, status))
+                    disagreements.append(_disputed_judgement_figures(study, row, status))
     return sorted(
         disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
     )
 
 
-def _disagreement_figures(study: JudgeStudy, row: LabelledJudgement, status: str) -> Figures:
+def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, status: str) -> Figures:
     responses = split_pair_name(row.response)
     command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
     if not study.judge.is_reward_judge:

@@ -140,7 +140,7 @@ def read_judgements(
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
-    content = run.task_content(task_id)
+    content = run.stored_task_record(task_id)
     domain = None if content is None else content["task"].get("metadata", {}).get("domain")
     return None if domain is None else str(domain)
 

@@ -80,8 +80,8 @@ JUDGEBENCH_CATEGORY_BY_SOURCE: Mapping[str, str] = {
 }
 """JudgeBench's categories by the beginning of the source."""
 _SECTION_BY_SUBSET: dict[str, str] = {}
-for _section_name, _subset_sizes in SECTIONS.items():
-    _SECTION_BY_SUBSET |= dict.fromkeys(_subset_sizes, _section_name)
+for _section_name, _weight_by_subset in SECTIONS.items():
+    _SECTION_BY_SUBSET |= dict.fromkeys(_weight_by_subset, _section_name)
 _CATEGORIES_BY_BENCHMARK = {
     REWARDBENCH_NAME: list(SECTIONS),
     JUDGEBENCH_NAME: list(JUDGEBENCH_CATEGORY_BY_SOURCE.values()),

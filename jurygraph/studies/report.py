@@ -160,7 +160,7 @@ class Report:
         figures: every figure by name. Named tuples, dataclasses and models are objects in JSON, and NaN is null.
         sections: lines and tables, in the order in which they are read; empty tables are left out.
         conclusion: what the figures say, in sentences; they come first, and are a figure of their own in JSON.
-        symbols: what each Greek letter means; those that are printed are explained once, below their first use.
+        symbol_meanings: what each Greek letter means; those that are printed are explained once, below their first use.
         notes: what was omitted, and limits of the figures.
         plots: the panels of the plot; none if there is nothing to draw.
     """

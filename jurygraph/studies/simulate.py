@@ -93,7 +93,7 @@ class SimulatedEvaluation:
     Attributes:
         item, agent, annotator, label: codes, row by row, [N·labels]; the rows of an item are contiguous, and so are the
             items of an agent.
-        behaviours: that of each annotator, [A].
+        rater_behaviours: that of each annotator, [A].
         confusions: how each labels a clear item, [A,3,3].
         truth: the class z of each item, [N].
         ambiguity: d of each item, [N], in [0, 1]: its labels are drawn from (1-d)·π + d/3.

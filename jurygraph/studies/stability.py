@@ -273,7 +273,7 @@ def measure_stability(
     weights.
 
     Args:
-        qualities: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
+        quality_bands: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
         file_weights: weights of a file, for Table 5.
 
     Raises:
@@ -476,8 +476,14 @@ def _noise_tables(
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
         variances += row
-        largest = _units_with_stakeholder_count(members, sizes[-1])
-        ratios.append({**band, **_growths(members, sizes), **_wording_noise_figures(largest)})
+        units_with_most_stakeholders = _units_with_stakeholder_count(members, sizes[-1])
+        ratios.append(
+            {
+                **band,
+                **_growths(members, sizes),
+                **_wording_noise_figures(units_with_most_stakeholders),
+            }
+        )
     figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:

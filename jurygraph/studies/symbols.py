@@ -1,4 +1,4 @@
-"""Meanings of the Greek letters in reports: each is explained once, below its first use (`Report.symbols`).
+"""Meanings of the Greek letters in reports: each is explained once, below its first use (`Report.symbol_meanings`).
 
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """

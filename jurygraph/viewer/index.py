@@ -212,8 +212,8 @@ class RunIndex:
                 self._intern_name("task", record.key)
         self._index_groups_after(self._add_group, max(last, before), end, report)
         with self._connection:
-            self._set_index_fact("records", end)
-            self._set_index_fact("head", ledger.record_at(end).link.hex())
+            self._set_index_property("records", end)
+            self._set_index_property("head", ledger.record_at(end).link.hex())
         return True
 
     def _index_groups_after(
@@ -259,9 +259,9 @@ class RunIndex:
         with self._connection:
             self._connection.executescript(_CREATE_TABLES_SQL)
             for name, value in (("version", INDEX_VERSION), ("run", self.run.id), ("records", 0)):
-                self._set_index_fact(name, value)
+                self._set_index_property(name, value)
 
-    def _set_index_fact(self, name: str, value: Any) -> None:
+    def _set_index_property(self, name: str, value: Any) -> None:
         self._connection.execute("REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def _intern_name(self, kind: str, name: str) -> int:

@@ -42,7 +42,7 @@ def make_app(
     """Return the application for runs by their letter: `a`, and `b` for a second one.
 
     Args:
-        hosts: the names, with the port, under which it answers.
+        allowed_hosts: the names, with the port, under which it answers.
         token: what a browser has to show once in `?token=`; None where loopback is all that can reach it.
     """
     app = web.Application(

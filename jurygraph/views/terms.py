@@ -117,7 +117,7 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
         composition=_describe_term_parts(term),
         remarks=remarks,
         weights=_view_weights(term),
-        graph=_view_graph(term) if term.combiner.counts_criteria else None,
+        graph=_build_rubric_graph_view(term) if term.combiner.counts_criteria else None,
         votes=list(_describe_votes(ballots)),
         diagnostics=_view_diagnostics(term, ballots),
     )
@@ -186,7 +186,7 @@ def _describe_tensions(difficulties: Mapping[str, Any]) -> Iterator[str]:
                 yield f"tension between {name} and {other}: {strength}, {why}"
 
 
-def _view_graph(term: ExplainedTerm) -> RubricGraphView:
+def _build_rubric_graph_view(term: ExplainedTerm) -> RubricGraphView:
     names = list(term.inputs)
     nodes = []
     for name, use in term.inputs.items():

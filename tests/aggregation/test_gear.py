@@ -156,7 +156,7 @@ class TestExactMarginals:
             np.linspace(0.4, 0.9, 2 * graph.n).reshape(2, -1),
             np.full(graph.edge_count, 0.2),
         )
-        assert graph.child_count == children
+        assert graph.criteria_with_parent_count == children
         q, update = graph.exact_marginals(p, factors), graph.marginals(p, factors)
         assert (q[:, : roots + 2] == update[:, : roots + 2]).all()
         assert (q[:, roots + 2 :] > update[:, roots + 2 :]).all()

@@ -87,7 +87,7 @@ def test_a_group_is_out_while_the_reply_about_another_is_open(made: jg.Jury) -> 
 def test_groups_come_in_while_a_reply_is_open_and_room_is_left(
     made: jg.Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurygraph.jury.MAX_GROUPS_WITHOUT_MODEL", 10)
+    monkeypatch.setattr("jurygraph.jury.MAX_RESPONSES_WITHOUT_MODEL", 10)
 
     async def scene() -> list[str]:
         names: list[str] = []

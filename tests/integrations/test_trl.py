@@ -333,8 +333,8 @@ def test_a_trainer_made_from_one_without_a_mask_has_none(opened: list[JuryReward
     class MyTrainer(OnlineDPOTrainer):
         pass
 
-    assert not read_trainer_settings(MyTrainer().log_metric).has_nan_mask
-    assert read_trainer_settings(Trainer().log_metric).has_nan_mask
+    assert not read_trainer_settings(MyTrainer().log_metric).has_trainer_nan_masking
+    assert read_trainer_settings(Trainer().log_metric).has_trainer_nan_masking
 
 
 def test_an_evaluation_has_a_group_size_of_its_own() -> None:
@@ -503,4 +503,4 @@ def test_a_version_of_trl_without_a_mask_is_seen(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(
             __import__("sys").modules, "trl", type("trl", (), {"__version__": version})
         )
-        assert read_trainer_settings(Trainer().log_metric).has_nan_mask is has_mask
+        assert read_trainer_settings(Trainer().log_metric).has_trainer_nan_masking is has_mask

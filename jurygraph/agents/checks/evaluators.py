@@ -369,7 +369,7 @@ def _decide_bounded_check(
     unknown_values: UnknownValues,
     items: Sequence[ListedItem],
 ) -> CheckResult:
-    possible_measures = _compute_possible_measures(compute_measure, unknown_values)
+    possible_measures = _measures_under_unknowns(compute_measure, unknown_values)
     values = [value for value in chain.from_iterable(possible_measures) if value is not None]
     value_range = min(values), max(values)
     result = f"{label} is {_describe_range(value_range, 6)}"
@@ -399,7 +399,7 @@ class _CheckReasons(NamedTuple):
 _PossibleMeasures = Sequence[Sequence[float | None]]
 
 
-def _compute_possible_measures(
+def _measures_under_unknowns(
     compute_measure: MeasureFunction, unknown_values: UnknownValues
 ) -> _PossibleMeasures:
     """Return the measure where unshown values count or not, each where untold ones count or not."""
@@ -550,7 +550,7 @@ def _decide_includes_check(
         f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
     )
     share = 1.0 - len(missing_values) / len(required_values)
-    possible_measures = _compute_possible_measures(count_included_values, unknown_values)
+    possible_measures = _measures_under_unknowns(count_included_values, unknown_values)
     items = [entry.item for entry in found_entries]
     bound_interval = (len(required_values), math.inf)
     return _conclude_check(
@@ -590,7 +590,7 @@ def _decide_excludes_check(
             certainly_counted_item_ids | possibly_barred_item_ids
         )
 
-    possible_measures = _compute_possible_measures(count_barred, unknown_values)
+    possible_measures = _measures_under_unknowns(count_barred, unknown_values)
     items = [entry.item for entry in violations]
     return _conclude_check(
         possible_measures, _NONE_ALLOWED_BOUND, reasons, unknown_values, items, share=share
@@ -622,7 +622,7 @@ def _decide_distinct_check(
 
     success_text = f"{label} never repeats"
     failure_text = f"{label} repeats {_quote_values([entry.value for entry in repeated_entries])}"
-    possible_measures = _compute_possible_measures(count_repeats, unknown_values)
+    possible_measures = _measures_under_unknowns(count_repeats, unknown_values)
     items = [entry.item for entry in repeated_entries]
     return _conclude_check(
         possible_measures,
@@ -886,7 +886,7 @@ class CollectedPreferences(CodeEvaluator):
         if table is None:
             reason = f"the response's data has no `{_PREFERENCES_KEY}` of {inputs.task.member}"
             return Verdict(score=0.0, met=False, reason=reason)
-        is_preference_collected = constraint_id in set(flatten_preferences(table))
+        is_preference_collected = constraint_id in set(iter_stated_preferences(table))
         words = "is" if is_preference_collected else "is not"
         return Verdict(
             score=float(is_preference_collected),
@@ -895,13 +895,13 @@ class CollectedPreferences(CodeEvaluator):
         )
 
 
-def flatten_preferences(table: JsonValue, path: str = "") -> Iterator[str]:
+def iter_stated_preferences(table: JsonValue, path: str = "") -> Iterator[str]:
     """Yield `path: value` for every value of nested preferences; the entries of a list share the path of the list."""
     if isinstance(table, Mapping):
         for key, value in table.items():
-            yield from flatten_preferences(value, f"{path}.{key}" if path else key)
+            yield from iter_stated_preferences(value, f"{path}.{key}" if path else key)
     elif isinstance(table, list):
         for value in table:
-            yield from flatten_preferences(value, path)
+            yield from iter_stated_preferences(value, path)
     elif table not in (None, ""):
         yield f"{path}: {value_to_text(table)}"

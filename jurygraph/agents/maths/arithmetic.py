@@ -329,9 +329,9 @@ def _is_claim_correct(
     numbers = [token.group() for token in right_tokens if token.lastgroup == "number"]
     if len(numbers) > 1:
         return False
-    numeral = Fraction(numbers[0].replace(",", ""))
+    written_value = Fraction(numbers[0].replace(",", ""))
     # A hundredth where a percent sign counts.
-    claimed_ratio = abs(claimed_value / numeral) if numeral else Fraction(1)
+    claimed_ratio = abs(claimed_value / written_value) if written_value else Fraction(1)
     if "." in numbers[0]:
         decimals = numbers[0].partition(".")[2]
         return bool(difference <= claimed_ratio / 10 ** len(decimals))

@@ -271,7 +271,7 @@ def _write_annotated_rubrics(
     def annotate_task(task: Task) -> Awaitable[Rubric | None]:
         return planner.aannotate(task, existing_graphs.get(task.id))
 
-    results = _request_task_results(jury, lines, annotate_task, "annotating")
+    results = _annotate_selected_tasks(jury, lines, annotate_task, "annotating")
     if results.omitted_tasks and not is_new_file:
         problem = "line {line} was omitted: {why}".format_map(results.omitted_tasks[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
@@ -317,7 +317,7 @@ def profiles(
         open_jury(config or find_config(tasks), model) as jury,
         TaskLinesFile(tasks, _has_text_only_profile, jury.config.task_defaults) as lines,
     ):
-        results = _request_task_results(
+        results = _annotate_selected_tasks(
             jury, lines, Planner(jury).aread_profiles, "reading profiles"
         )
     write_output(file, [profiles_line(task, result) for task, result in results.found])
@@ -350,7 +350,7 @@ def _format_profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[
             yield escape_line(f"{task.id}: dropped of {reason}", 300)
 
 
-def _request_task_results(
+def _annotate_selected_tasks(
     jury: "Jury",
     lines: TaskLinesFile,
     request: Callable[[Task], Awaitable[T | None]],

@@ -354,7 +354,7 @@ class LiteLLMBackend(Backend):
             try:
                 return await call(**arguments, client=_litellm_http_handler())
             except Exception as error:
-                if not _is_litellm_handler_error(error):
+                if not _is_handler_mismatch_error(error):
                     raise
             self._takes_handler = False
         _HTTPX_CLIENT.replace_session()
@@ -377,7 +377,7 @@ class LiteLLMBackend(Backend):
         )
 
 
-def _is_litellm_handler_error(error: Exception) -> bool:
+def _is_handler_mismatch_error(error: Exception) -> bool:
     """Return whether litellm took our handler for OpenAI's client, which has other methods."""
     handler_class_name = type(_litellm_http_handler()).__name__
     causes = [

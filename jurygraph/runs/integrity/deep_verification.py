@@ -265,7 +265,7 @@ class _DeepVerifier:
         reused_verdicts = {
             verdict.key: verdict for verdict in verdicts if self._comes_from_origin_run(verdict)
         }
-        if reused_verdicts and any(map(_has_unrecorded_failure, recomputed_verdicts.values())):
+        if reused_verdicts and any(map(_failed_for_missing_record, recomputed_verdicts.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
             results = ReusedResults({**recorded_answers, **reused_verdicts}, unverifiable_material)
             rejudged_traces = await self._jury.ascore(task, responses, plan, results, self._calls)
@@ -341,7 +341,7 @@ class _DeepVerifier:
             return "needing_model"
         if (
             stored_verdict.calls
-            and _has_unrecorded_failure(recomputed_verdict)
+            and _failed_for_missing_record(recomputed_verdict)
             and not _is_transient_failure(stored_verdict)
         ):
             self._require_calls(label, stored_verdict)
@@ -541,7 +541,7 @@ def _is_taken_from_record(verdict: RecordedVerdict, own_model: Collection[str]) 
     return verdict.question in own_model and verdict.gated_by is None
 
 
-def _has_unrecorded_failure(verdict: RecordedVerdict) -> bool:
+def _failed_for_missing_record(verdict: RecordedVerdict) -> bool:
     return verdict.failure is not None and verdict.failure.kind == "unrecorded"
 
 

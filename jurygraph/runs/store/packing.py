@@ -126,7 +126,7 @@ def pack_reward(row: "RewardRow") -> RecordBody:
         body["range"] = row.range
     if not _are_numbers_identical(row.components, terms):
         body["components"] = row.components
-    for name in _TRACE_FIELD_DEFAULTS:
+    for name in _REWARD_FIELD_DEFAULTS:
         content = getattr(row, name)
         if content:
             body[name] = content
@@ -146,7 +146,7 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         "components": terms,
     }
     counts = dict(zip(_VERDICT_COUNT_NAMES, body["counts"], strict=True))
-    fields = {**_TRACE_FIELD_DEFAULTS, **defaults, **body, "counts": Counts(**counts)}
+    fields = {**_REWARD_FIELD_DEFAULTS, **defaults, **body, "counts": Counts(**counts)}
     return RewardRow(**fields).to_reward(decision)
 
 
@@ -162,7 +162,7 @@ def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
 
 _VERDICT_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")
 """The order in which a reward stores its counts of verdicts."""
-_TRACE_FIELD_DEFAULTS: Mapping[str, Any] = {
+_REWARD_FIELD_DEFAULTS: Mapping[str, Any] = {
     "parts": {},
     "diagnostics": {},
     "adjustments": (),

@@ -76,7 +76,10 @@ class ReusedRun:
     def find_reusable_results(
         self, task: Task, responses: Sequence[Response], plan: Plan
     ) -> ReusedResults:
-        if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
+        if (
+            self.run.ledger.find("group", task.id) is None
+            or self.run.stored_task_record(task.id) is None
+        ):
             return NO_REUSED_RESULTS
         earlier_input_digests = digest_survey_inputs(self.run.plan_of(task.id).survey)
         current_input_digests = digest_survey_inputs(plan.survey)

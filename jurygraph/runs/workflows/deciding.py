@@ -94,7 +94,7 @@ def pack_group(
 ) -> PackedGroupVerdicts:
     task = group.record.key
     survey = run.source.survey_without_texts(group.survey)
-    content = run.task_content(task)
+    content = run.stored_task_record(task)
     inputs = None if content is None else digest_decision_inputs(content, survey)
     is_per_response = all(
         question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME

@@ -255,7 +255,7 @@ class TaskWithSurvey(NamedTuple):
 
 def require_task_content(run: Run, task_id: str) -> RecordBody:
     """Return the stored content of a task. Raises `InputError` where its texts were erased."""
-    content = run.task_content(task_id)
+    content = run.stored_task_record(task_id)
     if content is None:
         problem = (
             f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"

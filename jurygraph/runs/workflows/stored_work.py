@@ -88,7 +88,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         if not (context.derivers or any(context.toolsets)):
             return
         for record in run.ledger.records("task"):
-            content = run.task_content(record.key)
+            content = run.stored_task_record(record.key)
             if content is not None and (context.derivers or "files" in content):
                 check_unchanged_inputs(run.plan_of(record.key), context)
 
