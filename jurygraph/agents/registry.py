@@ -173,7 +173,9 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
     for index, (use, evaluator) in enumerate(
         zip(config.evaluators, evaluators.values(), strict=True)
     ):
-        if use.if_missing is not None and not evaluator.task_fields:
+        # a judge of criteria or of stakeholders needs tasks that have some
+        is_about_part = evaluator.audience in ("criterion", "stakeholder")
+        if use.if_missing is not None and not evaluator.task_fields and not is_about_part:
             problem = f"{quote(evaluator.name)} names nothing that a task has to have"
             raise ConfigError(
                 f"evaluators[{index}].if_missing: {problem}; leave it out, or use `when`"

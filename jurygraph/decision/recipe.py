@@ -78,6 +78,10 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
     """Raise ConfigError for a recipe that cannot be planned for any task; `records` of its evaluators are by name."""
     names = component_names(config, records)
     for name in config.reward:
+        if name not in names and name in records:
+            component_name = default_component_name(name, records[name].audience)
+            problem = f"evaluator {name!r} gives the component {component_name!r}"
+            raise ConfigError(f"reward.{name}: {problem}; write reward.{component_name}")
         _refuse_unknown_component(f"reward.{name}", name, names)
     weights = list(component_weights(config, names).values())
     if not any(weights):
@@ -247,6 +251,9 @@ class _ComponentSpecBuilder:
             else:
                 specs.append(self._evaluator_spec(name, evaluators[0]))
         self._refuse_absent_components({spec.name for spec in specs})
+        if not specs:
+            problem = "has nothing that an evaluator is about, and each leaves such tasks out"
+            raise PlanError(f"task {self.task.id!r}: {problem}; complete the task, or leave it out")
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def _predicts_reviewers(self, name: str) -> bool:
@@ -256,8 +263,19 @@ class _ComponentSpecBuilder:
             for evaluator, record in self.records.items()
         )
 
+    def _may_be_absent(self, name: str) -> bool:
+        """Return whether tasks without what the evaluators of a default component are about go without it."""
+        uses = [
+            use
+            for use in self.config.evaluators
+            if default_component_name(use.known_as, self.records[use.known_as].audience) == name
+        ]
+        return bool(uses) and all(use.if_missing is not None for use in uses)
+
     def _refuse_absent_components(self, present: set[str]) -> None:
-        counted_component_names = [name for name, weight in self.weight.items() if weight]
+        counted_component_names = [
+            name for name, weight in self.weight.items() if weight and not self._may_be_absent(name)
+        ]
         for gate in self.config.gates:
             counted_component_names += _components_of_gate(gate)
         for name in counted_component_names:
@@ -268,7 +286,10 @@ class _ComponentSpecBuilder:
                 }.get(name, "question")
                 remedy = "complete the task"
                 if name == RUBRIC_COMPONENT_NAME:
-                    remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
+                    remedy = (
+                        "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column); "
+                        "or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
+                    )
                 if self._predicts_reviewers(name):
                     remedy = (
                         "name whom it predicts in the task, or for all tasks in the config, "

@@ -54,7 +54,8 @@ class UserCalls:
     def start(self) -> None:
         """Start the calls in the current context.
 
-        An exception takes the place of its answer, and so does a `TimeLimitExceeded` for a call that runs past its limit.
+        An exception takes the place of its answer, and so does a `TimeLimitExceeded` for a call that runs past its
+        limit.
         """
         if not self._starts_in_event_loop:
             self._results_or_tasks = [asyncio.create_task(self._call_in_thread())]

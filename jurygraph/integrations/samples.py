@@ -6,7 +6,8 @@ by a digest of what it contains, so that equal rows are one task in every proces
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from math import isfinite, isnan
+from numbers import Real
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -35,9 +36,14 @@ def read_task_fields(row: Mapping[str, Any], columns: Mapping[str, str | None]) 
     """Return the parts of a task in a row by their columns; what the row does not have is left out."""
     parts: dict[str, Any] = {}
     for part, column in columns.items():
-        if column is not None and row.get(column) is not None:
+        if column is not None and not _is_missing_cell(row.get(column)):
             parts[part] = _CELL_READER_BY_FIELD[part](row[column])
     return parts
+
+
+def _is_missing_cell(value: Any) -> bool:
+    """Return whether a cell is empty: pandas has NaN where a row has no value."""
+    return value is None or (isinstance(value, Real) and isnan(value))
 
 
 def _read_reference_cell(value: Any) -> Any:

@@ -231,7 +231,7 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     where those of `first` are `unsure`, or `disagree`. `sees` is the part of a conversation that it is shown:
     `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`. With `scope: turn` it
     judges each turn of an assistant, and sees no later one; `turns` makes one value of them, by default the mean. With
-    `if_missing: not_applicable` it leaves out tasks without what it needs, such as a reference, where it abstains else.
+    `if_missing: not_applicable` it leaves out tasks without what it needs, such as a reference or a rubric.
     """
 
     when: Condition | None = None

@@ -76,7 +76,8 @@ class JudgeStudy:
 
     Attributes:
         has_binary_labels: whether targets are 0 or 1 and predictions the judge's decisions; else both are on a scale.
-        is_compared_by_rank: whether targets and predictions are on different scales, so that only their order can be compared.
+        is_compared_by_rank: whether targets and predictions are on different scales, so that only their order can be
+            compared.
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
         left_out: number of labelled responses that are not rows, by reason.

@@ -273,7 +273,7 @@ def measure_stability(
     weights.
 
     Args:
-        quality_bands: quality bands that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
+        quality_bands: those that count; all if empty. The paper's Tables 2, 5 and 10 have medium and high alone.
         file_weights: weights of a file, for Table 5.
 
     Raises:

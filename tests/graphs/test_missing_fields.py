@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import ConfigError
+from jurygraph.errors import ConfigError, PlanError
 from jurygraph.runs.run import Run
 from jurygraph.testing import ScriptedJudge
 from tests.runs.sample_runs import scored_session, traces_of, verify_deeply, verify_run, write_tasks
@@ -65,6 +65,28 @@ def test_it_abstains_unless_the_config_says_so() -> None:
         "maths.accuracy": "abstained",
         "criteria": "ok",
     }
+
+
+def test_a_task_without_a_rubric_goes_without_its_component_where_the_config_says_so() -> None:
+    config = {
+        "evaluators": ["maths.accuracy", {"use": "criteria", "if_missing": "not_applicable"}],
+        "reward": {"accuracy": 1, "rubric": 0.5},
+    }
+    with jg.Jury.from_config(config, model=ScriptedJudge({"kind": 1.0})) as jury:
+        without = jg.Task(id="sum", query="2 + 2?", reference="4")
+        judged = without.model_copy(update={"rubric": jg.Rubric.model_validate(RUBRIC)})
+        rewards = [jury.score(task, [ANSWER])[0].reward for task in (without, judged)]
+    assert [reward.value for reward in rewards] == [1.0, 1.5]
+    assert [sorted(reward.components) for reward in rewards] == [
+        ["accuracy"],
+        ["accuracy", "rubric"],
+    ]
+    alone = {"evaluators": [{"use": "criteria", "if_missing": "not_applicable"}]}
+    with (
+        jg.Jury.from_config(alone, model=ScriptedJudge({"kind": 1.0})) as jury,
+        pytest.raises(PlanError, match="task 'sum': has nothing that an evaluator is about"),
+    ):
+        jury.prepare(without)
 
 
 def test_an_evaluator_that_needs_nothing_of_a_task_has_nothing_to_leave_out() -> None:

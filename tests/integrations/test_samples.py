@@ -1,5 +1,6 @@
 """Rows of a trainer become tasks: equal ones are one group in every process, and what is wrong is named."""
 
+import math
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
         read_task_fields({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)
     ]
     assert numbers == ["4", "0.5", "-3"]
+    empty = read_task_fields(
+        {"solution": math.nan, "rubric": math.nan}, {**columns, "rubric": "rubric"}
+    )
+    assert empty == {}, "pandas has NaN where a row has no value"
     assert read_task(CHAT, {}).id == read_task([dict(CHAT[0])], {}).id == "prompt-d1800cc4586619da"
     langchain = [HumanMessage("How far?")]
     assert read_task(langchain, {}).id == "prompt-ae9904b7652dfc51"

@@ -17,7 +17,7 @@ def read_rows() -> list[dict[str, Any]]:
         {
             "prompt": [{"role": "user", "content": task["query"]}],
             "task_id": task["id"],
-            "reference": task["reference"],
+            "reference": task.get("reference"),
         }
         for task in tasks
     ]

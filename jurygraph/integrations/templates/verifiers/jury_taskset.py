@@ -16,5 +16,6 @@ def load_data() -> list[JuryTaskData]:
     lines = (HERE / "tasks.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return [
-        JuryTaskData(id=row["id"], prompt=row["query"], reference=row["reference"]) for row in rows
+        JuryTaskData(id=row["id"], prompt=row["query"], reference=row.get("reference"))
+        for row in rows
     ]

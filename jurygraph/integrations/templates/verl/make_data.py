@@ -15,7 +15,7 @@ def read_rows() -> list[dict[str, Any]]:
             {
                 "data_source": "jurygraph",
                 "prompt": [{"role": "user", "content": task["query"]}],
-                "reward_model": {"style": "rule", "ground_truth": task["reference"]},
+                "reward_model": {"style": "rule", "ground_truth": task.get("reference")},
                 "extra_info": {"task_id": task["id"], "task": line},
             }
         )
