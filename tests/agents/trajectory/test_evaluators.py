@@ -186,6 +186,32 @@ def test_codes_that_begin_with_zero_decimal_commas_and_hours_are_figures_of_the_
     assert judge("tools.grounded", [call("{}"), result("9:00, 10:00, 11:30"), times]).score == 1.0
 
 
+def test_a_code_with_a_hyphen_is_found_only_as_a_whole() -> None:
+    found = [call("{}"), result("V-5521 and W-5521-A in 30 days of 2024")]
+    other = judge("tools.grounded", [*found, say("It is W-5521.")])
+    assert (other.score, other.native) == (0.0, 1)
+    same = judge("tools.grounded", [*found, say("V\u20115521: 5521, a 30-day ticket of mid-2024.")])
+    assert (same.score, same.native) == (1.0, 4)
+
+
+def test_numbers_of_a_lists_items_are_no_claims() -> None:
+    listed = "1. HAT170\n**2)** HAT170\n7. is no item\n\n1. 2 seats"
+    verdict = judge("tools.grounded", [call("{}"), result("HAT170"), say(listed)])
+    assert verdict.native == 3
+    assert verdict.reason.endswith("; not there: '7', '2'")
+
+
+def test_the_reason_says_what_only_the_user_or_the_system_said() -> None:
+    query = [{"role": "system", "content": "Refunds in 30 days."}, {"role": "user", "content": "9?"}]
+    messages = [call("{}"), result("at 2024-05-12T10:00Z, 7"), say("7, 9, 10:00 in 30 days, 88")]
+    verdict = judge("tools.grounded", messages, query=query)
+    assert verdict.score == 0.8
+    assert verdict.reason == (
+        "2 of 5 numbers and codes are in the results of tools, "
+        "2 only in the words of the user or the system: '9', '30'; not there: '88'"
+    )
+
+
 HUGE = '{"x": 1' + "0" * 400 + "}"
 
 
