@@ -95,10 +95,9 @@ class ToolsMatch(TrajectoryEvaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        """Refuse a name in `only` that is no tool of the task, an action's that is nearly one, and arguments of an
-        action of which its tool's schema excludes or lacks one.
+        """Refuse a name in `only` that is no tool of the task, and an action that no valid call matches.
 
-        The first would compare nothing and match everything; the others would match nothing.
+        The first would compare nothing and match everything; the other would match nothing.
         """
         if view.tools:
             tools = [tool.get("function", tool) for tool in view.tools]
@@ -107,24 +106,9 @@ class ToolsMatch(TrajectoryEvaluator):
                 for tool in tools
                 if isinstance(tool, Mapping)
             }
-            error_location = f"task {view.id!r}: {self.name}: reference_actions"
-            for reference_action in (
-                view.reference_actions or ()
-            ):  # which may know more tools than the task
-                if nearest_name(reference_action.name, schemas, min_similarity=0.8):
-                    require_known_names(error_location, [reference_action.name], schemas, "tool")
-                mode = self._find_arguments_mode(reference_action.name)
-                schema = schemas.get(reference_action.name)
-                if mode in ("exact", "superset"):
-                    kind = f"argument of {reference_action.name}"
-                    require_known_names(
-                        error_location,
-                        reference_action.arguments,
-                        _find_allowed_arguments(schema),
-                        kind,
-                    )
-                if mode == "exact":
-                    _refuse_missing_argument(error_location, reference_action, schema)
+            for index, action in enumerate(view.reference_actions or ()):
+                error_location = f"task {view.id!r}: {self.name}: reference_actions[{index}]"
+                self._refuse_unmatchable_action(error_location, action, schemas, view)
             tool_names = {*schemas, *(call.name for call in self._list_reference_calls(view, ()))}
             try:
                 error_location = f"params.only: task {view.id!r}"
@@ -132,6 +116,25 @@ class ToolsMatch(TrajectoryEvaluator):
             except PlanError as error:  # the slip is the config's, for any task
                 raise ConfigError(str(error)) from None
         return super().questions(view)
+
+    def _refuse_unmatchable_action(
+        self, where: str, action: ReferenceCall, schemas: Mapping[str, Any], view: TaskView
+    ) -> None:
+        """Raise PlanError for an action of no tool, or with arguments that its tool excludes, lacks or refuses.
+
+        What is not compared, or only allowed, may be of a tool that the task does not name, but not nearly of one.
+        """
+        mode = self._find_arguments_mode(action.name)
+        has_to_be_called = mode is not None and self.settings.trajectory_match_mode != "subset"
+        if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
+            require_known_names(where, [action.name], schemas, "tool")
+        schema = schemas.get(action.name)
+        if mode in ("exact", "superset"):
+            kind = f"argument of {action.name}"
+            require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
+            if mode == "exact":
+                _refuse_missing_argument(where, action, schema)
+            _refuse_invalid_arguments(where, action, view, are_complete=mode == "exact")
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         settings = self.settings
@@ -305,6 +308,22 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> 
             raise PlanError(f"{where}: {problem}; {hint}")
 
 
+def _refuse_invalid_arguments(
+    where: str, action: ReferenceCall, view: TaskView, *, are_complete: bool
+) -> None:
+    """Raise PlanError for arguments that their tool's schema refuses; nothing is known of a schema that is none."""
+    try:
+        validators = _load_argument_validators(view)
+    except PlanError:  # `tools.valid` tells it, which needs the schemas
+        return
+    if action.name in validators:
+        call = AgentToolCall(-1, 0, action.name, action.arguments, "")
+        problem = _find_call_problem(call, validators, are_complete=are_complete)
+        if problem is not None:
+            hint = "no valid call has it: correct it, or the tool's schema"
+            raise PlanError(f"{where}: a call of {action.name}: {problem}; {hint}")
+
+
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
     """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
     parts = [schema]
@@ -334,15 +353,18 @@ def _validate_pattern_keyword(
         yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _find_call_problem(call: AgentToolCall, validators: Mapping[str, Validator]) -> str | None:
-    """Return what is wrong with a call; None if it is valid."""
+def _find_call_problem(
+    call: AgentToolCall, validators: Mapping[str, Validator], *, are_complete: bool = True
+) -> str | None:
+    """Return what is wrong with a call, or with the values of arguments that may be more; None if it is valid."""
     validator = validators.get(call.name)
     if validator is None:
         return f"there is no tool {quote(call.name)}"
     if call.arguments is None:
         return "is no JSON of an object"
     try:
-        error = next(iter(validator.iter_errors(call.arguments)), None)
+        errors = validator.iter_errors(call.arguments)
+        error = next((error for error in errors if are_complete or error.path), None)
     # of a number, depth or letter that no tool takes
     except (OverflowError, RecursionError, UnicodeError) as beyond:
         return f"cannot be validated: {shorten(str(beyond))}"
