@@ -142,7 +142,7 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
     assert run("score", "chats.jsonl", *options, "--out", "run").code == 0
     (trace,) = [json.loads(line) for line in run("export", "run", "--to", "jsonl").out.splitlines()]
     assert (trace["task_id"], trace["labels"]) == ("salt", labels)
-    assert run("score", "chats.jsonl", *options, "--out", "run").err.startswith("run is complete; ")
+    assert "run is complete; " in run("score", "chats.jsonl", *options, "--out", "run").err
 
 
 def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Command) -> None:
@@ -373,11 +373,12 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     folder: Path, run: Command
 ) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
-    row = {"messages": chat, "reference_action": [], "tool": "x", "kind": "y"}
+    row = {"messages": chat, "reference_action": [], "tool": "x", "kind": "y", "bot": "b"}
     (folder / "chats.jsonl").write_text(json.dumps(row))
     names = ("tools.match", "tools.valid", "maths.accuracy")
     words = ("--set", f"evaluators=[{', '.join(names)}]", "--set", "reward={valid: 1}")
     notes = [
+        "column 'bot' is a label of 1 responses; if it names their agents, add --agent-column bot",
         "column 'reference_action' is a label of 1 responses; if it is the reference_actions that tools.match needs, "
         "call it reference_actions",
         "column 'tool' is a label of 1 responses; if it is the tools that tools.valid needs, call it tools",
