@@ -393,6 +393,18 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     assert " is a label " not in run("score", "data.csv", *named, *words, "--dry-run").err
 
 
+def test_a_dry_run_counts_the_tasks_of_which_all_that_counts_is_left_out(
+    folder: Path, run: Command
+) -> None:
+    evaluators = "evaluators=[{use: maths.accuracy, if_missing: not_applicable}, trajectory.loops]"
+    (folder / "data.csv").write_text("question,answer\n1 + 1?,2\n1 + 2?,3\n")
+    words = ("score", "data.csv", *NAMED[:4], "--set", evaluators)
+    told = run(*words, "--set", "reward={accuracy: 1, loops: 0}", "--dry-run").err
+    assert "rewards of 2 of 2 tasks will fail: they lack what each question that counts" in told
+    counted = run(*words, "--set", "reward={accuracy: 1, loops: 0.1}", "--dry-run").err
+    assert "will fail" not in counted
+
+
 def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_out(
     folder: Path, run: Command
 ) -> None:
