@@ -138,7 +138,9 @@ _FIELDS_BY_FOREIGN_NAME = {
     **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
     "model": ("agent", "judges"),
-    **dict.fromkeys(("system", "policy"), ("agent",)),
+    **dict.fromkeys(("system", "policy", "bot", "assistant"), ("agent",)),
+    "component": ("components",),
+    "weight": ("reward",),
     "match_mode": ("trajectory_match_mode",),
 }
 """The fields that other projects' names mean, the first one that is there."""
@@ -386,9 +388,13 @@ def _describe_unknown_field(
         hint = "a penalty has a negative weight: `weight: -1`"
     elif (first_word := str(path[-1]).partition(" ")[0]) in names:
         hint = f"is a colon missing after `{first_word}`?"
-    if hint is None and len(path) > 1 and path[-1] in model.model_fields:
+    top_field = find_meant_field(str(path[-1]), model.model_fields)
+    if path[-1] in model.model_fields:
+        top_field = str(path[-1])
+    if len(path) > 1 and top_field and not nearest_name(str(path[-1]), names, min_similarity=0.8):
         owner = next(step for step in reversed(path[:-1]) if isinstance(step, str))
-        hint = f"write it at the top, not below `{owner}`"
+        meant = "it" if top_field == path[-1] else f"`{top_field}`"
+        hint = f"write {meant} at the top, not below `{owner}`"
     return Problem(path, "unknown", hint or names_hint)
 
 

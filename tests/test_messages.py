@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jurygraph.messages import notes_on_similar_names, shell_quote, validate
-from jurygraph.schema import Criterion, Response, Task, TaskLine
+from jurygraph.schema import Config, Criterion, Response, Task, TaskLine
 from tests.rows import all_rows
 
 
@@ -50,6 +50,10 @@ def test_a_field_of_the_whole_in_an_entry_of_a_list_is_told_its_place() -> None:
     row = {"id": "a", "query": "?", "responses": [{"text": "!", "stakeholders": []}]}
     problem = validate(TaskLine, row)
     assert str(problem) == "unknown; write it at the top, not below `responses`"
+    for key, field in {"component": "components", "weight": "reward"}.items():
+        problem = validate(Config, {"evaluators": [{"use": "maths.format", key: "x"}]})
+        assert str(problem) == f"unknown; write `{field}` at the top, not below `evaluators`"
+        assert str(validate(Config, {key: "x"})).endswith(f"did you mean {field}?")
 
 
 def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:

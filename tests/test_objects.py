@@ -164,7 +164,7 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
     [
         (
             {"evaluators": [half, half]},
-            "evaluators: 'half' is listed twice; give one of them a `name` of its own",
+            "evaluators[1]: 'half' is listed twice; give one of them a `name` of its own, such as `name: half_2`",
         ),
         (
             {"evaluators": [lambda task, response: 1.0]},
@@ -188,7 +188,10 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
             "evaluators[0]: evaluator 'Short' is already set up",
         ),
         ({"evaluators": [half], "derivers": [Short]}, "derivers[0]: 'Short' is not a deriver"),
-        ({"evaluators": [half], "derivers": [Words, Words]}, "derivers: 'Words' is listed twice"),
+        (
+            {"evaluators": [half], "derivers": [Words, Words]},
+            "derivers[1]: 'Words' is listed twice",
+        ),
         (
             {"evaluators": [half], "model": None},
             "config, key model: is null; write 'none', or leave it out",

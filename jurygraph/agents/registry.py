@@ -229,7 +229,8 @@ def load_components_by_name(
             instance = load_component(use)
         if instance.name in components_by_name:
             raise ConfigError(
-                f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
+                f"{key}[{index}]: {instance.name!r} is listed twice; give one of them a `name` of its own, "
+                f"such as `name: {instance.name.rpartition('.')[2]}_2`"
             )
         components_by_name[instance.name] = instance
     return components_by_name

@@ -281,6 +281,12 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
         print_message(
             f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
         )
+    if work_estimator.tasks_without_question:
+        share = f"{work_estimator.tasks_without_question} of {expected.tasks} tasks"
+        print_message(
+            f"rewards of {share} will fail: they lack what each question that counts needs "
+            "(`if_missing: not_applicable`)"
+        )
     return expected
 
 

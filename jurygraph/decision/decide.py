@@ -5,6 +5,7 @@ machine, for any order of unordered inputs, and for any split of the group where
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -480,12 +481,28 @@ def _reward_adjustments_by_row(
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
+_JUDGED_SHARE_NOTE_PART = " of the weight was judged"
 _LOW_COVERAGE_NOTE_SUFFIX = " is asked for"
+_DROPPED_NOTE_SUFFIX = " was dropped for the whole group, because it was not judged for all"
+_COUNTED_REST_NOTE_PATTERN = re.compile("; the rest counts as the .* rule says$")
 
 
-def add_setting_to_note(note: str) -> str:
-    """Return a reward's note with the setting that asks for more; the stored note is verified, and stays as it is."""
-    return f"{note} (failure.min_coverage)" if note.endswith(_LOW_COVERAGE_NOTE_SUFFIX) else note
+def explain_notes(notes: Sequence[str]) -> list[str]:
+    """Return a reward's notes with the setting that asks for more, and with what dropped questions make of the rest.
+
+    The stored notes are verified, and stay as they are.
+    """
+    has_dropped_question = any(note.endswith(_DROPPED_NOTE_SUFFIX) for note in notes)
+    explained_notes = []
+    for note in notes:
+        if note.endswith(_LOW_COVERAGE_NOTE_SUFFIX):
+            note += " (failure.min_coverage)"
+        if has_dropped_question:
+            note = _COUNTED_REST_NOTE_PATTERN.sub("; the rest was dropped", note)
+            judged_for_all = f"{_JUDGED_SHARE_NOTE_PART} for all of the group"
+            note = note.replace(_JUDGED_SHARE_NOTE_PART, judged_for_all)
+        explained_notes.append(note)
+    return explained_notes
 
 
 def _notes(
@@ -505,11 +522,11 @@ def _notes(
         notes.append("nothing that counts was judged")
     elif coverage < decision.min_coverage - ROUNDING_TOLERANCE:
         notes.append(
-            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_LOW_COVERAGE_NOTE_SUFFIX}"
+            f"{coverage:.3g}{_JUDGED_SHARE_NOTE_PART}, and {decision.min_coverage:g}{_LOW_COVERAGE_NOTE_SUFFIX}"
         )
     elif coverage < 1.0 - ROUNDING_TOLERANCE:
         notes.append(
-            f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says"
+            f"{coverage:.3g}{_JUDGED_SHARE_NOTE_PART}; the rest counts as the {decision.rule} rule says"
         )
     elif is_reward_undetermined:
         notes.append(
@@ -517,10 +534,7 @@ def _notes(
         )
     if is_only_response:
         notes.append("the group has one response, so nothing could be compared")
-    notes += [
-        f"{name} was dropped for the whole group, because it was not judged for all"
-        for name in sorted(dropped_question_ids)
-    ]
+    notes += [f"{name}{_DROPPED_NOTE_SUFFIX}" for name in sorted(dropped_question_ids)]
     return notes
 
 

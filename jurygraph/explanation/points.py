@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import (
     ROUNDING_TOLERANCE,
-    add_setting_to_note,
     compute_rewards,
+    explain_notes,
     has_independent_rows,
 )
 from jurygraph.errors import InputError, TraceMismatch
@@ -470,7 +470,7 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
     reward = explained_trace.trace.reward
     yield _reward_sentence(explained_trace.trace)
-    yield from (f"Why: {add_setting_to_note(note)}." for note in reward.notes)
+    yield from (f"Why: {note}." for note in explain_notes(reward.notes))
     yield from _point_sentences(explained_trace, lines)
     yield from _adjustment_sentences(explained_trace)
     yield from _verdict_sentences(explained_trace.verdicts)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from jurygraph.decision.decide import add_setting_to_note
+from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, points_line_sort_key
 from jurygraph.explanation.terms import ExplainedVerdict
@@ -209,7 +209,7 @@ def cut(text: str, length: int | None) -> str:
     return text if length is None else shorten(text, length)
 
 
-TEMPLATE_FILTERS: Mapping[str, Callable[..., str]] = {
+TEMPLATE_FILTERS: Mapping[str, Callable[..., str | list[str]]] = {
     "number": format_number,
     "count_of": format_count,
     "percent": format_percent,
@@ -221,7 +221,7 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., str]] = {
     "turn": partial(format_reversal, is_rounded_up=True),
     "factor": format_factor_for_sentence,
     "plain": format_number_for_sentence,
-    "explained": add_setting_to_note,
+    "explained": explain_notes,
     "visible": escape_hidden_characters,
     "lines": escape_multiline_text,
     "message_text": message_text,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jurygraph.decision.decide import add_setting_to_note
+from jurygraph.decision.decide import explain_notes
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import (
     CriterionTexts,
@@ -130,7 +130,7 @@ def describe_failure(trace: Trace) -> str:
         if verdict.failure is not None and not verdict.superseded:
             causes[_describe_missing_verdict(verdict, verdict.failure)] = None
     start = "Not scored" if reward.value is None else "Not all was judged"
-    sentence = f"{start}: {join_names(list(causes or map(add_setting_to_note, reward.notes)))}"
+    sentence = f"{start}: {join_names(list(causes or explain_notes(reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
         low, high = map(format_number_for_sentence, reward.range)
         sentence += f"; it would be between {low} and {high}"

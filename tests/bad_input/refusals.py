@@ -144,7 +144,8 @@ STORED = {
         "jury.yaml, line 4, key evaluators[1]", "install what it needs, or fix it"
     ),
     "evaluator_twice": Refusal(
-        "jury.yaml, line 2, key evaluators", "give one of them a `name` of its own"
+        "jury.yaml, line 6, key evaluators[3]",
+        "give one of them a `name` of its own, such as `name: brief_2`",
     ),
     "evaluator_unknown": Refusal(
         "jury.yaml, line 4, key evaluators[1]", "did you mean 'maths.accuracy'?"

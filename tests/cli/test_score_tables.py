@@ -142,7 +142,7 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
     assert run("score", "chats.jsonl", *options, "--out", "run").code == 0
     (trace,) = [json.loads(line) for line in run("export", "run", "--to", "jsonl").out.splitlines()]
     assert (trace["task_id"], trace["labels"]) == ("salt", labels)
-    assert run("score", "chats.jsonl", *options, "--out", "run").err.startswith("run is complete; ")
+    assert "run is complete; " in run("score", "chats.jsonl", *options, "--out", "run").err
 
 
 def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Command) -> None:
@@ -373,11 +373,12 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     folder: Path, run: Command
 ) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
-    row = {"messages": chat, "reference_action": [], "tool": "x", "kind": "y"}
+    row = {"messages": chat, "reference_action": [], "tool": "x", "kind": "y", "bot": "b"}
     (folder / "chats.jsonl").write_text(json.dumps(row))
     names = ("tools.match", "tools.valid", "maths.accuracy")
     words = ("--set", f"evaluators=[{', '.join(names)}]", "--set", "reward={valid: 1}")
     notes = [
+        "column 'bot' is a label of 1 responses; if it names their agents, add --agent-column bot",
         "column 'reference_action' is a label of 1 responses; if it is the reference_actions that tools.match needs, "
         "call it reference_actions",
         "column 'tool' is a label of 1 responses; if it is the tools that tools.valid needs, call it tools",
@@ -390,6 +391,18 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     assert "the reference that maths.accuracy needs, name it with --reference-column\n" in told
     named = (*NAMED[:4], "--reference-column", "gold")
     assert " is a label " not in run("score", "data.csv", *named, *words, "--dry-run").err
+
+
+def test_a_dry_run_counts_the_tasks_of_which_all_that_counts_is_left_out(
+    folder: Path, run: Command
+) -> None:
+    evaluators = "evaluators=[{use: maths.accuracy, if_missing: not_applicable}, trajectory.loops]"
+    (folder / "data.csv").write_text("question,answer\n1 + 1?,2\n1 + 2?,3\n")
+    words = ("score", "data.csv", *NAMED[:4], "--set", evaluators)
+    told = run(*words, "--set", "reward={accuracy: 1, loops: 0}", "--dry-run").err
+    assert "rewards of 2 of 2 tasks will fail: they lack what each question that counts" in told
+    counted = run(*words, "--set", "reward={accuracy: 1, loops: 0.1}", "--dry-run").err
+    assert "will fail" not in counted
 
 
 def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_out(

@@ -8,7 +8,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import weighted_mean
-from jurygraph.decision.decide import SAMPLE_SPREAD_DIAGNOSTIC, possible_reward_bounds
+from jurygraph.decision.decide import (
+    SAMPLE_SPREAD_DIAGNOSTIC,
+    explain_notes,
+    possible_reward_bounds,
+)
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, Verdict
 from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
@@ -454,7 +458,10 @@ def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
     }
     for reward in rewards.values():
         assert (reward.status, reward.coverage) == ("degraded", pytest.approx(2 / 3))
-        assert any("met@y was dropped for the whole group" in note for note in reward.notes)
+        assert explain_notes(reward.notes) == [
+            "0.667 of the weight was judged for all of the group; the rest was dropped",
+            "met@y was dropped for the whole group, because it was not judged for all",
+        ]
 
 
 def test_a_dropped_criterion_is_told_however_little_it_weighs() -> None:

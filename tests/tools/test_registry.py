@@ -154,7 +154,7 @@ def no_json(item: pytest.MonkeyPatch) -> str:
     "tools, problem",
     [
         (["reed"], "tools[0]: unknown tool 'reed'; did you mean 'read'?"),
-        (["read", "read"], "tools: 'read' is listed twice; give one of them a `name` of its own"),
+        (["read", "read"], "tools[1]: 'read' is listed twice; give one of them a `name` of its own"),
         (["read", {"use": "search", "params": {"x": 1}}], "tools[1]: search: params.x: unknown"),
         ([{"use": "read", "deterministic": False}], "tools[0]: `deterministic` is for tools of your own"),
         ([f"{HERE}.pryce"], "did you mean 'price'?"),

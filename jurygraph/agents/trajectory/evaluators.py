@@ -95,10 +95,9 @@ class ToolsMatch(TrajectoryEvaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        """Refuse a name in `only` that is no tool of the task, an action's that is nearly one, and arguments of an
-        action of which its tool's schema excludes or lacks one.
+        """Refuse a name in `only` that is no tool of the task, and an action that no valid call matches.
 
-        The first would compare nothing and match everything; the others would match nothing.
+        The first would compare nothing and match everything; the other would match nothing.
         """
         if view.tools:
             tools = [tool.get("function", tool) for tool in view.tools]
@@ -107,24 +106,9 @@ class ToolsMatch(TrajectoryEvaluator):
                 for tool in tools
                 if isinstance(tool, Mapping)
             }
-            error_location = f"task {view.id!r}: {self.name}: reference_actions"
-            for reference_action in (
-                view.reference_actions or ()
-            ):  # which may know more tools than the task
-                if nearest_name(reference_action.name, schemas, min_similarity=0.8):
-                    require_known_names(error_location, [reference_action.name], schemas, "tool")
-                mode = self._find_arguments_mode(reference_action.name)
-                schema = schemas.get(reference_action.name)
-                if mode in ("exact", "superset"):
-                    kind = f"argument of {reference_action.name}"
-                    require_known_names(
-                        error_location,
-                        reference_action.arguments,
-                        _find_allowed_arguments(schema),
-                        kind,
-                    )
-                if mode == "exact":
-                    _refuse_missing_argument(error_location, reference_action, schema)
+            for index, action in enumerate(view.reference_actions or ()):
+                error_location = f"task {view.id!r}: {self.name}: reference_actions[{index}]"
+                self._refuse_unmatchable_action(error_location, action, schemas, view)
             tool_names = {*schemas, *(call.name for call in self._list_reference_calls(view, ()))}
             try:
                 error_location = f"params.only: task {view.id!r}"
@@ -132,6 +116,25 @@ class ToolsMatch(TrajectoryEvaluator):
             except PlanError as error:  # the slip is the config's, for any task
                 raise ConfigError(str(error)) from None
         return super().questions(view)
+
+    def _refuse_unmatchable_action(
+        self, where: str, action: ReferenceCall, schemas: Mapping[str, Any], view: TaskView
+    ) -> None:
+        """Raise PlanError for an action of no tool, or with arguments that its tool excludes, lacks or refuses.
+
+        What is not compared, or only allowed, may be of a tool that the task does not name, but not nearly of one.
+        """
+        mode = self._find_arguments_mode(action.name)
+        has_to_be_called = mode is not None and self.settings.trajectory_match_mode != "subset"
+        if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
+            require_known_names(where, [action.name], schemas, "tool")
+        schema = schemas.get(action.name)
+        if mode in ("exact", "superset"):
+            kind = f"argument of {action.name}"
+            require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
+            if mode == "exact":
+                _refuse_missing_argument(where, action, schema)
+            _refuse_invalid_arguments(where, action, view, are_complete=mode == "exact")
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         settings = self.settings
@@ -305,6 +308,22 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> 
             raise PlanError(f"{where}: {problem}; {hint}")
 
 
+def _refuse_invalid_arguments(
+    where: str, action: ReferenceCall, view: TaskView, *, are_complete: bool
+) -> None:
+    """Raise PlanError for arguments that their tool's schema refuses; nothing is known of a schema that is none."""
+    try:
+        validators = _load_argument_validators(view)
+    except PlanError:  # `tools.valid` tells it, which needs the schemas
+        return
+    if action.name in validators:
+        call = AgentToolCall(-1, 0, action.name, action.arguments, "")
+        problem = _find_call_problem(call, validators, are_complete=are_complete)
+        if problem is not None:
+            hint = "no valid call has it: correct it, or the tool's schema"
+            raise PlanError(f"{where}: a call of {action.name}: {problem}; {hint}")
+
+
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
     """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
     parts = [schema]
@@ -334,15 +353,18 @@ def _validate_pattern_keyword(
         yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _find_call_problem(call: AgentToolCall, validators: Mapping[str, Validator]) -> str | None:
-    """Return what is wrong with a call; None if it is valid."""
+def _find_call_problem(
+    call: AgentToolCall, validators: Mapping[str, Validator], *, are_complete: bool = True
+) -> str | None:
+    """Return what is wrong with a call, or with the values of arguments that may be more; None if it is valid."""
     validator = validators.get(call.name)
     if validator is None:
         return f"there is no tool {quote(call.name)}"
     if call.arguments is None:
         return "is no JSON of an object"
     try:
-        error = next(iter(validator.iter_errors(call.arguments)), None)
+        errors = validator.iter_errors(call.arguments)
+        error = next((error for error in errors if are_complete or error.path), None)
     # of a number, depth or letter that no tool takes
     except (OverflowError, RecursionError, UnicodeError) as beyond:
         return f"cannot be validated: {shorten(str(beyond))}"
@@ -447,49 +469,59 @@ def _list_message_steps(
 
 
 class GroundedAnswer(TrajectoryEvaluator):
-    """Share of the numbers and codes in the final answer that the results of tools, or the users' words, contain.
+    """Share of the numbers and codes in the final answer that results of tools have, or only user's or system's words.
 
-    A code is a word of at least 4 letters and digits, such as HAT170, or of digits after a 0, such as 01067. Numbers
-    are compared as numbers: 1,200 is 1200.0, and 47,90 is 47.9. It does not apply where the answer has neither.
+    A code is a word of at least 4 letters and digits, such as HAT170, or of digits after a 0, such as 01067; with
+    hyphens, such as W-5521, it is found only as a whole. Numbers are compared as numbers: 1,200 is 1200.0, and 47,90
+    is 47.9. Numbers of a list's items are no claims. It does not apply where the answer has neither.
     """
 
     name = "tools.grounded"
-    version = "2"
+    version = "3"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         answer = inputs.response.view("last_reply").text
         query = inputs.task.query
+        messages = list(list_messages(inputs.response))
+        words_of_others = []
         if isinstance(query, str):
-            texts = [query]
+            words_of_others.append(query)
         else:
-            texts = [message.text for message in query if message.role != "assistant"]
-        messages = list_messages(inputs.response)
-        texts += [message.text for message in messages if message.role in ("tool", "user")]
-        source = "\n".join(texts)
-        numbers_in_source = _find_numbers_and_codes(IndexedText(source))
-        figures = _find_numbers_and_codes(IndexedText(str(answer)))
+            messages = [*query, *messages]
+        results = [message.text for message in messages if message.role == "tool"]
+        words_of_others += [
+            message.text for message in messages if message.role not in ("assistant", "tool")
+        ]
+        figures = _find_numbers_and_codes(answer)
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
-        ungrounded_passages = [
-            passage
-            for value, passage in figures.items()
-            if value not in numbers_in_source and not _occurs_in_text(passage.text, source)
-        ]
-        grounded_number_count = len(figures) - len(ungrounded_passages)
-        score = grounded_number_count / len(figures)
-        reason = f"{grounded_number_count} of {len(figures)} numbers and codes are in the results of tools"
-        listed_passages = ungrounded_passages[:_MAX_LISTED_ITEMS]
-        if listed_passages:
-            reason += (
-                f"; not there: {', '.join(quote(passage.text) for passage in listed_passages)}"
-            )
+        not_in_results = _select_missing_figures(figures, "\n".join(results))
+        ungrounded = _select_missing_figures(not_in_results, "\n".join(words_of_others))
+        only_said = [not_in_results[value] for value in not_in_results if value not in ungrounded]
+        reason = (
+            f"{len(figures) - len(not_in_results)} of {len(figures)} numbers and codes are in the "
+            "results of tools"
+        )
+        if only_said:
+            reason += f", {len(only_said)} only in the words of the user or the system: "
+            reason += _quote_passages(only_said)
+        ungrounded_passages = list(ungrounded.values())
+        if ungrounded:
+            reason += f"; not there: {_quote_passages(ungrounded_passages)}"
         return Verdict(
-            score=score,
-            met=not ungrounded_passages,
+            score=(len(figures) - len(ungrounded)) / len(figures),
+            met=not ungrounded,
             native=len(figures),
             reason=reason,
-            evidence=tuple(_build_evidence(answer, passage) for passage in listed_passages),
+            evidence=tuple(
+                _build_evidence(answer, passage)
+                for passage in ungrounded_passages[:_MAX_LISTED_ITEMS]
+            ),
         )
+
+
+def _quote_passages(passages: Sequence[Passage]) -> str:
+    return ", ".join(quote(passage.text) for passage in passages[:_MAX_LISTED_ITEMS])
 
 
 def _build_evidence(answer: str, passage: Passage) -> Evidence:
@@ -500,9 +532,27 @@ def _build_evidence(answer: str, passage: Passage) -> Evidence:
         else None
     )
     turn_offset = 0 if turn is None else turn.origin - turn.start
-    return Evidence(
-        quote=passage.text, start=passage.start + turn_offset, end=passage.end + turn_offset
-    )
+    start, end = passage.start, passage.end
+    return Evidence(quote=answer[start:end], start=start + turn_offset, end=end + turn_offset)
+
+
+_Figures = Mapping[float | str, Passage]
+"""Numbers and codes, each with the first passage that has it."""
+
+
+def _select_missing_figures(figures: _Figures, source: str) -> _Figures:
+    """Return the numbers and codes that a text does not have; a code with hyphens has to be one there, too."""
+    source = _TIMESTAMP_LETTER_PATTERN.sub(" ", source)
+    source_figures = _find_numbers_and_codes(source)
+    return {
+        value: passage
+        for value, passage in figures.items()
+        if value not in source_figures
+        and (
+            _HYPHENATED_CODE_PATTERN.fullmatch(passage.text)
+            or not _occurs_in_text(passage.text, source)
+        )
+    }
 
 
 def _occurs_in_text(figures: str, text: str) -> bool:
@@ -523,14 +573,44 @@ _LOCALISED_NUMBER_PATTERN = re.compile(
 """A number as the prose of some languages writes it, such as 1.234,50, or the hour of 7pm."""
 
 
-def _find_numbers_and_codes(text: IndexedText) -> Mapping[float | str, Passage]:
-    """Return the numbers and codes of a text, each once, with the first passage that has it."""
-    figures: dict[float | str, Passage] = {
-        value: passages[0] for value, passages in text.numerals.items()
-    }
-    for match in _LOCALISED_NUMBER_PATTERN.finditer(text.text):
+_HYPHENATED_CODE_PATTERN = re.compile(
+    r"(?<![\w-])(?!(?i:all|early|late|mid|non|over|post|pre|sub|top|under)-|[\w-]*\d(?i:[ap]m)\b)"
+    r"(?=[\w-]{4})(?=[\w-]*\d)(?:[^\W\d_]\w*|\d{3,}(?=-[A-Z])|\w{8}(?=-\w{4}-))(?:-\w+)+\b(?!\.\d)"
+)
+"""Letters and digits with hyphens, such as W-5521 or a UUID; not 30-day, mid-2024 or 9am-5pm, which have numbers."""
+_LIST_MARKER_PATTERN = re.compile(r"^([ \t>#*_-]*\(?)(\d\d?)(?=[.)][*_]*[ \t]+\S)", re.MULTILINE)
+_TIMESTAMP_LETTER_PATTERN = re.compile(r"(?<=\d)T(?=\d\d:\d\d)|(?<=:\d\d)Z\b")
+
+
+def _find_numbers_and_codes(text: str) -> _Figures:
+    """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
+    figures: dict[float | str, Passage] = {}
+    text = _blank_list_markers(text.replace("\u2011", "-"))  # a hyphen that does not break
+    hyphenated_codes = list(_HYPHENATED_CODE_PATTERN.finditer(text))
+    text_between = _HYPHENATED_CODE_PATTERN.sub(_blank_match, text)
+    for value, passages in IndexedText(text_between).numerals.items():
+        figures[value] = passages[0]
+    for match in _LOCALISED_NUMBER_PATTERN.finditer(text_between):
         value = float(match[0].replace(".", "").replace(",", "."))
         figures.setdefault(value, Passage(*match.span(), match[0]))
-    for match in _CODE_WORD_PATTERN.finditer(text.text):
+    for match in [*_CODE_WORD_PATTERN.finditer(text_between), *hyphenated_codes]:
         figures.setdefault(match[0], Passage(*match.span(), match[0]))
     return figures
+
+
+def _blank_list_markers(text: str) -> str:
+    """Return a text without the numbers of its lists' items, such as "2)": 1, and those that follow one."""
+    numbers = {0}
+
+    def blank_marker(match: re.Match[str]) -> str:
+        number = int(match[2])
+        if number - 1 not in numbers:
+            return match[0]
+        numbers.add(number)
+        return match[1] + " " * len(match[2])
+
+    return _LIST_MARKER_PATTERN.sub(blank_marker, text)
+
+
+def _blank_match(match: re.Match[str]) -> str:
+    return " " * len(match[0])

@@ -10,7 +10,7 @@ from jurygraph.cli.render.text import (
     format_table,
     format_verdict_counts,
 )
-from jurygraph.decision.decide import add_setting_to_note
+from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import TEXT_BY_UNSUPPORTED_TREATMENT, ExplainedVerdict
@@ -114,7 +114,7 @@ def _format_reward_lines(view: TraceView) -> Iterator[str]:
     yield f"verdicts  {counts.total} = {outcomes}"
     if counts.discarded:
         yield f"note      judged verdicts that are discarded for low confidence: {counts.discarded}"
-    yield from (f"note      {escape_line(add_setting_to_note(note))}" for note in reward.notes)
+    yield from (f"note      {escape_line(note)}" for note in explain_notes(reward.notes))
     if not reward.weights_fixed:
         yield "note      weights not fixed: a judge set them after it saw the response"
     yield ""

@@ -23,7 +23,8 @@ class RemainingWorkEstimator:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
     `plan_notes` are those of the plans so far. `lacking` has the number of tasks without what an evaluator needs, by
-    its name and the fields of which one would do.
+    its name and the fields of which one would do. `tasks_without_question` is the number of those of which all that
+    counts does not apply.
     """
 
     def __init__(self, job: TaskFileJob, stored_work: StoredJobProgress) -> None:
@@ -33,6 +34,7 @@ class RemainingWorkEstimator:
         self._forecast = RemainingWork()
         self.plan_notes = PlanNotes()
         self.lacking: Counter[tuple[str, str]] = Counter()
+        self.tasks_without_question = 0
 
     async def forecast(self, report: ProgressCallback) -> RemainingWork:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
@@ -88,8 +90,12 @@ class RemainingWorkEstimator:
         self.plan_notes.add(plan)
         reusable_results = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
+        specs = plan.decision.effective_specs
+        counted = {name for spec in specs for use in spec.inputs.values() for name in use.questions}
+        left_out = {question.id for question in questions if question.missing is not None}
+        self.tasks_without_question += bool(counted) and counted <= left_out
         for question in questions:
-            if question.missing is not None:
+            if question.id in left_out:
                 continue
             evaluator = jury.evaluators[question.evaluator]
             missing = evaluator.describe_missing_fields(plan.survey.views[question.view])

@@ -80,8 +80,17 @@ class TaskFileJob:
         )
 
     def describe_misnamed_columns(self) -> Iterator[str]:
-        """Yield a sentence on each column of a table that became a label, and is probably what an evaluator needs."""
+        """Yield a sentence on each column of a table that became a label, and is probably what an evaluator needs.
+
+        The column of agents is sought, too, where responses have none.
+        """
         source = self.source
+        columns = source.columns
+        if columns is not None and columns.agent is None and len(columns.response) < 2:
+            for column, number in source.label_counts.items():
+                if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
+                    label_sentence = f"column {quote(column)} is a label of {number} responses"
+                    yield f"{label_sentence}; if it names their agents, add --agent-column {column}"
         task_count, _ = source.file_extent()
         for name, evaluator in self.jury.evaluators.items():
             fields = evaluator.task_fields

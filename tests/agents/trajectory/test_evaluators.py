@@ -24,6 +24,7 @@ TOOLS = (
         },
     },
 )
+PAY = {"name": "pay"}
 Message = dict[str, Any]
 
 
@@ -186,6 +187,35 @@ def test_codes_that_begin_with_zero_decimal_commas_and_hours_are_figures_of_the_
     assert judge("tools.grounded", [call("{}"), result("9:00, 10:00, 11:30"), times]).score == 1.0
 
 
+def test_a_code_with_a_hyphen_is_found_only_as_a_whole() -> None:
+    found = [call("{}"), result("V-5521 and W-5521-A in 30 days of 2024")]
+    other = judge("tools.grounded", [*found, say("It is W-5521.")])
+    assert (other.score, other.native) == (0.0, 1)
+    same = judge("tools.grounded", [*found, say("V\u20115521: 5521, a 30-day ticket of mid-2024.")])
+    assert (same.score, same.native) == (1.0, 4)
+
+
+def test_numbers_of_a_lists_items_are_no_claims() -> None:
+    listed = "1. HAT170\n**2)** HAT170\n7. is no item\n\n1. 2 seats"
+    verdict = judge("tools.grounded", [call("{}"), result("HAT170"), say(listed)])
+    assert verdict.native == 3
+    assert verdict.reason.endswith("; not there: '7', '2'")
+
+
+def test_the_reason_says_what_only_the_user_or_the_system_said() -> None:
+    query = [
+        {"role": "system", "content": "Refunds in 30 days."},
+        {"role": "user", "content": "9?"},
+    ]
+    messages = [call("{}"), result("at 2024-05-12T10:00Z, 7"), say("7, 9, 10:00 in 30 days, 88")]
+    verdict = judge("tools.grounded", messages, query=query)
+    assert verdict.score == 0.8
+    assert verdict.reason == (
+        "2 of 5 numbers and codes are in the results of tools, "
+        "2 only in the words of the user or the system: '9', '30'; not there: '88'"
+    )
+
+
 HUGE = '{"x": 1' + "0" * 400 + "}"
 
 
@@ -214,26 +244,56 @@ def test_a_name_in_only_that_is_no_tool_is_refused() -> None:
 
 def test_an_action_that_is_no_tool_is_refused() -> None:
     actions = [{"name": "bok", "arguments": {}}]
-    with pytest.raises(PlanError, match=r"reference_actions: there is no tool 'bok'; did you mean"):
+    with pytest.raises(
+        PlanError, match=r"reference_actions\[0\]: there is no tool 'bok'; did you mean"
+    ):
         judge("tools.match", BOOKED, tools=TOOLS, reference_actions=actions)
+
+
+@all_rows(
+    "action, params, problem",
+    [
+        ({"name": "reserve"}, {}, r"there is no tool 'reserve'; there are book$"),
+        ({"name": "book", "arguments": {"n": "2"}}, {}, "a call of book: n: '2' is not of type"),
+        (
+            {"name": "book", "arguments": {"n": 0}},
+            {"tool_args_match_mode": "superset"},
+            "a call of book: n: 0 is less than the minimum of 1; no valid call has it",
+        ),
+    ],
+)
+def test_an_action_that_no_valid_call_matches_is_refused(
+    action: Mapping[str, Any], params: Mapping[str, Any], problem: str
+) -> None:
+    actions = [ACTIONS[0], {"arguments": {}, **action}]
+    with pytest.raises(PlanError, match=rf"reference_actions\[1\]: {problem}"):
+        judge("tools.match", BOOKED, params=params, tools=TOOLS, reference_actions=actions)
+
+
+def test_an_action_that_is_only_allowed_may_be_of_another_tool() -> None:
+    params = {"trajectory_match_mode": "subset"}
+    verdict = judge("tools.match", BOOKED, params=params, tools=TOOLS, reference_actions=ACTIONS)
+    assert verdict.score == 1.0
 
 
 def test_an_argument_of_an_action_that_its_tool_excludes_is_refused() -> None:
     schema = {**TOOLS[0]["function"]["parameters"], "additionalProperties": False}
-    tools = [{"function": {"name": "book", "parameters": schema}}]
+    tools = [{"function": {"name": "book", "parameters": schema}}, PAY]
     assert judge("tools.match", BOOKED, tools=tools, reference_actions=ACTIONS).score == 1.0
     actions = [{"name": "book", "arguments": {"m": 2}}]
     for described in (tools, [{"name": "book", "input_schema": schema}]):  # Anthropic's form, too
-        with pytest.raises(PlanError, match=r"reference_actions: there is no argument of book 'm'"):
+        with pytest.raises(
+            PlanError, match=r"reference_actions\[0\]: there is no argument of book 'm'"
+        ):
             judge("tools.match", BOOKED, tools=described, reference_actions=actions)
 
 
 def test_an_action_without_an_argument_that_its_tool_requires_is_refused() -> None:
     actions = [{"name": "book", "arguments": {"cabn": 2}}, ACTIONS[1]]
     schema = {"properties": {"cabin": {}}, "required": ["cabin"]}
-    tools = [{"function": {"name": "book", "parameters": schema}}]
+    tools = [{"function": {"name": "book", "parameters": schema}}, PAY]
     slip = (
-        "reference_actions: a call of book lacks 'cabin', which its tool requires; is 'cabn' meant"
+        r"reference_actions\[0\]: a call of book lacks 'cabin', which its tool requires; is 'cabn'"
     )
     with pytest.raises(PlanError, match=slip):
         judge("tools.match", BOOKED, tools=tools, reference_actions=actions)
@@ -260,7 +320,7 @@ def test_an_argument_that_a_call_may_have_or_need_not_have_is_not_refused(
     closed = {"properties": {"n": {}}, "additionalProperties": False, **schema}
     actions = [{"name": "book", "arguments": {"n": 2, "m": 1}}, ACTIONS[1]]
     messages = [call('{"n": 2, "m": 1}'), *BOOKED[1:]] if schema else BOOKED
-    tools = [{"function": {"name": "book", "parameters": closed}}]
+    tools = [{"function": {"name": "book", "parameters": closed}}, PAY]
     verdict = judge("tools.match", messages, params=params, tools=tools, reference_actions=actions)
     assert verdict.score == 1.0
 
