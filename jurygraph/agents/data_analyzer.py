@@ -38,6 +38,7 @@ _ROUNDING_ERROR = 1e-12
 COMPONENT_SERIES_PREFIX = "component."
 
 Direction = Literal["up", "down"]
+StepName = float | int | str
 
 
 class TrainingStep:
@@ -48,6 +49,7 @@ class TrainingStep:
         components: [n] each, by name; NaN if there is no value.
         lengths: [n], at least 0, in any unit.
         groups: [n] ids; the responses to one prompt are a group.
+        name: what messages call the step; without one, its number from 1.
 
     Omitted columns are not watched.
 
@@ -61,7 +63,9 @@ class TrainingStep:
         components: Mapping[str, ArrayLike] | None = None,
         lengths: ArrayLike | None = None,
         groups: Sequence[Any] | NDArray[Any] | None = None,
+        name: StepName | None = None,
     ) -> None:
+        self.name = name
         self.rewards = _validate_column("rewards", rewards)
         row_count = len(self.rewards)
         self.components: dict[str, Floats] = {}
@@ -471,9 +475,10 @@ does; it holds if it fell by less than the second."""
 class Alert(FrozenModel):
     """A change in a series that chance does not explain.
 
-    `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change. `before` and
-    `after` are the levels, `size` their signed distance in sd of the step's statistic. A `hack` is based on the changes
-    listed in `evidence`. An `adverse` alert is a bad sign; others are expected in training.
+    `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change; the sentence
+    has the names of both. `before` and `after` are the levels, `size` their signed distance in sd of the step's
+    statistic. A `hack` is based on the changes listed in `evidence`. An `adverse` alert is a bad sign; others are
+    expected in training.
     """
 
     step: int = Field(strict=True, ge=1)
@@ -506,6 +511,8 @@ class Analyzer:
         self.series: tuple[SeriesSpec, ...] = ()
         self.values: list[Floats] = []
         """Of each step, the values [S] in the order of the series."""
+        self.step_names: list[StepName] = []
+        """Of each step, its name, or else its number from 1."""
         self.normal_scores: list[Floats] = []
         self.alerts: list[Alert] = []
         self._scores: list[Floats] = []
@@ -532,6 +539,7 @@ class Analyzer:
         self._require_same_series(series)
         measure = SeriesMeasure(*np.array([numbers for _, numbers in measured_series]).T)
         self.values.append(measure.value)
+        self.step_names.append(self.step_count if step.name is None else step.name)
         self._scores.append(measure.score)
         self.normal_scores.append(self.tests.test_step_scores(self.step_count, measure))
         has_alarm = self.tests.has_alarm
@@ -579,9 +587,8 @@ class Analyzer:
         since = int(tests.last_zero_step[test]) + 1
         direction: Direction = "down" if direction_index else "up"
         verb_text = "falls" if direction_index else "rises"
-        change_text = (
-            f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
-        )
+        since_name = self.step_names[since - 1]
+        change_text = f"since about step {since_name}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         return Alert(
             step=self.step_count,
             series=series.name,
@@ -592,7 +599,7 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.step_count}: {series.name} {verb_text} {change_text}",
+            sentence=f"step {self.step_names[-1]}: {series.name} {verb_text} {change_text}",
         )
 
     def _diagnose_hacking(self) -> Alert | None:
@@ -647,8 +654,9 @@ class Analyzer:
         return moves | {"format": moves.get("component.format", 0.0)}
 
     def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
+        since = self.step_names[first_alert.since - 1]
         alert_start_text = (
-            f"step {self.step_count}: the reward looks hacked, since about step {first_alert.since}"
+            f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}"
         )
         hack_alert_fields = {
             "step": self.step_count,

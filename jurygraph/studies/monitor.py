@@ -1,11 +1,13 @@
 """The Data Analyzer, with its report, on steps of a trainer or of a stored run, also of one still being written."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from math import isnan
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import JsonValue
@@ -17,11 +19,15 @@ from jurygraph.agents.data_analyzer import (
     MIN_SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
+    StepName,
     TrainingStep,
 )
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
+from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
 from jurygraph.studies.report import (
     Plot,
@@ -33,6 +39,15 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
+
+
+class StepGroups(NamedTuple):
+    """The groups of a training step, and the value of the label that names it; None where steps are counted."""
+
+    groups: list[ScoredGroup]
+    name: StepName | None = None
+
+
 _SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
@@ -123,26 +138,34 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
 def _plots(analyzer: Analyzer) -> list[Plot]:
     """Return a panel for each series, shaded from where a change began to where it was found."""
     plots = []
+    names = analyzer.step_names
+    positions: Sequence[float] = range(1, len(names) + 1)
+    if all(not isinstance(name, str) for name in names) and names == sorted(set(names), key=float):
+        positions = [float(name) for name in names]
     columns = np.array(analyzer.values).T.tolist()
     for series, column in zip(analyzer.series, columns, strict=True):
         values = [None if isnan(value) else value for value in column]
-        line = PlotSeries(series.name, values, range(1, len(values) + 1))
+        line = PlotSeries(series.name, values, positions)
         alerts = [alert for alert in analyzer.alerts if alert.series == series.name]
         shaded_ranges = []
         for alert in alerts:
             label = "hack" if alert.kind == "hack" else ""
-            shaded_ranges.append(PlotShading(alert.since, alert.step, label, alert.adverse))
+            start, end = positions[alert.since - 1], positions[alert.step - 1]
+            shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
-        changes = [_describe_alert(alert) for alert in alerts if alert.kind == "change"]
+        changes = []
+        for alert in alerts:
+            if alert.kind == "change":
+                changes.append(_describe_alert(alert, names[alert.since - 1]))
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
         plots.append(Plot(title, "line", [line], "step", series.name, shaded_ranges=shaded_ranges))
     return plots
 
 
-def _describe_alert(alert: Alert) -> str:
+def _describe_alert(alert: Alert, since: StepName) -> str:
     verb_text = "rises" if alert.direction == "up" else "falls"
-    return f"{verb_text} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
+    return f"{verb_text} from about step {since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
 def iter_scored_groups(
@@ -152,36 +175,58 @@ def iter_scored_groups(
 
     Those of an open-ended run come in the order in which they were scored.
     The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
-    writer is not blocked.
+    writer is not blocked. Raises `InputError` for several runs, such as those of ranks, whose groups have no order.
     """
+    if wait is None and len(run_folder.list_run_folders(folder)) > 1:
+        problem = "has several runs, whose groups have no common order in time"
+        hint = "give their label, such as --step-label step, or merge shards with `jurygraph merge`"
+        raise InputError(f"{folder}: {problem}; {hint}")
+    with closing(_iter_groups_as_written(folder, wait)) as groups:
+        for run, record in groups:
+            yield run.group(record)
+
+
+def _iter_groups_as_written(
+    folder: Path, wait: Callable[[], None] | None
+) -> Generator[tuple[Run, LedgerRecord], None, None]:
+    """Yield the record of each group, and its run, which is open until the next one is asked for."""
     last_read_sequence_number = 0
     is_run_finished = False
     while not is_run_finished:
         with closing(Run.open(folder)) as run:
             is_run_finished = run.is_closed or wait is None
-            last = run.last_base_record_number
-            ledger = run.source.ledger
-            replaced_record_numbers = run.replaced_group_numbers()
-            kind = "group" if run.header.is_open_ended else "task"
-            records = ledger.records(kind, last_read_sequence_number)
-            if run.is_set_of_runs:
-                if wait is not None:
-                    raise InputError(f"{folder}: is a folder of runs; follow one of them")
-                records = iter(sorted(records, key=lambda record: record.content.get("step", 0)))
-            for record in records:
-                group = record if record.kind == "group" else ledger.find("group", record.key)
-                if group is None and not is_run_finished:
-                    break  # later tasks may be scored already
-                is_record_after_last = last is not None and group is not None and group.seq > last
-                if (
-                    group is not None
-                    and not is_record_after_last
-                    and group.seq not in replaced_record_numbers
-                ):
-                    yield run.group(group)
-                last_read_sequence_number = record.seq
+            if run.is_set_of_runs and wait is not None:
+                raise InputError(f"{folder}: is a folder of runs; follow one of them")
+            groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
+            for sequence_number, group in groups:
+                yield run, group
+                last_read_sequence_number = sequence_number
         if not is_run_finished and wait is not None:
             wait()
+
+
+def _iter_group_records(
+    run: Run, after: int, is_run_finished: bool
+) -> Iterator[tuple[int, LedgerRecord]]:
+    """Yield the groups of the tasks with record numbers above `after`, with these numbers; replaced ones are left out.
+
+    The groups of an open-ended run have an order of their own. A run that is not finished is read up to its first task
+    without a group, because later ones may be scored already.
+    """
+    ledger = run.source.ledger
+    last = run.last_base_record_number
+    replaced_record_numbers = run.replaced_group_numbers()
+    for record in ledger.records("group" if run.header.is_open_ended else "task", after):
+        group = record if record.kind == "group" else ledger.find("group", record.key)
+        if group is None and not is_run_finished:
+            break
+        is_record_after_last = last is not None and group is not None and group.seq > last
+        if (
+            group is not None
+            and not is_record_after_last
+            and group.seq not in replaced_record_numbers
+        ):
+            yield record.seq, group
 
 
 def read_penalty_component_names(folder: Path) -> frozenset[str]:
@@ -192,40 +237,141 @@ def read_penalty_component_names(folder: Path) -> frozenset[str]:
 
 def split_steps_by_task_count(
     stream: Iterable[ScoredGroup], every: int
-) -> Iterator[list[ScoredGroup]]:
+) -> Generator[StepGroups, None, None]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     groups = iter(stream)
     while len(step := list(islice(groups, every))) == every:
-        yield step
+        yield StepGroups(step)
 
 
-def split_steps_by_label(stream: Iterable[ScoredGroup], label: str) -> Iterator[list[ScoredGroup]]:
-    """Yield steps of consecutive tasks whose responses have the same value of a label.
+class LabelledSteps:
+    """The training steps of a run, or of the runs of several ranks, by a label of the responses; to be read once.
 
-    Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
-    if a response lacks the label, a task has two values, or a value occurs again after another.
+    The steps of recorded groups, and of several runs, come by their number, or where one is no number, in the order in
+    which they first occur; each has the groups of all ranks. In a run that was made from a file, and in one that is
+    followed with `wait`, tasks in a row with one value are a step. Erased responses have no label; a group of them
+    belongs to the step around it. Where no response has a label `step`, the steps that groups were recorded with count.
+
+    `notes` are sentences about steps that recur, and about steps that are of groups.
+
+    Reading raises `InputError` if a response lacks the label, a group has two values, or in a run from a file a value
+    occurs again after another.
     """
-    step: list[ScoredGroup] = []
-    step_values: list[JsonValue] = []
-    for group in stream:
-        values = [_get_label(trace, label) for trace, response in group if response is not None]
-        task = group[0].trace.task_id
+
+    def __init__(self, folder: Path, label: str, wait: Callable[[], None] | None = None) -> None:
+        self.notes: list[str] = []
+        self._folder = folder
+        self._label = label
+        self._wait = wait
+        self._is_step_of_group: bool | None = None
+        """Whether steps are those that groups were recorded with; None as long as no group was read."""
+
+    def __iter__(self) -> Generator[StepGroups, None, None]:
+        with closing(Run.open(self._folder)) as run:
+            is_recorded = run.header.is_open_ended
+            is_finished = self._wait is None or run.is_closed
+            if is_finished and (is_recorded or run.is_set_of_runs):
+                for name, record_numbers in self._order_steps(run).items():
+                    records = map(run.source.ledger.record_at, record_numbers)
+                    yield StepGroups(list(map(run.group, records)), name)
+                return
+        yield from self._split_stream(is_recorded)
+
+    def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
+        """Return the record numbers of each step's groups, by the step's name."""
+        groups_by_run: dict[int, list[tuple[int, StepName | None]]] = defaultdict(list)
+        for _, record in _iter_group_records(run, 0, is_run_finished=True):
+            name = self._read_step_name(record, run.group(record))
+            start = run.source.ledger.start_of_ledger_with(record.seq)
+            groups_by_run[start].append((record.seq, name))
+        places: list[tuple[int, int, StepName]] = []
+        recurring_names: set[StepName] = set()
+        for groups in groups_by_run.values():
+            names = self._fill_step_names([name for _, name in groups])
+            occurrence_counts = Counter(name for name, _ in groupby(names))
+            recurring_names |= {name for name, count in occurrence_counts.items() if count > 1}
+            numbers = [number for number, _ in groups]
+            places += zip(range(len(names)), numbers, names, strict=True)
+        numbers_by_step: dict[StepName, list[int]] = defaultdict(list)
+        for _, number, name in sorted(places, key=itemgetter(0, 1)):
+            numbers_by_step[name].append(number)
+        ordered_names = list(numbers_by_step)
+        if not any(isinstance(name, str) for name in ordered_names):
+            ordered_names.sort(key=float)
+        if recurring_names:
+            names_text = _join_step_names(ordered_names, recurring_names)
+            self.notes.append(
+                f"steps recorded again, as after a restart: {names_text}; all their groups count"
+            )
+        return {name: numbers_by_step[name] for name in ordered_names}
+
+    def _fill_step_names(self, names: Sequence[StepName | None]) -> list[StepName]:
+        """Return the step of each group of a run in the order of time; one without takes that before it, or the first.
+
+        Raises `InputError` if no group has a step.
+        """
+        known_names = [name for name in names if name is not None]
+        if not known_names:
+            problem = f"a run has only erased responses, and no label {self._label!r} of them"
+            raise InputError(f"{self._folder}: {problem}; read the other runs by themselves")
+        current_name = known_names[0]
+        filled_names: list[StepName] = []
+        for name in names:
+            current_name = current_name if name is None else name
+            filled_names.append(current_name)
+        return filled_names
+
+    def _split_stream(self, is_recorded: bool) -> Iterator[StepGroups]:
+        """Yield steps of consecutive groups with the same value of the label."""
+        step: list[ScoredGroup] = []
+        step_names: list[StepName] = []
+        with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
+            for run, record in groups:
+                group = run.group(record)
+                name = self._read_step_name(record, group)
+                if name is not None and step_names[-1:] != [name]:
+                    if name in step_names and not is_recorded:
+                        raise InputError(
+                            f"task {record.key!r}: label {self._label!r} is {name!r} again, after others; "
+                            "order tasks by it"
+                        )
+                    if step_names:
+                        yield StepGroups(step, step_names[-1])
+                        step = []
+                    step_names.append(name)
+                step.append(group)
+        if step:
+            yield StepGroups(step, *step_names[-1:])
+        if len(set(step_names)) < len(step_names):
+            self.notes.append(
+                "steps recorded again, as after a restart, are more steps here; without --follow they are joined"
+            )
+
+    def _read_step_name(self, record: LedgerRecord, group: ScoredGroup) -> StepName | None:
+        """Return the step of a group; None if all of its responses were erased."""
+        traces = [trace for trace, response in group if response is not None]
+        if not traces:
+            return None
+        is_labelled = any(self._label in trace.labels for trace in traces)
+        if self._is_step_of_group is None:
+            has_step = self._label == "step" and "step" in record.content
+            self._is_step_of_group = has_step and not is_labelled
+            if self._is_step_of_group:
+                self.notes.append(
+                    "no label 'step': a step is the `step=` that groups were recorded with, else their task's count"
+                )
+        if self._is_step_of_group:
+            if is_labelled:
+                problem = f"task {record.key!r}: has label {self._label!r}, and groups before it have none"
+                raise InputError(f"{problem}; record them apart, or label all")
+            step: int = record.content["step"]
+            return step
+        values = [_get_label(trace, self._label) for trace in traces]
         if any(value != values[0] for value in values):
             raise InputError(
-                f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step"
+                f"task {record.key!r}: its responses differ in label {self._label!r}; a task belongs to one step"
             )
-        if values and step_values[-1:] != values[:1]:
-            if values[0] in step_values:
-                raise InputError(
-                    f"task {task!r}: label {label!r} is {values[0]!r} again, after others; order tasks by it"
-                )
-            if step_values:
-                yield step
-                step = []
-            step_values.append(values[0])
-        step.append(group)
-    if step:
-        yield step
+        return _to_step_name(values[0])
 
 
 def _get_label(trace: Trace, label: str) -> JsonValue:
@@ -237,11 +383,28 @@ def _get_label(trace: Trace, label: str) -> JsonValue:
     return trace.labels[label]
 
 
-def iter_training_steps(groups_by_step: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
+def _to_step_name(value: JsonValue) -> StepName:
+    """Return a label's value as the name of a step: a number, or a text."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return json_value_to_text(value)
+
+
+def _join_step_names(ordered_names: Sequence[StepName], chosen: Container[StepName]) -> str:
+    """Return the chosen steps, those in a row as `10 to 12`."""
+    parts: list[str] = []
+    for is_chosen, group in groupby(ordered_names, key=lambda name: name in chosen):
+        names = list(group)
+        if is_chosen:
+            parts.append(" to ".join(map(str, dict.fromkeys((names[0], names[-1])))))
+    return ", ".join(parts)
+
+
+def iter_training_steps(steps: Iterable[StepGroups]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
-    for tasks in groups_by_step:
-        rows = list(chain.from_iterable(tasks))
+    for step in steps:
+        rows = list(chain.from_iterable(step.groups))
         rewards = [trace.reward for trace, _ in rows]
         if names is None:
             names = sorted(set(chain.from_iterable(reward.components for reward in rewards)))
@@ -255,7 +418,8 @@ def iter_training_steps(groups_by_step: Iterable[Sequence[ScoredGroup]]) -> Iter
             rewards=_to_floats(reward.value for reward in rewards),
             components=components,
             lengths=_to_floats(lengths),
-            groups=[trace.task_id for trace, _ in rows],
+            groups=np.repeat(range(len(step.groups)), list(map(len, step.groups))),
+            name=step.name,
         )
 
 

@@ -19,6 +19,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
+from jurygraph.messages import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ def watch(
     together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a falling
     reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A note names series
     that depend on the step before, so that false alarms are more frequent. Alerts are printed when found, a table at
-    the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
+    the end. The steps of a recorded training are those of all ranks, in their order. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
     plot and the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
@@ -77,11 +78,16 @@ def watch(
     output = ReportOutputOptions(plot=plot, html=html, title="Rewards over training")
     wait_for_records = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analyzer = Analyzer(arl, {"repetition", *monitor.read_penalty_component_names(run)})
+    if step_label is None:
+        task_count = every or _TASKS_PER_STEP
+        groups = monitor.iter_scored_groups(run, wait_for_records)
+        steps = monitor.split_steps_by_task_count(groups, task_count)
+        notes = [f"steps are counted from 1, of {format_count(task_count, 'task')} each"]
+    else:
+        labelled_steps = monitor.LabelledSteps(run, step_label, wait_for_records)
+        steps, notes = iter(labelled_steps), labelled_steps.notes
     try:
-        with closing(monitor.iter_scored_groups(run, wait_for_records)) as groups:
-            steps = monitor.split_steps_by_task_count(groups, every or _TASKS_PER_STEP)
-            if step_label is not None:
-                steps = monitor.split_steps_by_label(groups, step_label)
+        with closing(steps):
             alerts = map(analyzer.observe, monitor.iter_training_steps(steps))
             for alert in chain.from_iterable(alerts):
                 line = f"{_choose_alert_label(alert):{len(_ADVERSE_ALERT_MARK)}}  {escape_line(alert.sentence)}"
@@ -91,6 +97,7 @@ def watch(
         print_message("interrupted; these are the results so far")
         is_monitoring_complete = False
     report = monitor.report(analyzer)
+    report.notes = [*notes, *report.notes]
     if is_monitoring_complete:
         _refuse_untestable_run(run, report, can_choose_steps=step_label is None and every != 1)
     for note in report.notes:

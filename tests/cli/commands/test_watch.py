@@ -15,17 +15,21 @@ from tests.rows import all_rows
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
 STEPS, TURN, ROWS = 60, 45, 12
+FIRST_LABEL = 200
 
 
 def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
-    """Return one task per step. Before the turn a response has zero to two pleases; from the turn on it has none."""
+    """Return one task per step. Before the turn a response has zero to two pleases; from the turn on it has none.
+
+    The label of the first step is not 1, as in a training that goes on.
+    """
     random, found = Random(0), []
     for step in range(1, steps + 1):
         responses = [
             {
                 "id": f"t{step:02}/r{row}",
                 "text": "the door " + "please " * (random.choice([0, 1, 2]) if step < turn else 0),
-                "labels": {"step": step},
+                "labels": {"step": FIRST_LABEL - 1 + step},
             }
             for row in range(ROWS)
         ]
@@ -54,8 +58,9 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     lines = ended.out.splitlines()
     fall = next(line for line in lines if ": reward falls" in line)
-    step = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
-    assert TURN <= step <= TURN + 5
+    label = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
+    assert TURN <= label - FIRST_LABEL + 1 <= TURN + 5
+    assert f"since about step {FIRST_LABEL - 1 + TURN}," in fall
     rows = {
         line.split()[0]: line.split()
         for line in lines
@@ -82,7 +87,7 @@ def test_json_has_a_line_for_each_alert_and_one_for_the_report(
 @pytest.mark.landing
 def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> None:
     ended = run("watch", score_tasks(tmp_path, tasks(turn=STEPS + 1)), "--every", 1)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.err) == (0, "steps are counted from 1, of 1 task each\n")
     assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
 
 

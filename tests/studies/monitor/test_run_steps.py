@@ -7,10 +7,10 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.studies.monitor import (
+    LabelledSteps,
     iter_scored_groups,
     iter_training_steps,
     read_penalty_component_names,
-    split_steps_by_label,
     split_steps_by_task_count,
 )
 from tests.cli.conftest import Command, run_command
@@ -48,8 +48,8 @@ def steps_of(folder: Path, *labels: list[int]) -> list[list[str]]:
         for response, value in zip(task["responses"], values, strict=True):
             response["labels"] = {"step": value}
     score(folder / "run", write_tasks(folder, tasks))
-    steps = split_steps_by_label(iter_scored_groups(folder / "run"), "step")
-    return [[group[0].trace.task_id for group in step] for step in steps]
+    steps = LabelledSteps(folder / "run", "step")
+    return [[group[0].trace.task_id for group in step.groups] for step in steps]
 
 
 def test_tasks_in_a_row_with_the_same_label_are_a_step(tmp_path: Path) -> None:

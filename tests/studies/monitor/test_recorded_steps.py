@@ -1,0 +1,130 @@
+"""The steps of a training that was recorded: of all ranks, in the order of time, also after a restart."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError
+from jurygraph.integrations.trl import reward_function
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups
+from tests.integrations.trainers import CONFIG, Trainer
+
+TASK = jg.Task(id="eggs", query="How many eggs are left?")
+
+
+@pytest.fixture
+def train(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what records a training: two groups of two for each step, of a prompt that recurs and of a new one."""
+
+    def record(folder: Path, steps: Iterable[int], rank: int = 0) -> None:
+        monkeypatch.setenv("RANK", str(rank))
+        function = reward_function(CONFIG, record=folder / "{rank}")
+        for step in steps:
+            prompts = [f"{rank}: ?"] * 2 + [f"{rank}: {step}?"] * 2
+            columns = Trainer(num_generations=2).columns(step)
+            completions = [f"{step}: it is {reward}" for reward in (0.25, 0.5, 1.0, 0.0)]
+            asyncio.run(function(prompts=prompts, completions=completions, **columns))
+        function.close()
+
+    return record
+
+
+def count_groups(steps: LabelledSteps) -> dict[Any, int]:
+    """Return the number of groups of each step, in the order of the steps."""
+    return {step.name: len(step.groups) for step in steps}
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_step_has_the_groups_of_all_ranks(train: Any, ranks: int, tmp_path: Path) -> None:
+    for rank in range(ranks):
+        train(tmp_path, (8, 9, 10), rank)
+    steps = LabelledSteps(tmp_path, "step")
+    assert list(count_groups(steps).items()) == [(step, 2 * ranks) for step in (8, 9, 10)]
+    assert steps.notes == []
+
+
+def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
+    train: Any, tmp_path: Path
+) -> None:
+    for rank in (0, 1):
+        train(tmp_path, (8, 9, 10, 11), rank)
+        train(tmp_path, (10, 11, 12), rank)
+    for folder, ranks in ((tmp_path, 2), (tmp_path / "1", 1)):
+        steps = LabelledSteps(folder, "step")
+        expected = {8: 2, 9: 2, 10: 4, 11: 4, 12: 2}
+        assert count_groups(steps) == {step: ranks * count for step, count in expected.items()}
+        assert steps.notes == [
+            "steps recorded again, as after a restart: 10 to 11; all their groups count"
+        ]
+
+
+def test_a_training_that_is_followed_repeats_the_steps_of_a_restart(
+    train: Any, tmp_path: Path
+) -> None:
+    train(tmp_path, (8, 9))
+
+    def go_on() -> None:
+        train(tmp_path, (8, 9, 10))
+        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+            recorder.close_run()
+
+    steps = LabelledSteps(tmp_path / "0", "step", go_on)
+    assert [step.name for step in steps] == [8, 9, 8, 9, 10]
+    assert steps.notes == [
+        "steps recorded again, as after a restart, are more steps here; without --follow they are joined"
+    ]
+
+
+def test_steps_that_are_no_numbers_come_as_they_first_occur(tmp_path: Path) -> None:
+    for rank in ("1", "2"):
+        with jg.Jury(**CONFIG, record=tmp_path / rank) as jury:
+            for number, stage in enumerate(("warm", 10, "cold"), 1):
+                response = jg.Response(id=f"{rank}/{stage}", text="1", labels={"stage": stage})
+                jury.score(TASK, [response], step=number)
+    assert list(count_groups(LabelledSteps(tmp_path, "stage"))) == ["warm", 10, "cold"]
+
+
+def test_a_group_whose_responses_were_erased_is_of_the_step_around_it(
+    train: Any, tmp_path: Path
+) -> None:
+    train(tmp_path, (8, 9))
+    with Run.open(tmp_path / "0") as run:
+        names = [trace.response_id for trace in run.traces()]
+    for name in (*names[:2], *names[-2:]):
+        erase(tmp_path / "0", "response", name, "asked for")
+    assert count_groups(LabelledSteps(tmp_path, "step")) == {8: 2, 9: 2}
+
+
+def test_groups_without_the_label_are_of_the_step_that_they_were_recorded_with(
+    tmp_path: Path,
+) -> None:
+    with jg.Jury(**CONFIG, record=tmp_path) as jury:
+        for step in (20, 3):
+            jury.score(TASK, ["1", "2"], step=step)
+        steps = LabelledSteps(tmp_path, "step")
+        assert count_groups(steps) == {3: 1, 20: 1}
+        assert steps.notes == [
+            "no label 'step': a step is the `step=` that groups were recorded with, else their task's count"
+        ]
+        with pytest.raises(InputError, match="has no label 'epoch'; its labels: none"):
+            count_groups(LabelledSteps(tmp_path, "epoch"))
+        jury.score(TASK, [jg.Response(text="1", labels={"step": 7})])
+        with pytest.raises(InputError, match="has label 'step', and groups before it have none"):
+            count_groups(LabelledSteps(tmp_path, "step"))
+
+
+def test_without_a_label_groups_come_in_the_order_of_time_or_are_refused(
+    train: Any, tmp_path: Path
+) -> None:
+    train(tmp_path, (9, 8, 10))
+    labels = [group[0].trace.labels["step"] for group in iter_scored_groups(tmp_path)]
+    assert labels == [9, 9, 8, 8, 10, 10]
+    train(tmp_path, (9,), rank=1)
+    with pytest.raises(InputError, match="no common order in time; give their label, such as --st"):
+        next(iter_scored_groups(tmp_path))
