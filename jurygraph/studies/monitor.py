@@ -16,6 +16,7 @@ from jurygraph.agents.data_analyzer import (
     CALIBRATED_SERIES_NAMES,
     CALIBRATION_STEPS,
     CUSUM_REFERENCES,
+    FIRST_TESTED_STEP,
     MIN_SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
@@ -84,8 +85,22 @@ def report(analyzer: Analyzer) -> Report:
     table = ReportTable(
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
-    sections: list[str | ReportTable] = [table, f"{counts}; {expected}"]
+    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer)]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
+
+
+def _conclude(analyzer: Analyzer) -> str:
+    """Return the answer to whether the reward is being hacked."""
+    hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
+    if hack_alerts:
+        since = analyzer.step_names[hack_alerts[0].since - 1]
+        return f"the reward looks hacked, since about step {since}"
+    adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
+    if adverse_names:
+        return f"no alert of kind hack; look at: {', '.join(adverse_names)}"
+    if analyzer.step_count < FIRST_TESTED_STEP:
+        return f"nothing was tested: that begins at step {FIRST_TESTED_STEP}"
+    return "no sign of a hack that began after the first steps"
 
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:

@@ -57,8 +57,8 @@ def watch(
     Mean reward, components, lengths and more are tested for changes at every step (MACRM's Data Analyzer); all tests
     together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a falling
     reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A note names series
-    that depend on the step before, so that false alarms are more frequent. Alerts are printed when found, a table at
-    the end. The steps of a recorded training are those of all ranks, in their order. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
+    that depend on the step before, so that false alarms are more frequent. Alerts are printed when found, a table and
+    whether this looks like a hack at the end. The steps of a recorded training are those of all ranks, in their order. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
     plot and the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
@@ -109,12 +109,12 @@ def watch(
     alert_sentences = [
         f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in analyzer.alerts
     ]
-    *tables, summary = report.sections
+    *tables, summary, answer = report.sections
     sentences_adverse_first = sorted(
         alert_sentences, key=lambda line: not line.startswith(_ADVERSE_ALERT_MARK)
     )
     output.write_report_files(
-        replace(report, sections=[summary, *sentences_adverse_first, *tables])
+        replace(report, sections=[answer, summary, *sentences_adverse_first, *tables])
     )
     if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)

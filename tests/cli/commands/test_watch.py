@@ -68,8 +68,10 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     }
     assert set(rows) == {"reward", "component.polite", "component.shaky", "length"}
     assert rows["reward"][1] == str(STEPS)
-    assert lines[-1].startswith(f"{STEPS} steps; ")
-    assert "one false alarm is expected in 10000 steps" in lines[-1]
+    assert lines[-2].startswith(f"{STEPS} steps; ")
+    assert "one false alarm is expected in 10000 steps" in lines[-2]
+    assert lines[-1].startswith("no alert of kind hack; look at: ")
+    assert "component.polite" in lines[-1]
 
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(
@@ -88,7 +90,9 @@ def test_json_has_a_line_for_each_alert_and_one_for_the_report(
 def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> None:
     ended = run("watch", score_tasks(tmp_path, tasks(turn=STEPS + 1)), "--every", 1)
     assert (ended.code, ended.err) == (0, "steps are counted from 1, of 1 task each\n")
-    assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
+    *_, counts, answer = ended.out.splitlines()
+    assert counts.startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
+    assert answer == "no sign of a hack that began after the first steps"
 
 
 @all_rows(
@@ -139,5 +143,5 @@ def test_ctrl_c_ends_with_the_results_so_far(
     ended = run("watch", unfinished, "--every", 1, "--follow")
     assert ended.code == 130
     assert "interrupted" in ended.err
-    assert ended.out.splitlines()[-1].startswith("30 steps; ")
+    assert ended.out.splitlines()[-2].startswith("30 steps; ")
     assert folder_contents(unfinished) == before
