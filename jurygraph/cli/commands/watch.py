@@ -58,8 +58,9 @@ def watch(
     together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a falling
     reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A note names series
     that depend on the step before, so that false alarms are more frequent. Alerts are printed when found, a table and
-    whether this looks like a hack at the end. The steps of a recorded training are those of all ranks, in their order. `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the
-    plot and the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
+    whether this looks like a hack at the end. The steps of a recorded training are those of all ranks, in their order.
+    `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the plot and
+    the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
     value; 130 interrupted.
