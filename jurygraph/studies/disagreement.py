@@ -18,6 +18,7 @@ from jurygraph.runs.reports.units import unit_name_of_task, units_label
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.studies import symbols
+from jurygraph.studies.monitor import refuse_runs_without_order
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -85,6 +86,8 @@ def collect_component_samples(
     Raises `InputError` for an unknown component or fewer than two, a component outside [0, 1], a label that is not a
     number, or fewer than two samples, and `TraceMismatch` if a record of the run has been changed.
     """
+    if every is not None:
+        refuse_runs_without_order(run.folder)
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
     samples: list[tuple[Trace, list[float], float]] = []

@@ -183,6 +183,14 @@ def _describe_alert(alert: Alert, since: StepName) -> str:
     return f"{verb_text} from about step {since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
+def refuse_runs_without_order(folder: Path) -> None:
+    """Raise `InputError` for a folder of several runs, such as those of ranks, whose groups are to be counted."""
+    if len(run_folder.list_run_folders(folder)) > 1:
+        problem = "has several runs, whose groups have no common order in time"
+        hint = "give their label, such as --step-label step, or merge shards with `jurygraph merge`"
+        raise InputError(f"{folder}: {problem}; {hint}")
+
+
 def iter_scored_groups(
     folder: Path, wait: Callable[[], None] | None = None
 ) -> Generator[ScoredGroup, None, None]:
@@ -192,10 +200,8 @@ def iter_scored_groups(
     The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
     writer is not blocked. Raises `InputError` for several runs, such as those of ranks, whose groups have no order.
     """
-    if wait is None and len(run_folder.list_run_folders(folder)) > 1:
-        problem = "has several runs, whose groups have no common order in time"
-        hint = "give their label, such as --step-label step, or merge shards with `jurygraph merge`"
-        raise InputError(f"{folder}: {problem}; {hint}")
+    if wait is None:
+        refuse_runs_without_order(folder)
     with closing(_iter_groups_as_written(folder, wait)) as groups:
         for run, record in groups:
             yield run.group(record)

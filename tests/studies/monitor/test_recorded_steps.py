@@ -12,6 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.integrations.trl import reward_function
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
+from jurygraph.studies.disagreement import collect_component_samples
 from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups
 from tests.integrations.trainers import CONFIG, Trainer
 
@@ -33,6 +34,16 @@ def train(monkeypatch: pytest.MonkeyPatch) -> Any:
         function.close()
 
     return record
+
+
+def test_the_groups_of_several_runs_cannot_be_counted(train: Any, tmp_path: Path) -> None:
+    for rank in (0, 1):
+        train(tmp_path, (8,), rank)
+    problem = "has several runs, whose groups have no common order in time; give their label"
+    with pytest.raises(InputError, match=problem):
+        list(iter_scored_groups(tmp_path))
+    with Run.open(tmp_path) as run, pytest.raises(InputError, match=problem):
+        collect_component_samples(run, every=2)
 
 
 def count_groups(steps: LabelledSteps) -> dict[Any, int]:
