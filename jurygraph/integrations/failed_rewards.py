@@ -60,15 +60,18 @@ class FilledRewards(NamedTuple):
 
 
 def first_failure(traces: Iterable[Trace]) -> str | None:
-    """Return why the judge failed first of all, else why it abstained; None where no verdict says it."""
+    """Return why the judge failed first of all, else why it abstained or did not apply; None where no verdict says it."""
     abstention_reasons = []
+    reasons_not_to_apply = []
     for trace in traces:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
                 return verdict.failure.message
             if verdict.status == "abstained" and trace.reward.value is None:
                 abstention_reasons.append(verdict.reason)
-    return next(filter(None, abstention_reasons), None)
+            elif verdict.status == "not_applicable" and trace.reward.value is None:
+                reasons_not_to_apply.append(f"no evaluator that counts applies: {verdict.reason}")
+    return next(filter(None, [*abstention_reasons, *reasons_not_to_apply]), None)
 
 
 def describe_first_failure(traces: Iterable[Trace]) -> str:

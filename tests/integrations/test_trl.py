@@ -86,11 +86,18 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     assert jury._closed
 
 
-def test_the_warning_of_a_failed_reward_says_why_the_judge_abstained(
-    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("if_missing", "why"),
+    [
+        (None, "the task's reference states no final answer"),
+        ("not_applicable", "no evaluator that counts applies: the task has no reference"),
+    ],
+)
+def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture, if_missing: Any, why: str
 ) -> None:
     function = reward_function(
-        Config(evaluators=(EvaluatorUse(use="maths.accuracy"),)),
+        Config(evaluators=(EvaluatorUse(use="maths.accuracy", if_missing=if_missing),)),
         reference="solution",
         failed="mask",
     )
@@ -98,7 +105,7 @@ def test_the_warning_of_a_failed_reward_says_why_the_judge_abstained(
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["", ""])
     (record,) = caplog.records
     assert record.message.startswith("2 of the 2 rewards of a group failed (")
-    assert "): the task's reference states no final answer (said" in record.message
+    assert f"): {why} (said" in record.message
 
 
 def test_responses_without_a_final_answer_are_told_of_once(
