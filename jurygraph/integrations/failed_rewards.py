@@ -60,7 +60,7 @@ class FilledRewards(NamedTuple):
 
 
 def first_failure(traces: Iterable[Trace]) -> str | None:
-    """Return why the judge failed first of all, else why it abstained or did not apply; None where no verdict says it."""
+    """Return why the judge failed first of all, else why it abstained or did not apply; None if no verdict says so."""
     abstention_reasons = []
     reasons_not_to_apply = []
     for trace in traces:
