@@ -251,7 +251,7 @@ class _ComponentSpecBuilder:
             else:
                 specs.append(self._evaluator_spec(name, evaluators[0]))
         self._refuse_absent_components({spec.name for spec in specs})
-        if not specs:
+        if not any(spec.weight for spec in specs):
             problem = "has nothing that an evaluator is about, and each leaves such tasks out"
             raise PlanError(f"task {self.task.id!r}: {problem}; complete the task, or leave it out")
         return tuple(sorted(specs, key=lambda spec: spec.name))
@@ -286,17 +286,17 @@ class _ComponentSpecBuilder:
                 }.get(name, "question")
                 remedy = "complete the task"
                 if name == RUBRIC_COMPONENT_NAME:
-                    remedy = (
-                        "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column); "
-                        "or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
-                    )
+                    remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
+                    if not self._may_be_absent(name):
+                        remedy += "; or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
                 if self._predicts_reviewers(name):
                     remedy = (
                         "name whom it predicts in the task, or for all tasks in the config, "
                         "`task_defaults: {reviewers: [ann]}`"
                     )
+                reader = "a gate reads" if self._may_be_absent(name) else "the reward counts"
                 raise PlanError(
-                    f"task {self.task.id!r}: the reward counts component {name!r}, but the task has no {kind} for it; "
+                    f"task {self.task.id!r}: {reader} component {name!r}, but the task has no {kind} for it; "
                     f"{remedy}; or leave the component out of `reward` and `gates`"
                 )
 

@@ -19,6 +19,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import resolve_recording_folder
+from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.schema import Config, Trace
 from jurygraph.sources.files import explain_unreadable_file
 
@@ -97,7 +98,7 @@ class LazyJury:
 
 def _warn_of_earlier_run(folder: Path) -> None:
     """Log that a folder holds a run: a training that goes on means it, one that starts anew is mixed with it."""
-    if folder.is_dir() and any(folder.iterdir()):
+    if (folder / LEDGER_FILE).is_file():
         log.warning(
             "%s holds a run, which is gone on with: a step that recurs has the responses of both trainings under "
             "--label step=N; where this one starts anew, name another folder",

@@ -7,9 +7,9 @@ by a digest of what it contains, so that equal rows are one task in every proces
 import json
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan
-from numbers import Real
 from typing import Any
 
+import numpy as np
 from pydantic_core import to_jsonable_python
 
 from jurygraph.display import format_value
@@ -43,13 +43,14 @@ def read_task_fields(row: Mapping[str, Any], columns: Mapping[str, str | None]) 
 
 def _is_missing_cell(value: Any) -> bool:
     """Return whether a cell is empty: pandas has NaN where a row has no value."""
-    return value is None or (isinstance(value, Real) and isnan(value))
+    return value is None or (isinstance(value, float | np.floating) and isnan(value))
 
 
 def _read_reference_cell(value: Any) -> Any:
     """Return what a cell holds, a number as text: data sets of answers have columns of them."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number and isfinite(value) else value
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    is_number = is_whole or (isinstance(value, float) and isfinite(value))
+    return str(value) if is_number else value
 
 
 def _read_json_cell(value: Any) -> Any:

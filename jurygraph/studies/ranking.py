@@ -556,9 +556,8 @@ def _notes(
 
 def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> ComponentMeans:
     rewards, _, _, judged = decided_rewards.values
-    names = [spec.name for spec in decided_rewards.decisions[0].specs if spec.weight]
     means = {}
-    for name, values in zip(names, judged.T, strict=True):
+    for name, values in zip(decided_rewards.components, judged.T, strict=True):
         has_value_and_reward = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
         for number, agent in enumerate(ranker.agents):
             counted = values[has_value_and_reward & (ranker.agent == number)].tolist()

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.testing import ScriptedJudge
 from tests.runs.sample_runs import scored_session, traces_of, verify_deeply, verify_run, write_tasks
 
@@ -81,12 +83,37 @@ def test_a_task_without_a_rubric_goes_without_its_component_where_the_config_say
         ["accuracy"],
         ["accuracy", "rubric"],
     ]
-    alone = {"evaluators": [{"use": "criteria", "if_missing": "not_applicable"}]}
-    with (
-        jg.Jury.from_config(alone, model=ScriptedJudge({"kind": 1.0})) as jury,
-        pytest.raises(PlanError, match="task 'sum': has nothing that an evaluator is about"),
-    ):
-        jury.prepare(without)
+    nothing = {"reward": {"rubric": 1}}, "task 'sum': has nothing that an evaluator is about"
+    gate = {"gates": [{"kind": "format", "component": "rubric", "below": 0.5}]}, "a gate reads"
+    for change, problem in (nothing, gate):
+        with (
+            jg.Jury.from_config(config | change, model=ScriptedJudge({"kind": 1.0})) as jury,
+            pytest.raises(PlanError, match=problem),
+        ):
+            jury.prepare(without)
+
+
+def test_agents_are_ranked_where_some_tasks_have_no_rubric(tmp_path: Path) -> None:
+    responses = [{"id": f"{name}", "agent": name, "text": ANSWER} for name in ("ann", "bob")]
+    tasks = []
+    for number in range(4):
+        rubric = {"rubric": RUBRIC} if number % 2 else {}
+        names = [{**one, "id": f"{number}/{one['id']}"} for one in responses]
+        task = {"id": f"t{number}", "query": "2 + 2?", "reference": "4", "responses": names}
+        tasks.append(task | rubric)
+    config = {
+        "evaluators": ["maths.accuracy", {"use": "criteria", "if_missing": "not_applicable"}],
+        "model": "scripted",
+        "reward": {"accuracy": 1, "rubric": 0.5},
+    }
+    judge = ScriptedJudge({"kind": 1.0})
+    with scored_session(tmp_path / "run", write_tasks(tmp_path, tasks), config, model=judge):
+        pass
+    with Run.open(tmp_path / "run") as run:
+        decided = VerdictTables(run).decide(run.config)
+    assert decided.components == ["accuracy", "rubric"]
+    assert sorted(decided.values.value.tolist()) == [1.0] * 4 + [1.5] * 4
+    assert np.isnan(decided.values.judged[:, 1]).sum() == 4
 
 
 def test_an_evaluator_that_needs_nothing_of_a_task_has_nothing_to_leave_out() -> None:

@@ -26,9 +26,10 @@ def test_equal_rows_are_one_task_and_another_reference_is_another() -> None:
     assert list(group_sample_indices(tasks).values()) == [[0, 1], [2]]
     assert tasks[0].reference == "4"
     numbers = [
-        read_task_fields({"solution": number}, columns)["reference"] for number in (4, 0.5, -3)
+        read_task_fields({"solution": number}, columns)["reference"]
+        for number in (4, 0.5, -3, 10**400)
     ]
-    assert numbers == ["4", "0.5", "-3"]
+    assert numbers == ["4", "0.5", "-3", str(10**400)]
     empty = read_task_fields(
         {"solution": math.nan, "rubric": math.nan}, {**columns, "rubric": "rubric"}
     )

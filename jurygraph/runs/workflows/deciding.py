@@ -143,11 +143,20 @@ def _concatenate_rewards(parts: Iterable[TableRewards]) -> TableRewards:
     return TableRewards._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
+def _counted_components(decision: Decision) -> list[str]:
+    """Return the names of the components with a weight, as `TableRewards` has their values."""
+    return [spec.name for spec in decision.specs if spec.weight]
+
+
 class DecidedRewards(NamedTuple):
-    """The rewards of all rows, and the decisions that gave them, one for each plan."""
+    """The rewards of all rows, and the decisions that gave them, one for each plan.
+
+    `components` are the names of the columns of `values.judged`: NaN where the plan of a row does not have one.
+    """
 
     values: TableRewards
     decisions: Sequence[Decision]
+    components: Sequence[str]
 
 
 class VerdictTables:
@@ -215,10 +224,17 @@ class VerdictTables:
             self._decision_under_config(batch.task, config, combiners) for batch in self._batches
         ]
         refuse_unknown_member_names(self.run, config, decisions)
-        pairs = zip(self._batches, decisions, strict=True)
-        empty_rewards = TableRewards(*np.zeros((4, 0)))
-        values = [batch.decide(decision, combiners, judge) for batch, decision in pairs]
-        return DecidedRewards(_concatenate_rewards(values or [empty_rewards]), decisions)
+        names = sorted({name for decision in decisions for name in _counted_components(decision)})
+        values = [TableRewards(*np.zeros((4, 0)))._replace(judged=np.zeros((0, len(names))))]
+        for batch, decision in zip(self._batches, decisions, strict=True):
+            rewards = batch.decide(decision, combiners, judge)
+            # a task without a rubric may go without its component
+            judged = np.full((len(rewards.value), len(names)), np.nan)
+            judged[:, [names.index(name) for name in _counted_components(decision)]] = (
+                rewards.judged
+            )
+            values.append(rewards._replace(judged=judged))
+        return DecidedRewards(_concatenate_rewards(values), decisions, names)
 
     def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:

@@ -1,6 +1,7 @@
 """Forecast the verdicts and calls, and the costs, of scoring the tasks that are left. Nothing is sent or written."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, closing
 
 from jurygraph.display import ProgressCallback
@@ -16,7 +17,7 @@ from jurygraph.runs.workflows.planning import PlanNotes
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
-from jurygraph.schema import Response, Task
+from jurygraph.schema import ComponentSpec, Decision, Response, Task
 
 
 class RemainingWorkEstimator:
@@ -90,10 +91,8 @@ class RemainingWorkEstimator:
         self.plan_notes.add(plan)
         reusable_results = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
-        specs = plan.decision.effective_specs
-        counted = {name for spec in specs for use in spec.inputs.values() for name in use.questions}
         left_out = {question.id for question in questions if question.missing is not None}
-        self.tasks_without_question += bool(counted) and counted <= left_out
+        self.tasks_without_question += _will_fail(plan.decision, left_out)
         for question in questions:
             if question.id in left_out:
                 continue
@@ -110,3 +109,20 @@ class RemainingWorkEstimator:
                 task, responses, unconditional_plan, reusable_results, calls
             )
             cost_estimator.add(requests)
+
+
+def _will_fail(decision: Decision, left_out: Collection[str]) -> bool:
+    """Return whether no component with a weight applies, or one that a gate reads does not, without these questions."""
+    gates = {gate.component for gate in decision.gates}
+    weighted = [spec for spec in decision.specs if spec.weight]
+    gate_specs = [spec for spec in decision.specs if spec.name in gates]
+    return _lack_questions(weighted, left_out) or any(
+        _lack_questions([spec], left_out) for spec in gate_specs
+    )
+
+
+def _lack_questions(specs: Sequence[ComponentSpec], left_out: Collection[str]) -> bool:
+    uses = [use for spec in specs for use in spec.inputs.values()]
+    questions = {name for use in uses for name in use.questions}
+    counts_as_zero = any(use.if_skipped == "zero" for use in uses)
+    return bool(questions) and not counts_as_zero and questions <= set(left_out)
