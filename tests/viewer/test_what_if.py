@@ -190,3 +190,17 @@ def test_the_page_tries_the_questions_that_the_terminal_tries(tmp_path: Path) ->
             tried = {change.question for change in explanation.what_if() if change.question}
             assert first_what_if_verdicts(build_trace_view(explanation)).keys() == tried
             assert ("dated" in tried) is (trace.response_id == "please")
+
+
+def test_a_question_about_turns_is_tried_for_all_of_them(browser: Browser, tmp_path: Path) -> None:
+    """`rescore` knows scores of questions alone, and the control says so."""
+    chat = [
+        {"role": role, "content": text}
+        for role, text in (("assistant", "come"), ("user", "?"), ("assistant", "please come"))
+    ]
+    use = {"use": polite, "scope": "turn"}
+    with jg.Jury(evaluators=[use]) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="letter", query="Write."), [jg.Response(id="a", messages=chat)])
+    page = browser.open("/a/response?id=a", tmp_path / "run")
+    assert "what if polite in every turn were" in page
+    assert "what if polite in turn" not in page
