@@ -571,6 +571,8 @@ def _read_first_object(path: Path) -> Any:
 
 def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
     for name, value in row.items():
+        if name in _MESSAGES_COLUMN_NAMES:
+            continue
         is_messages_column = name in _MESSAGES_COLUMN_ALIASES or nearest_name(
             name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
         )

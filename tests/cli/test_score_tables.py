@@ -161,6 +161,9 @@ def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, ru
     (folder / "chats.jsonl").write_text("\n".join(map(json.dumps, rows)))
     refused = run("score", "chats.jsonl", "--dry-run")
     assert "line 2, field message: is a list of messages by another name" in refused.err
+    (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
+    refused = run("score", "chats.jsonl", "--messages-column", "chat", "--dry-run")
+    assert "has no column 'chat'; name one that is there: messages" in refused.err
 
 
 @pytest.mark.parametrize(
