@@ -56,6 +56,16 @@ def test_a_field_of_the_whole_in_an_entry_of_a_list_is_told_its_place() -> None:
         assert str(validate(Config, {key: "x"})).endswith(f"did you mean {field}?")
 
 
+def test_a_name_at_hand_is_meant_before_one_at_the_top() -> None:
+    weighted = {"q": {"inputs": {"a": {"verdicts_of": "x", "weight": 2}}}}
+    problem = validate(Config, {"evaluators": [], "components": weighted})
+    assert str(problem) == "unknown; did you mean input_weight?"
+    problem = validate(Config, {"evaluators": [], "calls": {"weight": 2}})
+    assert str(problem).startswith("unknown; known here: parameters, ")
+    row = {"id": "a", "query": "?", "rubric": {"criteria": [{"id": "b", "question": "!"}]}}
+    assert str(validate(TaskLine, row)) == "unknown; did you mean text?"
+
+
 def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
     (note,) = notes_on_similar_names(["ann b", "Ann  B", "bo", "ann b"])
     assert note.startswith("'Ann  B' and 'ann b' differ only in case or spaces, and count as two")

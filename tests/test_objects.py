@@ -167,6 +167,10 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
             "evaluators[1]: 'half' is listed twice; give one of them a `name` of its own, such as `name: half_2`",
         ),
         (
+            {"evaluators": [half, half, {"use": half, "name": "half_2"}]},
+            "evaluators[1]: 'half' is listed twice; give one of them a `name` of its own, such as `name: half_3`",
+        ),
+        (
             {"evaluators": [lambda task, response: 1.0]},
             "evaluators[0]: is a lambda, which has no name; write",
         ),

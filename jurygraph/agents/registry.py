@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
+from itertools import count, filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -223,17 +224,20 @@ def load_components_by_name(
     key: str, load_component: Callable[[Any], Any], component_uses: Iterable[Any]
 ) -> dict[str, Any]:
     """Return what is loaded for each use, by name. Raises ConfigError with the key, and the index, of a faulty one."""
-    components_by_name: dict[str, Any] = {}
+    instances = []
     for index, use in enumerate(component_uses):
         with prefix_config_errors(f"{key}[{index}]: "):
-            instance = load_component(use)
-        if instance.name in components_by_name:
+            instances.append(load_component(use))
+    names = [instance.name for instance in instances]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            numbered_names = (f"{name.rpartition('.')[2]}_{number}" for number in count(2))
+            free_name = next(filterfalse(names.__contains__, numbered_names))
             raise ConfigError(
-                f"{key}[{index}]: {instance.name!r} is listed twice; give one of them a `name` of its own, "
-                f"such as `name: {instance.name.rpartition('.')[2]}_2`"
+                f"{key}[{index}]: {name!r} is listed twice; give one of them a `name` of its own, "
+                f"such as `name: {free_name}`"
             )
-        components_by_name[instance.name] = instance
-    return components_by_name
+    return dict(zip(names, instances, strict=True))
 
 
 def load_combiner(name: str, target: Any = None) -> Combiner:

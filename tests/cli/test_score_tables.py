@@ -376,7 +376,8 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     folder: Path, run: Command
 ) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
-    row = {"messages": chat, "reference_action": [], "tool": "x", "kind": "y", "bot": "b"}
+    labels = {"tool": "x", "kind": "y", "bot": "b", "system": 1}
+    row = {"messages": chat, "reference_action": [], **labels}
     (folder / "chats.jsonl").write_text(json.dumps(row))
     names = ("tools.match", "tools.valid", "maths.accuracy")
     words = ("--set", f"evaluators=[{', '.join(names)}]", "--set", "reward={valid: 1}")

@@ -542,22 +542,21 @@ _Figures = Mapping[float | str, Passage]
 
 def _select_missing_figures(figures: _Figures, source: str) -> _Figures:
     """Return the numbers and codes that a text does not have; a code with hyphens has to be one there, too."""
-    source = _TIMESTAMP_LETTER_PATTERN.sub(" ", source)
+    # words may follow an escape; a folder of Windows may look like one
+    source = _separate_words(source + "\n" + _ESCAPED_SPACE_PATTERN.sub(" ", source))
     source_figures = _find_numbers_and_codes(source)
     return {
         value: passage
         for value, passage in figures.items()
-        if value not in source_figures
-        and (
-            _HYPHENATED_CODE_PATTERN.fullmatch(passage.text)
-            or not _occurs_in_text(passage.text, source)
-        )
+        if value not in source_figures and not _occurs_in_text(passage.text, source)
     }
 
 
 def _occurs_in_text(figures: str, text: str) -> bool:
     """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
     pattern = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
+    if _HYPHENATED_CODE_PATTERN.fullmatch(figures):
+        pattern = rf"(?i)(?<![\w-]){re.escape(figures)}(?!-?\w|\.\d)"
     return re.search(pattern, text) is not None
 
 
@@ -573,19 +572,27 @@ _LOCALISED_NUMBER_PATTERN = re.compile(
 """A number as the prose of some languages writes it, such as 1.234,50, or the hour of 7pm."""
 
 
+_NUMBER_OR_WORD = r"(?:\d+|(?=[^\W\d_]{2})[A-Z]*[^\W\d_A-Z][^\W\d_]*)"
 _HYPHENATED_CODE_PATTERN = re.compile(
     r"(?<![\w-])(?!(?i:all|early|late|mid|non|over|post|pre|sub|top|under)-|[\w-]*\d(?i:[ap]m)\b)"
+    rf"(?!(?:{_NUMBER_OR_WORD}-)*{_NUMBER_OR_WORD}(?!-?\w)|\d+-(?:[KMGT]B|[CKM]M|KG|ML|[KMG]HZ|KWH?)\b)"
     r"(?=[\w-]{4})(?=[\w-]*\d)(?:[^\W\d_]\w*|\d{3,}(?=-[A-Z])|\w{8}(?=-\w{4}-))(?:-\w+)+\b(?!\.\d)"
 )
-"""Letters and digits with hyphens, such as W-5521 or a UUID; not 30-day, mid-2024 or 9am-5pm, which have numbers."""
+"""Letters and digits with hyphens, such as W-5521 or a UUID; not 30-day, May-2024, 500-MB or 9am-5pm: numbers."""
 _LIST_MARKER_PATTERN = re.compile(r"^([ \t>#*_-]*\(?)(\d\d?)(?=[.)][*_]*[ \t]+\S)", re.MULTILINE)
 _TIMESTAMP_LETTER_PATTERN = re.compile(r"(?<=\d)T(?=\d\d:\d\d)|(?<=:\d\d)Z\b")
+_ESCAPED_SPACE_PATTERN = re.compile(r"\\[nrt]")
+
+
+def _separate_words(text: str) -> str:
+    """Return a text of the same length with plain hyphens, and timestamps as a day and a time."""
+    return _TIMESTAMP_LETTER_PATTERN.sub(" ", text.replace("\u2011", "-"))
 
 
 def _find_numbers_and_codes(text: str) -> _Figures:
     """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
     figures: dict[float | str, Passage] = {}
-    text = _blank_list_markers(text.replace("\u2011", "-"))  # a hyphen that does not break
+    text = _blank_list_markers(_separate_words(text))
     hyphenated_codes = list(_HYPHENATED_CODE_PATTERN.finditer(text))
     text_between = _HYPHENATED_CODE_PATTERN.sub(_blank_match, text)
     for value, passages in IndexedText(text_between).numerals.items():

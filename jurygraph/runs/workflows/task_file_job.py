@@ -88,6 +88,8 @@ class TaskFileJob:
         columns = source.columns
         if columns is not None and columns.agent is None and len(columns.response) < 2:
             for column, number in source.label_counts.items():
+                if column.casefold() == "system":  # rather a system message
+                    continue
                 if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
                     label_sentence = f"column {quote(column)} is a label of {number} responses"
                     yield f"{label_sentence}; if it names their agents, add --agent-column {column}"

@@ -195,6 +195,22 @@ def test_a_code_with_a_hyphen_is_found_only_as_a_whole() -> None:
     assert (same.score, same.native) == (1.0, 4)
 
 
+@all_rows(
+    "answer, found, score",
+    [
+        ("Departs 2024-05-12T10:00Z", "2024-05-12T10:00Z", 1.0),
+        ("W-5521", json.dumps({"text": "Tracking:\nW-5521"}), 1.0),
+        ("inv-5521 and W-5521", "INV-5521, w-5521", 1.0),
+        ("INV-5521", "inv-5521-A", 0.0),
+        ("A 365-Day pass, 500-MB, of January-2024", "365 days, 500 MB, January 2024", 1.0),
+    ],
+)
+def test_what_stands_in_a_result_in_another_form_is_found(
+    answer: str, found: str, score: float
+) -> None:
+    assert judge("tools.grounded", [call("{}"), result(found), say(answer)]).score == score
+
+
 def test_numbers_of_a_lists_items_are_no_claims() -> None:
     listed = "1. HAT170\n**2)** HAT170\n7. is no item\n\n1. 2 seats"
     verdict = judge("tools.grounded", [call("{}"), result("HAT170"), say(listed)])
