@@ -617,7 +617,7 @@ class Budget:
 
         with await budget.reserve_when_free(most) as reservation:
             reply = await send()
-            reservation.settle(cost)
+            reservation.settle_cost(cost)
 
     As long as no bill exceeds its reservation, `spent` never exceeds `max_cost`. The first bill that does stops all
     sending, since no later reservation could be trusted. So `spent` exceeds `max_cost` by at most the amount by which

@@ -1,6 +1,6 @@
 """A server that speaks OpenAI's chat completions, with faults planted in it: it stands for any hosted provider.
 
-    with serving(lambda body, number: said("yes") if number > 1 else status(503)) as server:
+    with run_server(lambda body, number: reply_with("yes") if number > 1 else status(503)) as server:
         ...  # server.url, server.requests, server.count
 
 It runs in a thread of its own, so that tests with and without an event loop and other processes can use it.
