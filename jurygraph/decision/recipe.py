@@ -273,32 +273,33 @@ class _ComponentSpecBuilder:
         return bool(uses) and all(use.if_missing is not None for use in uses)
 
     def _refuse_absent_components(self, present: set[str]) -> None:
-        counted_component_names = [
-            name for name, weight in self.weight.items() if weight and not self._may_be_absent(name)
-        ]
-        for gate in self.config.gates:
-            counted_component_names += _components_of_gate(gate)
-        for name in counted_component_names:
-            if name not in present:
-                kind = {
-                    RUBRIC_COMPONENT_NAME: "rubric",
-                    STAKEHOLDERS_COMPONENT_NAME: "stakeholders",
-                }.get(name, "question")
-                remedy = "complete the task"
-                if name == RUBRIC_COMPONENT_NAME:
-                    remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
-                    if not self._may_be_absent(name):
-                        remedy += "; or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
-                if self._predicts_reviewers(name):
-                    remedy = (
-                        "name whom it predicts in the task, or for all tasks in the config, "
-                        "`task_defaults: {reviewers: [ann]}`"
-                    )
-                reader = "a gate reads" if self._may_be_absent(name) else "the reward counts"
-                raise PlanError(
-                    f"task {self.task.id!r}: {reader} component {name!r}, but the task has no {kind} for it; "
-                    f"{remedy}; or leave the component out of `reward` and `gates`"
+        weighted_names = [name for name, weight in self.weight.items() if weight]
+        gate_names = list(chain.from_iterable(map(_components_of_gate, self.config.gates)))
+        for name in (*weighted_names, *gate_names):
+            if name in present:
+                continue
+            may_be_absent = self._may_be_absent(name)
+            if may_be_absent and name not in gate_names:
+                continue
+            kind = {
+                RUBRIC_COMPONENT_NAME: "rubric",
+                STAKEHOLDERS_COMPONENT_NAME: "stakeholders",
+            }.get(name, "question")
+            remedy = "complete the task"
+            if name == RUBRIC_COMPONENT_NAME:
+                remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
+                if not may_be_absent:
+                    remedy += "; or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
+            if self._predicts_reviewers(name):
+                remedy = (
+                    "name whom it predicts in the task, or for all tasks in the config, "
+                    "`task_defaults: {reviewers: [ann]}`"
                 )
+            reader = "a gate reads" if may_be_absent else "the reward counts"
+            raise PlanError(
+                f"task {self.task.id!r}: {reader} component {name!r}, but the task has no {kind} for it; "
+                f"{remedy}; or leave the component out of `reward` and `gates`"
+            )
 
     def _configured_input(self, name: str, key: str, component: ComponentConfig) -> ComponentInput:
         where = f"components.{name}.inputs.{key}"
