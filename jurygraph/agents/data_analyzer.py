@@ -283,14 +283,14 @@ def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibr
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
-    known = StreamCalibration(opposed_component_names, shares, float("nan"), np.empty(0))
+    calibration = StreamCalibration(opposed_component_names, shares, float("nan"), np.empty(0))
     if len(calibration_steps) < CALIBRATION_STEPS:
-        return known
+        return calibration
     rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
     if opposed_component_names:
         pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
-        known = known._replace(conflict_threshold=find_conflict_threshold(pairs))
-    return known._replace(rewards=rewards)
+        calibration = calibration._replace(conflict_threshold=find_conflict_threshold(pairs))
+    return calibration._replace(rewards=rewards)
 
 
 def measure_series(

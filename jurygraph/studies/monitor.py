@@ -305,16 +305,16 @@ class LabelledSteps:
             name = self._read_step_name(record, run.group(record))
             start = run.source.ledger.start_of_ledger_with(record.seq)
             groups_by_run[start].append((record.seq, name))
-        places: list[tuple[int, int, StepName]] = []
+        step_positions: list[tuple[int, int, StepName]] = []
         recurring_names: set[StepName] = set()
         for groups in groups_by_run.values():
             names = self._fill_step_names([name for _, name in groups])
             occurrence_counts = Counter(name for name, _ in groupby(names))
             recurring_names |= {name for name, count in occurrence_counts.items() if count > 1}
             numbers = [number for number, _ in groups]
-            places += zip(range(len(names)), numbers, names, strict=True)
+            step_positions += zip(range(len(names)), numbers, names, strict=True)
         numbers_by_step: dict[StepName, list[int]] = defaultdict(list)
-        for _, number, name in sorted(places, key=itemgetter(0, 1)):
+        for _, number, name in sorted(step_positions, key=itemgetter(0, 1)):
             numbers_by_step[name].append(number)
         ordered_names = list(numbers_by_step)
         if not any(isinstance(name, str) for name in ordered_names):

@@ -577,13 +577,15 @@ def _conclude_inputs(
     if component is None or component.combiner != "mean" or len(component.inputs) < 2:
         return
     losses = []
-    for key, each in component.inputs.items():
-        single = component.model_copy(update={"inputs": {key: each}})
+    for key, component_input in component.inputs.items():
+        single = component.model_copy(update={"inputs": {key: component_input}})
         split_config = config.model_copy(update={"components": {**config.components, name: single}})
         means = _component_means(ranker, ranker.tables.decide(split_config))
         ahead, behind = (means.get((name, row.agent), (None,))[0] for row in (best, second))
         if ahead is not None and behind is not None:
-            losses.append((weight * each.input_weight * (ahead - behind), key, behind, ahead))
+            losses.append(
+                (weight * component_input.input_weight * (ahead - behind), key, behind, ahead)
+            )
     loss, key, *two_means = max(losses, default=(0.0, name))
     if min(loss, second.points) > 0.0:
         numbers = " against ".join(map(format_number, two_means))
