@@ -383,6 +383,9 @@ def _with_config_value(content: Any, key: str, steps: Sequence[str], value: Any)
             f"--set {key}: {owner!r} is a list, whose entries are counted from 0{hint}"
         )
     if isinstance(content, list):  # of evaluators, which are counted from 0
+        if int(steps[0]) > len(content):
+            problem = f"the next entry of {owner!r} is {len(content)}, counted from 0"
+            raise ConfigError(f"--set {key}: {problem}")
         entries = {str(index): entry for index, entry in enumerate(content)}
         return list(_with_config_value(entries, key, steps, value).values())
     step, *rest = steps

@@ -682,9 +682,7 @@ def _convert_table_rows(
                 problem = (
                     f"is not that of {unit} {first.number}, which is the same task by --group-by"
                 )
-                _raise_cell_error(
-                    location, column, problem, "write the same, or make them two tasks"
-                )
+                _raise_cell_error(location, column, problem, _same_task_remedy(column, columns))
         if first.number == number:
             tasks.append(number, task)
         labels = {column: value for column, value in values.items() if column not in cells}
@@ -695,6 +693,13 @@ def _convert_table_rows(
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     return unit
+
+
+def _same_task_remedy(column: str, columns: TableColumns) -> str:
+    remedy = "write the same, or make them two tasks"
+    if column != columns.messages or columns.response_from is not None:
+        return remedy
+    return f"{remedy}; --response-from first-reply judges all that an agent replied"
 
 
 def _unique_id_remedy(row_id: str, columns: TableColumns) -> str:

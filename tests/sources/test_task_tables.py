@@ -180,6 +180,18 @@ def test_the_tools_of_a_chat_are_those_of_its_task(tmp_path: Path) -> None:
         read_tasks(wrong)
 
 
+def test_chats_of_one_case_that_end_differently_may_be_judged_as_a_whole(tmp_path: Path) -> None:
+    start = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+    chats = [[*start, {"role": "user", "content": text}] for text in ("Bye.", "And?")]
+    last = {"role": "assistant", "content": "Bye."}
+    path = jsonl(tmp_path / "t.jsonl", [{"case": "a", "messages": [*chat, last]} for chat in chats])
+    with pytest.raises(InputError, match="--response-from first-reply judges all that an agent"):
+        read_tasks(path, columns=TableColumns(messages="messages", group_by="case"))
+    whole = TableColumns(messages="messages", group_by="case", response_from="first-reply")
+    ((_, group),) = read_tasks(path, columns=whole)
+    assert len(group) == 2
+
+
 def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:
     found = read_tasks(write_table(tmp_path / "t.csv", ROWS), columns=COLUMNS)
     assert [(task.id, [one.id for one in group]) for task, group in found] == [
