@@ -136,6 +136,8 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
     monkeypatch.setattr(limits, "FIRST_PROBE_PAUSE_SECONDS", 0.0)
 
     def script(body: dict[str, Any], number: int) -> Answer:
+        if body["messages"][0]["content"].startswith("Reply with ok"):
+            return reply_with("ok")
         return status(500) if "poison" in response_in(body) else judge_reply(body)
 
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
@@ -145,13 +147,13 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
             {**config, "task_defaults": {"rubric": rubric}}, record=tmp_path / "run"
         )
         opened.append(function)
-        for number, word in enumerate(("kind", "poison", "kind")):
+        for number, word in enumerate(("poison", "kind")):
             answers = [f"Dear Ann, a {word} letter, {number} {index}." for index in range(10)]
             rewards = call(function, ["Write."] * 10, answers)
             assert {reward is None for reward in rewards} == {word == "poison"}
         function.close()
     with jg.Run.open(tmp_path / "run") as run:
-        assert len(list(run.traces())) == 30
+        assert len(list(run.traces())) == 20
 
 
 def test_each_kind_of_failure_is_warned_of_once(
