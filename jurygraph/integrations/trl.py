@@ -263,6 +263,7 @@ class JuryScorer:
         rule = self._choose_failed_reward_rule(trainer)
         self._refuse_other_lengths(columns, len(prompts))
         rows = list(_read_rows(columns, len(prompts)))
+        self._check_empty_texts(rows)
         tasks = read_tasks(prompts, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
@@ -288,6 +289,26 @@ class JuryScorer:
                     f"column {column!r} has {len(values)} values, and there are {size} prompts"
                 )
                 raise InputError(f"{part}: {problem}")
+
+    def _check_empty_texts(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Log the first reference that is an empty text. Raises `InputError` for such a rubric."""
+        for part in ("reference", "rubric"):
+            column = self._columns[part]
+            row_numbers = [
+                number
+                for number, row in enumerate(rows, start=1)
+                if column is not None and _is_empty_text(row.get(column))
+            ]
+            if not row_numbers:
+                continue
+            problem = (
+                f"{part}: column {column!r} is an empty text in row {row_numbers[0]} of the call"
+            )
+            remedy = f"make it None where a prompt has no {part}"
+            remedy += ", and write `if_missing: not_applicable` at the evaluator"
+            if part == "rubric":
+                raise InputError(f"{problem}; {remedy}")
+            self._warn_once("%s (said once); %s", problem, remedy)
 
     def _warn_of_differing_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""
@@ -444,6 +465,10 @@ def _kind_of_failure(trace: Trace) -> str:
 
 def _states_no_answer(trace: Trace) -> bool:
     return any(verdict.reason == NO_ANSWER_REASON for verdict in trace.verdicts)
+
+
+def _is_empty_text(cell: Any) -> bool:
+    return isinstance(cell, str) and not cell.strip()
 
 
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:

@@ -102,10 +102,33 @@ def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
         failed="mask",
     )
     opened.append(function)
-    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["", ""])
+    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=[None] * 2)
     (record,) = caplog.records
     assert record.message.startswith("2 of the 2 rewards of a group failed (")
     assert f"): {why} (said" in record.message
+
+
+def test_an_empty_text_is_named_by_column_and_row(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    evaluators = [
+        {"use": name, "if_missing": "not_applicable"} for name in ("criteria", "maths.accuracy")
+    ]
+    columns = {"reference": "solution", "rubric": "points"}
+    config = {"evaluators": evaluators, "reward": {"accuracy": 0.5, "rubric": 0.5}}
+    opened.append(reward_function(config, **columns))
+    prompts, completions = ["2 + 2?", "3 + 3?"], ["4", "6"]
+    remedy = "where a prompt has no {0}, and write `if_missing: not_applicable` at the evaluator"
+    with pytest.raises(InputError) as refused:
+        call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", " "])
+    problem = "rubric: column 'points' is an empty text in row 2 of the call; make it None "
+    assert str(refused.value) == problem + remedy.format("rubric")
+    with pytest.raises(InputError):
+        call(opened[0], prompts, completions, solution=["4", ""], points=["", None])
+    problem = "reference: column 'solution' is an empty text in row 2 of the call (said once); make it None "
+    assert [record.getMessage() for record in caplog.records] == [
+        problem + remedy.format("reference")
+    ]
 
 
 def test_responses_without_a_final_answer_are_told_of_once(
