@@ -60,6 +60,19 @@ def test_a_step_has_the_groups_of_all_ranks(train: Any, ranks: int, tmp_path: Pa
     assert steps.notes == []
 
 
+def test_ranks_without_the_last_steps_and_ranks_that_are_not_there_are_named(
+    train: Any, tmp_path: Path
+) -> None:
+    for rank, last in ((0, 10), (1, 8), (2, 8), (4, 9), (5, 10)):
+        train(tmp_path, range(8, last + 1), rank)
+    steps = LabelledSteps(tmp_path, "step")
+    assert count_groups(steps) == {8: 10, 9: 6, 10: 4}
+    assert steps.notes == [
+        "the last steps lack groups: written are 1 to 2 up to step 8, 4 up to step 9, the others up to step 10",
+        "no groups of rank 3 are here, and there are those of rank 5",
+    ]
+
+
 def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     train: Any, tmp_path: Path
 ) -> None:
