@@ -261,9 +261,8 @@ class JuryScorer:
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_failed_reward_rule(trainer)
-        self._refuse_other_lengths(columns, len(prompts))
+        self._check_columns(columns, len(prompts))
         rows = list(_read_rows(columns, len(prompts)))
-        self._check_empty_texts(rows)
         tasks = read_tasks(prompts, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
@@ -280,35 +279,28 @@ class JuryScorer:
                 members.append(part)
         return _TrainerBatch(groups, members, rule, trainer)
 
-    def _refuse_other_lengths(self, columns: Mapping[str, Any], size: int) -> None:
-        """Raise `InputError` for a column of the jury's that has not a value for each prompt."""
+    def _check_columns(self, columns: Mapping[str, Any], size: int) -> None:
+        """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty text.
+
+        An empty reference is logged, once: a training goes on with it.
+        """
         for part, column in self._columns.items():
             values = columns.get(column) if column is not None else None
-            if isinstance(values, list | tuple) and len(values) != size:
+            if not isinstance(values, list | tuple):
+                continue
+            if len(values) != size:
                 problem = (
                     f"column {column!r} has {len(values)} values, and there are {size} prompts"
                 )
                 raise InputError(f"{part}: {problem}")
-
-    def _check_empty_texts(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Log the first reference that is an empty text. Raises `InputError` for such a rubric."""
-        for part in ("reference", "rubric"):
-            column = self._columns[part]
-            row_numbers = [
-                number
-                for number, row in enumerate(rows, start=1)
-                if column is not None and _is_empty_text(row.get(column))
-            ]
-            if not row_numbers:
-                continue
-            problem = (
-                f"{part}: column {column!r} is an empty text in row {row_numbers[0]} of the call"
-            )
-            remedy = f"make it None where a prompt has no {part}"
-            remedy += ", and write `if_missing: not_applicable` at the evaluator"
-            if part == "rubric":
-                raise InputError(f"{problem}; {remedy}")
-            self._warn_once("%s (said once); %s", problem, remedy)
+            is_empty = [isinstance(value, str) and not value.strip() for value in values]
+            if True in is_empty:
+                row = is_empty.index(True) + 1
+                problem = f"{part}: column {column!r} is an empty text in row {row} of the call"
+                remedy = f"make it None where a prompt has no {part}"
+                if part != "reference":
+                    raise InputError(f"{problem}; {remedy}")
+                self._warn_once("%s (said once); %s", problem, remedy)
 
     def _warn_of_differing_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""
@@ -465,10 +457,6 @@ def _kind_of_failure(trace: Trace) -> str:
 
 def _states_no_answer(trace: Trace) -> bool:
     return any(verdict.reason == NO_ANSWER_REASON for verdict in trace.verdicts)
-
-
-def _is_empty_text(cell: Any) -> bool:
-    return isinstance(cell, str) and not cell.strip()
 
 
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:

@@ -35,7 +35,6 @@ from jurygraph.models.limits import (
 )
 from jurygraph.models.request import (
     ALL_REJECTED_FAULT_KIND,
-    PROBE_ONLY_FAULT_KINDS,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -337,7 +336,7 @@ class Gateway:
                         raise self._store_errors[sink]
                     if turn.is_probe and turn.limiter.may_be_up:
                         sent_count += 1
-                        await self._probe_server(turn, until)
+                        await self._probe_server(request, turn, until)
                         continue
                     _time_left(self.limits.timeout, until)
                     with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
@@ -392,42 +391,39 @@ class Gateway:
         content = reply.model_dump(mode="json", exclude={"tokens"})
         return Reply.model_validate(redactor.redact_json(content))
 
-    async def _probe_server(self, turn: RequestTurn, until: float | None) -> None:
+    async def _probe_server(
+        self, waiting_request: Request, turn: RequestTurn, until: float | None
+    ) -> None:
         """Send a short request, which ends the outage if the server answers anything.
 
-        The request whose turn it is may be one that it never answers: its failures in a row would be no outage. Raises
-        `Fault` as `_send_request` does where that ends the turn's request, too.
+        The waiting request may be one that it never answers: its failures in a row would be no outage. Raises `Fault`
+        as `_send_request` does where the server gave no answer to go on with.
         """
-        request = self._make_probe_request()
-        size = request_byte_count(request)
-        max_cost = highest_request_cost(self.price, size, len(request.messages), _MAX_PROBE_TOKENS)
+        # a number, so that no cache on the way to the server has the reply
+        question = Message(role="user", content=f"Reply with ok. (Request {time_ns()})")
+        limit_names = waiting_request.parameters.keys() & TOKEN_LIMIT_PARAMETERS
+        request = Request(
+            provider=waiting_request.provider,
+            endpoint=waiting_request.endpoint,
+            model=waiting_request.model,
+            messages=(question,),
+            parameters=dict.fromkeys(limit_names, _MAX_PROBE_TOKENS),
+        )
+        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
+        max_cost = highest_request_cost(
+            self.price, request_byte_count(request), 1, max_reply_tokens
+        )
+        # a check of its own: a probe says nothing about the settings of the run's requests
+        first_replies = FirstRepliesCheck()
         with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
             try:
-                # a check of its own: a probe says nothing about the settings of the run's requests
                 await self._send_request(
-                    request, cost_reservation, turn, until, True, FirstRepliesCheck()
+                    request, cost_reservation, turn, until, True, first_replies
                 )
-            except Fault as fault:
-                if fault.kind in PROBE_ONLY_FAULT_KINDS or fault.kind in ("outage", "deadline"):
+            except Fault:
+                if turn.is_probe:
                     raise
         self._answered_probe_count += not turn.is_probe
-
-    def _make_probe_request(self) -> Request:
-        """Return a request that no cache on the way to the server has a reply to."""
-        provider, endpoint, model = self.identity
-        question = Message(role="user", content=f"Reply with ok. (Request {time_ns()})")
-        # under the names that the endpoint takes
-        parameters: dict[str, JsonValue] = {}
-        for name, value in {"max_tokens": _MAX_PROBE_TOKENS, **self.parameters}.items():
-            if name in TOKEN_LIMIT_PARAMETERS and value is not None:
-                parameters[name] = _MAX_PROBE_TOKENS
-        return Request(
-            provider=provider,
-            endpoint=endpoint,
-            model=model,
-            messages=(question,),
-            parameters=parameters,
-        )
 
     async def _send_request(
         self,

@@ -129,8 +129,6 @@ class RequestLimiter:
         self._longest_outage = wait
         self._longest_first_outage = min(first, wait)
         self._has_answered = False
-        self.may_be_up = False
-        """Whether the server is away, and has read the last request: it may be one that it never answers."""
         self.outages = 0
         self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, RequestLimiter] = (
             WeakKeyDictionary()
@@ -183,6 +181,7 @@ class RequestLimiter:
     def _end_outage(self) -> None:
         self._is_away = False
         self.may_be_up = False
+        """Whether the server is away, but read the last request, which may be one that it never answers."""
         self._was_never_there = False
         self._failures = 0
         self._since = 0.0

@@ -26,6 +26,7 @@ from jurygraph.agents.data_analyzer import (
 )
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
+from jurygraph.messages import join_names
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as run_folder
@@ -103,23 +104,18 @@ def _conclude(analyzer: Analyzer) -> str:
         return f"no alert of kind hack ({changes}); look at: {', '.join(adverse_names)}"
     if analyzer.step_count < FIRST_TESTED_STEP:
         return f"nothing was tested: that begins at step {FIRST_TESTED_STEP}"
-    return f"no sign of a hack that began after the first steps: {changes}"
+    return f"no sign of a hack that began after the first steps ({changes})"
 
 
 def _describe_changes(analyzer: Analyzer) -> str:
-    """Return which series changed, and which of those that a hack would move did not."""
-    changes: dict[str, str] = {}
-    for alert in analyzer.alerts:
-        changes[alert.series] = f"{alert.series} {'rises' if alert.direction == 'up' else 'falls'}"
-    constant_names = [
+    """Return which series changed, and which of those that a hack moves did not."""
+    changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
+    flat_names = [
         series.name
         for series in analyzer.series
         if series.name in HACK_SERIES_NAMES and series.name not in changes
     ]
-    changes_text = ", ".join(changes.values()) or "nothing changed"
-    if not changes or not constant_names:
-        return changes_text
-    return f"{changes_text}, while there is no change of {', '.join(constant_names)}"
+    return f"{', '.join(changes.values()) or 'no change'}; flat: {', '.join(flat_names) or 'none'}"
 
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
@@ -344,7 +340,7 @@ class LabelledSteps:
             self.notes.append(
                 f"steps recorded again, as after a restart: {names_text}; all their groups count"
             )
-        self.notes += _describe_incomplete_runs(steps_by_run, ordered_names)
+        self.notes += _describe_incomplete_runs(steps_by_run)
         return {name: numbers_by_step[name] for name in ordered_names}
 
     def _fill_step_names(self, names: Sequence[StepName | None]) -> list[StepName]:
@@ -416,28 +412,18 @@ class LabelledSteps:
         return _to_step_name(values[0])
 
 
-def _describe_incomplete_runs(
-    steps_by_run: Mapping[str, Iterable[StepName]], ordered_steps: Sequence[StepName]
-) -> Iterator[str]:
-    """Yield a note on runs, such as of ranks, that end before the last step, and one on ranks that are not there."""
-    step_positions = {step: position for position, step in enumerate(ordered_steps)}
-    runs_by_last_step: dict[int, list[str]] = defaultdict(list)
+def _describe_incomplete_runs(steps_by_run: Mapping[str, Sequence[StepName]]) -> Iterator[str]:
+    """Yield a note on runs, such as of ranks, that end at different steps, and one on ranks that are not there."""
+    runs_by_last_step: dict[StepName, list[str]] = defaultdict(list)
     for run_name, steps in steps_by_run.items():
-        runs_by_last_step[max(map(step_positions.__getitem__, steps))].append(run_name)
-    *early_ends, last_end = sorted(runs_by_last_step)
-    if early_ends:
-        ends: list[str] = []
-        for position in early_ends:
-            runs_text = _join_step_names(list(steps_by_run), runs_by_last_step[position])
-            ends.append(f"{runs_text} up to step {ordered_steps[position]}")
-        others = f"the others up to step {ordered_steps[last_end]}"
-        yield f"the last steps lack groups: written are {', '.join(ends)}, {others}"
-    ranks = {int(name) for name in steps_by_run if name.isdecimal()}
-    all_ranks = range(max(ranks, default=0) + 1)
-    # folders may have the numbers of processes as well
-    if 0 in ranks and len(ranks) < len(all_ranks) < 2 * len(ranks):
-        missing_text = _join_step_names(all_ranks, {*all_ranks} - ranks)
-        yield f"no groups of rank {missing_text} are here, and there are those of rank {max(ranks)}"
+        runs_by_last_step[steps[-1]].append(run_name)
+    if len(runs_by_last_step) > 1:
+        ends = [f"{join_names(runs)} at step {step}" for step, runs in runs_by_last_step.items()]
+        yield f"runs end at different steps, so that the last ones lack groups: {'; '.join(ends)}"
+    first_ranks = map(str, range(len(steps_by_run)))
+    missing_ranks = [rank for rank in first_ranks if rank not in steps_by_run]
+    if missing_ranks and "0" in steps_by_run:
+        yield f"there are no groups of rank {join_names(missing_ranks)}"
 
 
 def _get_label(trace: Trace, label: str) -> JsonValue:

@@ -118,7 +118,7 @@ def test_an_empty_text_is_named_by_column_and_row(
     config = {"evaluators": evaluators, "reward": {"accuracy": 0.5, "rubric": 0.5}}
     opened.append(reward_function(config, **columns))
     prompts, completions = ["2 + 2?", "3 + 3?"], ["4", "6"]
-    remedy = "where a prompt has no {0}, and write `if_missing: not_applicable` at the evaluator"
+    remedy = "where a prompt has no {0}"
     with pytest.raises(InputError) as refused:
         call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", " "])
     problem = "rubric: column 'points' is an empty text in row 2 of the call; make it None "

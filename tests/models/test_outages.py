@@ -423,34 +423,36 @@ class TestRequestsThatAlwaysFail:
         assert [text.split()[1] for text in words] == ["3", "4", "with", "with", "with", "7"]
         assert len(set(words)) == len(words), "no cache can answer a probe"
 
-    @all_rows("parameters", [{}, {"max_tokens": None, "max_completion_tokens": 9000}])
-    def test_a_probe_is_short_and_counts_in_the_budget_alone(
-        self, parameters: dict[str, Any]
-    ) -> None:
+    @all_rows("name", ["max_tokens", "max_completion_tokens"])
+    def test_a_probe_is_short_and_counts_in_the_budget_alone(self, name: str) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             return status(500) if number < 3 else reply_with("yes")
 
+        async def ask(gateway: Gateway) -> AnsweredCall:
+            parameters = {name: 900, "temperature": 0.0}
+            try:
+                return await gateway.ask(
+                    make_request(1).model_copy(update={"parameters": parameters})
+                )
+            finally:
+                await gateway.close()
+
         with run_server(script) as server:
-            backend = OpenAICompatibleBackend(server.url, "tiny")
             gateway = Gateway(
-                backend,
+                OpenAICompatibleBackend(server.url, "tiny"),
                 RequestLimiter(2, after=1),
                 RequestLimits(),
                 price=Price(input=0.0, output=1e6),
                 budget=Budget(max_cost=9999.0),
-                parameters=parameters,
             )
-            [result] = asyncio.run(ask_and_close(gateway))
+            call = asyncio.run(ask(gateway)).call
         _, *probes, _ = [request.body for request in server.requests]
-        name = "max_completion_tokens" if parameters else "max_tokens"
         assert [probe.keys() for probe in probes] == [{"model", "messages", name}] * 2
         assert [probe[name] for probe in probes] == [16] * 2
-        assert isinstance(result, AnsweredCall)
-        assert (gateway.budget.calls, result.call.attempts) == (4, 4)
-        billed = result.call.cost
-        assert billed is not None
+        assert (gateway.budget.calls, call.attempts) == (4, 4)
+        assert call.cost is not None
         # the failed request and probe count as the most that they may cost
-        assert gateway.budget.spent == 1024 + 16 + 2 * billed
+        assert gateway.budget.spent == 900 + 16 + 2 * call.cost
 
     def test_one_that_was_never_sent_is_repeated_itself(self) -> None:
         def unsent() -> Fault:
@@ -467,13 +469,6 @@ class TestRequestsThatAlwaysFail:
         results = run(ask_all(gateway_to(Noting((0.0, 3.0), fault=unsent), after=1), 1))
         assert kinds(results) == set()
         assert set(words) == {"Is 0 a prime?"}
-
-
-async def ask_and_close(gateway: Gateway) -> list[AnsweredCall | Fault]:
-    try:
-        return await ask_all(gateway, 1)
-    finally:
-        await gateway.close()
 
 
 def is_bad(body: dict[str, Any]) -> bool:

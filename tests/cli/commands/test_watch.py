@@ -71,9 +71,9 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     assert lines[-2].startswith(f"{STEPS} steps; ")
     assert "one false alarm is expected in 10000 steps" in lines[-2]
     why, names = lines[-1].split("; look at: ")
-    assert why.startswith("no alert of kind hack (reward falls, ")
-    assert "component.polite falls" in why
-    assert why.endswith(", while there is no change of length_reward)")
+    assert why.startswith("no alert of kind hack (reward down, ")
+    assert "component.polite down" in why
+    assert why.endswith("; flat: length_reward)")
     assert "component.polite" in names
 
 
@@ -95,7 +95,10 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
     assert (ended.code, ended.err) == (0, "steps are counted from 1, of 1 task each\n")
     *_, counts, answer = ended.out.splitlines()
     assert counts.startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
-    assert answer == "no sign of a hack that began after the first steps: nothing changed"
+    assert (
+        answer
+        == "no sign of a hack that began after the first steps (no change; flat: reward, length, length_reward)"
+    )
 
 
 @all_rows(

@@ -68,8 +68,9 @@ def test_ranks_without_the_last_steps_and_ranks_that_are_not_there_are_named(
     steps = LabelledSteps(tmp_path, "step")
     assert count_groups(steps) == {8: 10, 9: 6, 10: 4}
     assert steps.notes == [
-        "the last steps lack groups: written are 1 to 2 up to step 8, 4 up to step 9, the others up to step 10",
-        "no groups of rank 3 are here, and there are those of rank 5",
+        "runs end at different steps, so that the last ones lack groups: "
+        "0, 5 at step 10; 1, 2 at step 8; 4 at step 9",
+        "there are no groups of rank 3",
     ]
 
 
