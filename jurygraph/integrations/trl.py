@@ -267,6 +267,8 @@ class JuryScorer:
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
         labels = {} if step is None else {"step": int(step)}
+        if self.jury.session > 1:
+            labels["session"] = self.jury.session
         groups: list[Group] = []
         members: list[list[int]] = []
         for completion_indices_of_task in group_sample_indices(tasks).values():
