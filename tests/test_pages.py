@@ -605,6 +605,22 @@ def test_the_page_lists_the_methods_of_a_run_and_every_public_name_once() -> Non
     assert sorted(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE)) == sorted(jg.__all__)
 
 
+# docs/training.md
+
+
+def test_rows_with_a_reference_and_rows_with_a_rubric_are_judged_by_what_applies(
+    tmp_path: Path,
+) -> None:
+    page = read_page("docs/training.md")
+    (config,) = blocks(page, "yaml")
+    (script,) = (block for block in blocks(page, "python") if "asyncio.run" in block)
+    (shown,) = re.findall(r"print\(.*# (.*)", script)
+    with run_server(answer_anything) as server:
+        write_jury(tmp_path, config, server.url)
+        assert run_block(script, tmp_path) == [shown]
+        assert len(server.requests) == 1
+
+
 # docs/judges.md
 
 JUDGES_PAGE = read_page("docs/judges.md")

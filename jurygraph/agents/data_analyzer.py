@@ -461,6 +461,8 @@ MAX_STEPS_BETWEEN_RELATED_ALERTS = 50  # the number of steps within which change
 
 ACCURACY_SERIES_NAME = "component.accuracy"
 _SERIES_OF_HACKING = ("reward", "format", "length", "length_reward")
+HACK_SERIES_NAMES = ("reward", ACCURACY_SERIES_NAME, "length", "length_reward")
+"""Series of which two, at least, tell of a hack together."""
 _STEPS_BEFORE_CHANGE = 40
 _LATEST_STEP_COUNT = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""

@@ -9,6 +9,7 @@ import atexit
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -19,6 +20,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import resolve_recording_folder
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.schema import Config, Trace
 from jurygraph.sources.files import explain_unreadable_file
@@ -32,8 +34,9 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 class LazyJury:
     """The jury of a config, for whatever process needs it; `record` is the folder that its groups are stored in.
 
-    `outages` counts its groups without a reward, in this process. Raises as `Jury.from_config`, and InputError for a
-    record that is a file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
+    `outages` counts its groups without a reward, in this process, and `session` is 1 where it begins the record, else
+    counted on from that of the last group there. Raises as `Jury.from_config`, and InputError for a record that is a
+    file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
     """
 
     def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:
@@ -43,8 +46,6 @@ class LazyJury:
             with explain_unreadable_file(str(config)):
                 self._config.stat()
             raise InputError(f"{config}: is no file; name a config")
-        if record is not None:
-            _warn_of_earlier_run(resolve_recording_folder(record))
         self._reset_process_state()
         self.open()
 
@@ -53,6 +54,7 @@ class LazyJury:
         self._jury: Jury | None = None
         self._process = os.getpid()
         self.outages = OutageGuard()
+        self.session = 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_config": self._config, "_record": self._record}
@@ -67,6 +69,8 @@ class LazyJury:
             self._reset_process_state()  # after a fork: the threads and connections are the parent's
         with self._guard:
             if self._jury is None:
+                if self._record is not None:
+                    self.session = _begin_session(resolve_recording_folder(self._record))
                 self._jury = Jury.from_config(self._config, record=self._record)
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
                 # nobody closed them, because they registered earlier.
@@ -96,14 +100,24 @@ class LazyJury:
             jury.close()
 
 
-def _warn_of_earlier_run(folder: Path) -> None:
-    """Log that a folder holds a run: a training that goes on means it, one that starts anew is mixed with it."""
-    if (folder / LEDGER_FILE).is_file():
-        log.warning(
-            "%s holds a run, which is gone on with: a step that recurs has the responses of both trainings under "
-            "--label step=N; where this one starts anew, name another folder",
-            folder,
-        )
+def _begin_session(folder: Path) -> int:
+    """Return the number of a session that records in a folder, from 1 on, and log that it goes on with others.
+
+    A training that goes on means it; one that starts anew is mixed with the one before.
+    """
+    if not (folder / LEDGER_FILE).is_file():
+        return 1
+    with closing(Run.open(folder)) as run:
+        *_, last_record_number = run.ledger.record_numbers("group")
+        last_trace, _ = run.group(run.ledger.record_at(last_record_number))[0]
+    last_session = last_trace.labels.get("session")
+    session = last_session + 1 if isinstance(last_session, int) else 2
+    log.warning(
+        "%s holds a run, which is gone on with: a step that recurs has the responses of both trainings under "
+        "--label step=N, by TRL those of this one under --label session=%d; where it starts anew, name another folder",
+        *(folder, session),
+    )
+    return session
 
 
 def find_shared_jury(config: str | Path, record: str | Path | None = None) -> LazyJury:

@@ -261,12 +261,14 @@ class JuryScorer:
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_failed_reward_rule(trainer)
-        self._refuse_other_lengths(columns, len(prompts))
+        self._check_columns(columns, len(prompts))
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
         labels = {} if step is None else {"step": int(step)}
+        if self.jury.session > 1:
+            labels["session"] = self.jury.session
         groups: list[Group] = []
         members: list[list[int]] = []
         for completion_indices_of_task in group_sample_indices(tasks).values():
@@ -279,15 +281,28 @@ class JuryScorer:
                 members.append(part)
         return _TrainerBatch(groups, members, rule, trainer)
 
-    def _refuse_other_lengths(self, columns: Mapping[str, Any], size: int) -> None:
-        """Raise `InputError` for a column of the jury's that has not a value for each prompt."""
+    def _check_columns(self, columns: Mapping[str, Any], size: int) -> None:
+        """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty text.
+
+        An empty reference is logged, once: a training goes on with it.
+        """
         for part, column in self._columns.items():
             values = columns.get(column) if column is not None else None
-            if isinstance(values, list | tuple) and len(values) != size:
+            if not isinstance(values, list | tuple):
+                continue
+            if len(values) != size:
                 problem = (
                     f"column {column!r} has {len(values)} values, and there are {size} prompts"
                 )
                 raise InputError(f"{part}: {problem}")
+            is_empty = [isinstance(value, str) and not value.strip() for value in values]
+            if True in is_empty:
+                row = is_empty.index(True) + 1
+                problem = f"{part}: column {column!r} is an empty text in row {row} of the call"
+                remedy = f"make it None where a prompt has no {part}"
+                if part != "reference":
+                    raise InputError(f"{problem}; {remedy}")
+                self._warn_once("%s (said once); %s", problem, remedy)
 
     def _warn_of_differing_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from time import monotonic
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,8 @@ from jurygraph.errors import UnusableRepliesError
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
+    OUTAGE_FAULT_KINDS,
+    TOKEN_LIMIT_PARAMETERS,
     Budget,
     BudgetReservation,
     Price,
@@ -33,7 +35,6 @@ from jurygraph.models.limits import (
 )
 from jurygraph.models.request import (
     ALL_REJECTED_FAULT_KIND,
-    PROBE_ONLY_FAULT_KINDS,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -61,6 +62,8 @@ UNBILLED_FAULT_KINDS = frozenset(
 
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
+
+_MAX_PROBE_TOKENS = 16  # the least that some providers take
 
 MAX_UNUSABLE_FIRST_REPLIES = 20  # first replies of which one has to be usable
 _NUMBER_OR_ID_PATTERN = re.compile(r"[\w-]*\d[\w-]*")
@@ -113,8 +116,7 @@ class Gateway:
         self._recorder = recorder
         self.redactor = make_process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstRepliesCheck()
-        self._answered_request: tuple[Request, float | None] | None = None
-        """The last request that the model replied to, with its highest cost: a server that is up answers it again."""
+        self._answered_probe_count = 0
         self._pending: dict[
             tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
         ] = {}
@@ -319,6 +321,7 @@ class Gateway:
         start = monotonic()
         sent_count = 0
         repeats = 0
+        earlier_probe_count = self._answered_probe_count
         size = request_byte_count(request)
         max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
         tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
@@ -331,20 +334,24 @@ class Gateway:
                     # replies would be paid for and lost
                     if sink is not None and sink in self._store_errors:
                         raise self._store_errors[sink]
-                    if turn.is_probe and self._answered_request is not None:
+                    if turn.is_probe and turn.limiter.may_be_up:
                         sent_count += 1
-                        if not await self._repeat_answered_request(turn, until):
-                            continue
+                        await self._probe_server(request, turn, until)
+                        continue
                     _time_left(self.limits.timeout, until)
                     with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
                         sent_count += 1
                         # Not for ever: a server that answers nothing but probes is overloaded.
                         may_repeat = turn.is_probe or repeats < self.limits.retry_policy.attempts
                         reply = await self._send_request(
-                            request, cost_reservation, turn, until, may_repeat
+                            request,
+                            cost_reservation,
+                            turn,
+                            until,
+                            may_repeat,
+                            self.first_replies,
                         )
                     if reply is not None:
-                        self._answered_request = request, max_cost
                         turn.limiter.release_turn(turn)
                         fields = {
                             "cost": self._reply_cost(reply),
@@ -359,10 +366,12 @@ class Gateway:
         try:
             answered_call = await call_with_retries(attempt, self.limits.retry_policy, until)
         except Fault as fault:
+            message = self.redactor.redact_text(str(fault))
+            has_answered_probe = self._answered_probe_count > earlier_probe_count
+            if fault.kind in OUTAGE_FAULT_KINDS and has_answered_probe:
+                message = f"the server answers a probe, and this request gets only: {message}"
             # without secrets that a server may have echoed, and the errors that caused it
-            redacted_fault = Fault(
-                fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after
-            )
+            redacted_fault = Fault(fault.kind, message, fault.retry_after)
             redacted_fault.attempts = sent_count
             redacted_fault.setting = fault.setting
             raise redacted_fault from None
@@ -382,21 +391,39 @@ class Gateway:
         content = reply.model_dump(mode="json", exclude={"tokens"})
         return Reply.model_validate(redactor.redact_json(content))
 
-    async def _repeat_answered_request(self, turn: RequestTurn, until: float | None) -> bool:
-        """Probe the server with the last request that it answered; return whether it answers anything.
+    async def _probe_server(
+        self, waiting_request: Request, turn: RequestTurn, until: float | None
+    ) -> None:
+        """Send a short request, which ends the outage if the server answers anything.
 
-        The request whose turn it is may be one that it never answers: its failures in a row would be no outage. Raises
-        `Fault` as `_send_request` does where that ends the turn's request, too.
+        The waiting request may be one that it never answers: its failures in a row would be no outage. Raises `Fault`
+        as `_send_request` does where the server gave no answer to go on with.
         """
-        assert self._answered_request is not None
-        request, max_cost = self._answered_request
+        # a number, so that no cache on the way to the server has the reply
+        question = Message(role="user", content=f"Reply with ok. (Request {time_ns()})")
+        limit_names = waiting_request.parameters.keys() & TOKEN_LIMIT_PARAMETERS
+        request = Request(
+            provider=waiting_request.provider,
+            endpoint=waiting_request.endpoint,
+            model=waiting_request.model,
+            messages=(question,),
+            parameters=dict.fromkeys(limit_names, _MAX_PROBE_TOKENS),
+        )
+        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
+        max_cost = highest_request_cost(
+            self.price, request_byte_count(request), 1, max_reply_tokens
+        )
+        # a check of its own: a probe says nothing about the settings of the run's requests
+        first_replies = FirstRepliesCheck()
         with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
             try:
-                await self._send_request(request, cost_reservation, turn, until, may_repeat=True)
-            except Fault as fault:
-                if fault.kind in PROBE_ONLY_FAULT_KINDS or fault.kind in ("outage", "deadline"):
+                await self._send_request(
+                    request, cost_reservation, turn, until, True, first_replies
+                )
+            except Fault:
+                if turn.is_probe:
                     raise
-        return not turn.is_probe
+        self._answered_probe_count += not turn.is_probe
 
     async def _send_request(
         self,
@@ -405,10 +432,11 @@ class Gateway:
         turn: RequestTurn,
         until: float | None,
         may_repeat: bool,
+        first_replies: "FirstRepliesCheck",
     ) -> Reply | None:
         """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
         timeout = _time_left(self.limits.timeout, until)
-        is_first_request = self.first_replies.note_sent_request()
+        is_first_request = first_replies.note_sent_request()
         try:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
@@ -417,9 +445,8 @@ class Gateway:
                 cost_reservation.settle_cost(0.0)
             if fault.kind == "too-large":
                 cost_reservation.settle_unbounded_bill()
-            if (
-                run_ending_fault := self.first_replies.note_fault(fault, is_first_request)
-            ) is not None:
+            run_ending_fault = first_replies.note_fault(fault, is_first_request)
+            if run_ending_fault is not None:
                 turn.limiter.report_fault(turn, run_ending_fault)
                 raise run_ending_fault from None
             is_past_deadline = (
@@ -430,7 +457,7 @@ class Gateway:
             if not is_past_deadline and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
-        self.first_replies.note_accepted_request()
+        first_replies.note_accepted_request()
         cost_reservation.settle_cost(self._reply_cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)

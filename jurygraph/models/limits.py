@@ -65,7 +65,7 @@ _REFUSED_PROBE_PAUSE_SECONDS = 10.0
 # most tokens that a chat template adds to a message: its role and the markers around it
 MAX_TEMPLATE_TOKENS_PER_MESSAGE = 16
 _MILLION = 1_000_000
-_TOKEN_LIMIT_PARAMETERS = frozenset(
+TOKEN_LIMIT_PARAMETERS = frozenset(
     {"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"}
 )
 # parameters by which a server generates several replies, and bills all of them
@@ -180,6 +180,8 @@ class RequestLimiter:
 
     def _end_outage(self) -> None:
         self._is_away = False
+        self.may_be_up = False
+        """Whether the server is away, but read the last request, which may be one that it never answers."""
         self._was_never_there = False
         self._failures = 0
         self._since = 0.0
@@ -402,6 +404,7 @@ class RequestLimiter:
     def _plan_probe(self, fault: Fault) -> None:
         """Set the time of the next probe: the last one at the limit, and none before the server's own Retry-After."""
         self._problem = str(fault)
+        self.may_be_up = not fault.is_unsent
         now = _loop_time()
         next_probe_time = now + self._pause
         if now < self._gives_up_at:
@@ -412,6 +415,7 @@ class RequestLimiter:
     def _refuse_requests(self, fault: Fault) -> None:
         """Fail all waiting requests, and later ones until the server accepts a probe."""
         self._is_away = True
+        self.may_be_up = False
         self._gives_up_at = -inf
         self._refusal = fault
         self._probe_at = _loop_time() + _REFUSED_PROBE_PAUSE_SECONDS
@@ -591,7 +595,7 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
     """
     numbers = list(_walk_named_numbers(dict(parameters)))
     limit = max(
-        (number for name, number in numbers if name in _TOKEN_LIMIT_PARAMETERS),
+        (number for name, number in numbers if name in TOKEN_LIMIT_PARAMETERS),
         default=default_max_reply_tokens,
     )
     return limit * math.prod(

@@ -1,7 +1,7 @@
 """The Data Analyzer, with its report, on steps of a trainer or of a stored run, also of one still being written."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, groupby, islice
 from math import isnan
@@ -17,6 +17,7 @@ from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
     CUSUM_REFERENCES,
     FIRST_TESTED_STEP,
+    HACK_SERIES_NAMES,
     MIN_SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
@@ -25,6 +26,7 @@ from jurygraph.agents.data_analyzer import (
 )
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
+from jurygraph.messages import join_names
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as run_folder
@@ -90,17 +92,30 @@ def report(analyzer: Analyzer) -> Report:
 
 
 def _conclude(analyzer: Analyzer) -> str:
-    """Return the answer to whether the reward is being hacked."""
+    """Return the answer to whether the reward is being hacked, and why."""
+    changes = _describe_changes(analyzer)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
         since = analyzer.step_names[hack_alerts[0].since - 1]
-        return f"the reward looks hacked, since about step {since}"
+        evidence = ", ".join(hack_alerts[0].evidence)
+        return f"the reward looks hacked, since about step {since}: {evidence}"
     adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
     if adverse_names:
-        return f"no alert of kind hack; look at: {', '.join(adverse_names)}"
+        return f"no alert of kind hack ({changes}); look at: {', '.join(adverse_names)}"
     if analyzer.step_count < FIRST_TESTED_STEP:
         return f"nothing was tested: that begins at step {FIRST_TESTED_STEP}"
-    return "no sign of a hack that began after the first steps"
+    return f"no sign of a hack that began after the first steps ({changes})"
+
+
+def _describe_changes(analyzer: Analyzer) -> str:
+    """Return which series changed, and which of those that a hack moves did not."""
+    changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
+    flat_names = [
+        series.name
+        for series in analyzer.series
+        if series.name in HACK_SERIES_NAMES and series.name not in changes
+    ]
+    return f"{', '.join(changes.values()) or 'no change'}; flat: {', '.join(flat_names) or 'none'}"
 
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
@@ -300,15 +315,16 @@ class LabelledSteps:
 
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
-        groups_by_run: dict[int, list[tuple[int, StepName | None]]] = defaultdict(list)
+        groups_by_run: dict[str, list[tuple[int, StepName | None]]] = defaultdict(list)
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
             name = self._read_step_name(record, run.group(record))
-            start = run.source.ledger.start_of_ledger_with(record.seq)
-            groups_by_run[start].append((record.seq, name))
+            ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
+            groups_by_run[ledger_path.parent.name].append((record.seq, name))
         step_positions: list[tuple[int, int, StepName]] = []
         recurring_names: set[StepName] = set()
-        for groups in groups_by_run.values():
-            names = self._fill_step_names([name for _, name in groups])
+        steps_by_run: dict[str, list[StepName]] = {}
+        for run_name, groups in groups_by_run.items():
+            names = steps_by_run[run_name] = self._fill_step_names([name for _, name in groups])
             occurrence_counts = Counter(name for name, _ in groupby(names))
             recurring_names |= {name for name, count in occurrence_counts.items() if count > 1}
             numbers = [number for number, _ in groups]
@@ -324,6 +340,7 @@ class LabelledSteps:
             self.notes.append(
                 f"steps recorded again, as after a restart: {names_text}; all their groups count"
             )
+        self.notes += _describe_incomplete_runs(steps_by_run)
         return {name: numbers_by_step[name] for name in ordered_names}
 
     def _fill_step_names(self, names: Sequence[StepName | None]) -> list[StepName]:
@@ -393,6 +410,20 @@ class LabelledSteps:
                 f"task {record.key!r}: its responses differ in label {self._label!r}; a task belongs to one step"
             )
         return _to_step_name(values[0])
+
+
+def _describe_incomplete_runs(steps_by_run: Mapping[str, Sequence[StepName]]) -> Iterator[str]:
+    """Yield a note on runs, such as of ranks, that end at different steps, and one on ranks that are not there."""
+    runs_by_last_step: dict[StepName, list[str]] = defaultdict(list)
+    for run_name, steps in steps_by_run.items():
+        runs_by_last_step[steps[-1]].append(run_name)
+    if len(runs_by_last_step) > 1:
+        ends = [f"{join_names(runs)} at step {step}" for step, runs in runs_by_last_step.items()]
+        yield f"runs end at different steps, so that the last ones lack groups: {'; '.join(ends)}"
+    first_ranks = map(str, range(len(steps_by_run)))
+    missing_ranks = [rank for rank in first_ranks if rank not in steps_by_run]
+    if missing_ranks and "0" in steps_by_run:
+        yield f"there are no groups of rank {join_names(missing_ranks)}"
 
 
 def _get_label(trace: Trace, label: str) -> JsonValue:

@@ -102,10 +102,33 @@ def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
         failed="mask",
     )
     opened.append(function)
-    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["", ""])
+    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=[None] * 2)
     (record,) = caplog.records
     assert record.message.startswith("2 of the 2 rewards of a group failed (")
     assert f"): {why} (said" in record.message
+
+
+def test_an_empty_text_is_named_by_column_and_row(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    evaluators = [
+        {"use": name, "if_missing": "not_applicable"} for name in ("criteria", "maths.accuracy")
+    ]
+    columns = {"reference": "solution", "rubric": "points"}
+    config = {"evaluators": evaluators, "reward": {"accuracy": 0.5, "rubric": 0.5}}
+    opened.append(reward_function(config, **columns))
+    prompts, completions = ["2 + 2?", "3 + 3?"], ["4", "6"]
+    remedy = "where a prompt has no {0}"
+    with pytest.raises(InputError) as refused:
+        call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", " "])
+    problem = "rubric: column 'points' is an empty text in row 2 of the call; make it None "
+    assert str(refused.value) == problem + remedy.format("rubric")
+    with pytest.raises(InputError):
+        call(opened[0], prompts, completions, solution=["4", ""], points=["", None])
+    problem = "reference: column 'solution' is an empty text in row 2 of the call (said once); make it None "
+    assert [record.getMessage() for record in caplog.records] == [
+        problem + remedy.format("reference")
+    ]
 
 
 def test_responses_without_a_final_answer_are_told_of_once(
@@ -136,6 +159,8 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
     monkeypatch.setattr(limits, "FIRST_PROBE_PAUSE_SECONDS", 0.0)
 
     def script(body: dict[str, Any], number: int) -> Answer:
+        if body["messages"][0]["content"].startswith("Reply with ok"):
+            return reply_with("ok")
         return status(500) if "poison" in response_in(body) else judge_reply(body)
 
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
@@ -145,13 +170,13 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
             {**config, "task_defaults": {"rubric": rubric}}, record=tmp_path / "run"
         )
         opened.append(function)
-        for number, word in enumerate(("kind", "poison", "kind")):
+        for number, word in enumerate(("poison", "kind")):
             answers = [f"Dear Ann, a {word} letter, {number} {index}." for index in range(10)]
             rewards = call(function, ["Write."] * 10, answers)
             assert {reward is None for reward in rewards} == {word == "poison"}
         function.close()
     with jg.Run.open(tmp_path / "run") as run:
-        assert len(list(run.traces())) == 30
+        assert len(list(run.traces())) == 20
 
 
 def test_each_kind_of_failure_is_warned_of_once(

@@ -18,6 +18,8 @@ from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limits import (
     FIRST_PROBE_PAUSE_SECONDS,
+    Budget,
+    Price,
     RequestLimiter,
     RequestTurn,
     RetryPolicy,
@@ -382,26 +384,27 @@ class TestLimits:
 
 
 class TestRequestsThatAlwaysFail:
-    """A real server that gives a 500 to some requests, and answers others."""
+    """A server that gives a 500 to some requests, and answers others."""
 
     @pytest.fixture(autouse=True)
     def _pause(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(limits, "FIRST_PROBE_PAUSE_SECONDS", 0.0)
 
-    @pytest.mark.parametrize("number", [2, 8, 40])
-    def test_they_fail_alone_after_their_retries_where_others_were_answered(
+    @all_rows("number", [1, 8, 40])
+    def test_they_fail_alone_after_their_retries_though_nothing_was_answered_before(
         self, number: int, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """At the end of a step nobody else is asked: what was answered before is, again."""
+        """As after a restart, where all other replies are stored, and at the end of a step."""
         with run_server(lambda body, _: status(500) if is_bad(body) else reply_with("yes")) as it:
-            first, rest, then = asyncio.run(
-                ask_in_turn(it.url, [3], range(100, 100 + number), [4], wait=20.0)
+            rest, then = asyncio.run(
+                ask_in_turn(it.url, range(100, 100 + number), [4], wait=20.0, after=1)
             )
-        assert (kinds(first), kinds(then)) == (set(), set())
-        assert {
-            (fault.kind, "500" in str(fault)) for fault in rest if isinstance(fault, Fault)
-        } == {("server", True)}
-        assert len(rest) == number
+        assert kinds(then) == set()
+        faults = [fault for fault in rest if isinstance(fault, Fault)]
+        assert {fault.kind for fault in faults} == {"server"}
+        words = "the server answers a probe, and this request gets only: "
+        assert all(str(fault).startswith(words) and "500" in str(fault) for fault in faults)
+        assert len(faults) == number
         assert caplog.records == [], "nobody is told of an outage"
         bodies = [request.body for request in it.requests]
         assert sum(map(is_bad, bodies)) <= number * 2 * RequestLimits().retry_policy.attempts
@@ -417,11 +420,60 @@ class TestRequestsThatAlwaysFail:
         expected: list[set[str]] = [set(), {"outage"}, {"outage"}, set()]
         assert [kinds(results) for results in batches] == expected
         words = [request.body["messages"][0]["content"] for request in server.requests]
-        assert [text.split()[1] for text in words] == ["3", "4", "3", "3", "3", "7"]
+        assert [text.split()[1] for text in words] == ["3", "4", "with", "with", "with", "7"]
+        assert len(set(words)) == len(words), "no cache can answer a probe"
+
+    @all_rows("name", ["max_tokens", "max_completion_tokens"])
+    def test_a_probe_is_short_and_counts_in_the_budget_alone(self, name: str) -> None:
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return status(500) if number < 3 else reply_with("yes")
+
+        async def ask(gateway: Gateway) -> AnsweredCall:
+            parameters = {name: 900, "temperature": 0.0}
+            try:
+                return await gateway.ask(
+                    make_request(1).model_copy(update={"parameters": parameters})
+                )
+            finally:
+                await gateway.close()
+
+        with run_server(script) as server:
+            gateway = Gateway(
+                OpenAICompatibleBackend(server.url, "tiny"),
+                RequestLimiter(2, after=1),
+                RequestLimits(),
+                price=Price(input=0.0, output=1e6),
+                budget=Budget(max_cost=9999.0),
+            )
+            call = asyncio.run(ask(gateway)).call
+        _, *probes, _ = [request.body for request in server.requests]
+        assert [probe.keys() for probe in probes] == [{"model", "messages", name}] * 2
+        assert [probe[name] for probe in probes] == [16] * 2
+        assert (gateway.budget.calls, call.attempts) == (4, 4)
+        assert call.cost is not None
+        # the failed request and probe count as the most that they may cost
+        assert gateway.budget.spent == 900 + 16 + 2 * call.cost
+
+    def test_one_that_was_never_sent_is_repeated_itself(self) -> None:
+        def unsent() -> Fault:
+            fault = Fault("connection", "refused")
+            fault.is_unsent = True
+            return fault
+
+        class Noting(Server):
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                words.append(request.messages[0].content)
+                return await super().complete(request, timeout)
+
+        words: list[str] = []
+        results = run(ask_all(gateway_to(Noting((0.0, 3.0), fault=unsent), after=1), 1))
+        assert kinds(results) == set()
+        assert set(words) == {"Is 0 a prime?"}
 
 
 def is_bad(body: dict[str, Any]) -> bool:
-    return int(body["messages"][0]["content"].split()[1]) >= 100
+    words = body["messages"][0]["content"].split()
+    return words[0] == "Is" and int(words[1]) >= 100
 
 
 async def ask_in_turn(

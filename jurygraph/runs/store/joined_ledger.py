@@ -67,8 +67,8 @@ class JoinedLedger(Ledger):
             for number, task in ledger.ordered_group_numbers(final):
                 yield number + start, None if task is None else task + start
 
-    def start_of_ledger_with(self, seq: int) -> int:
-        return self._find_ledger_of_record(seq)[0]
+    def path_of_ledger_with(self, seq: int) -> Path:
+        return self._find_ledger_of_record(seq)[1].path
 
     def verified_records(self, first: int, last: int) -> Iterator[LedgerRecord]:
         for start, ledger, before, final in self._parts(first - 1, last):

@@ -396,9 +396,9 @@ class Ledger:
         with _translate_sqlite_errors(self.path):
             yield from self._connection.execute(_SELECT_GROUPS_SQL, (last,))
 
-    def start_of_ledger_with(self, seq: int) -> int:
-        """Return the number of records before the ledger that has a record: 0, unless it is joined to others."""
-        return 0
+    def path_of_ledger_with(self, seq: int) -> Path:
+        """Return the path of the ledger that has a record: of this one, or of one that is joined to others."""
+        return self.path
 
     def verified_records(self, first: int, last: int) -> Iterator[LedgerRecord]:
         """Yield the records from the first to the last.

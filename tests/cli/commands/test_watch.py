@@ -70,8 +70,11 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     assert rows["reward"][1] == str(STEPS)
     assert lines[-2].startswith(f"{STEPS} steps; ")
     assert "one false alarm is expected in 10000 steps" in lines[-2]
-    assert lines[-1].startswith("no alert of kind hack; look at: ")
-    assert "component.polite" in lines[-1]
+    why, names = lines[-1].split("; look at: ")
+    assert why.startswith("no alert of kind hack (reward down, ")
+    assert "component.polite down" in why
+    assert why.endswith("; flat: length_reward)")
+    assert "component.polite" in names
 
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(
@@ -92,7 +95,10 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
     assert (ended.code, ended.err) == (0, "steps are counted from 1, of 1 task each\n")
     *_, counts, answer = ended.out.splitlines()
     assert counts.startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
-    assert answer == "no sign of a hack that began after the first steps"
+    assert (
+        answer
+        == "no sign of a hack that began after the first steps (no change; flat: reward, length, length_reward)"
+    )
 
 
 @all_rows(

@@ -1,6 +1,7 @@
 """The steps of a training that was recorded: of all ranks, in the order of time, also after a restart."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.studies.disagreement import collect_component_samples
 from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups
+from tests.command import run_command
 from tests.integrations.trainers import CONFIG, Trainer
 
 TASK = jg.Task(id="eggs", query="How many eggs are left?")
@@ -60,6 +62,20 @@ def test_a_step_has_the_groups_of_all_ranks(train: Any, ranks: int, tmp_path: Pa
     assert steps.notes == []
 
 
+def test_ranks_without_the_last_steps_and_ranks_that_are_not_there_are_named(
+    train: Any, tmp_path: Path
+) -> None:
+    for rank, last in ((0, 10), (1, 8), (2, 8), (4, 9), (5, 10)):
+        train(tmp_path, range(8, last + 1), rank)
+    steps = LabelledSteps(tmp_path, "step")
+    assert count_groups(steps) == {8: 10, 9: 6, 10: 4}
+    assert steps.notes == [
+        "runs end at different steps, so that the last ones lack groups: "
+        "0, 5 at step 10; 1, 2 at step 8; 4 at step 9",
+        "there are no groups of rank 3",
+    ]
+
+
 def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     train: Any, tmp_path: Path
 ) -> None:
@@ -73,6 +89,12 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
         assert steps.notes == [
             "steps recorded again, as after a restart: 10 to 11; all their groups count"
         ]
+    train(tmp_path, (11, 12), rank=1)
+    with Run.open(tmp_path / "1") as run:
+        labels = [trace.labels for trace in run.traces() if trace.labels["step"] == 11]
+    assert Counter(label.get("session") for label in labels) == {None: 4, 2: 4, 3: 4}
+    shown = run_command("show", tmp_path / "1", "--label", "session=3", "--json")
+    assert len(shown.out.splitlines()) == 8
 
 
 def test_a_training_that_is_followed_repeats_the_steps_of_a_restart(
