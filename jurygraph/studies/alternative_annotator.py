@@ -95,8 +95,8 @@ def compare_judge_with_people(
     ).astype(np.float64)
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
-    p_values: dict[str, float] = {}
-    win_rates_by_person: dict[str, tuple[float, float]] = {}
+    p_values = {}
+    win_rates_by_person = {}
     is_compared = np.zeros(len(tasks), dtype=bool)
     most_shared_item_count = 0
     person_win_sums = []

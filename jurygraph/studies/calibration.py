@@ -61,7 +61,7 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
         raise InputError(
             f"--calibrate: {problem}; write them as true, false, or shares from 0 to 1"
         )
-    task_ids: list[str] = []
+    task_ids = []
     for study in chosen:
         task_ids += [row.task for row in study.rows]
     names, tasks = np.unique(task_ids, return_inverse=True)
@@ -70,8 +70,8 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
         raise InputError(
             f"--calibrate: {problem}; label responses of {_MIN_CALIBRATION_TASKS} tasks at least"
         )
-    scores: list[float] = []
-    targets: list[float] = []
+    scores = []
+    targets = []
     for study in chosen:
         scores += [row.score for row in study.rows]
         targets += [study.scale_target_to_unit(row.target) for row in study.rows]

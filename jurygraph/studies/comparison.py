@@ -53,7 +53,7 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
 from jurygraph.views.agents import agent_label
 
-STATISTIC_DESCRIPTIONS: Mapping[str, str] = {
+STATISTIC_DESCRIPTIONS = {
     "paired": "responses in both runs",
     "only_a": "responses in A only",
     "only_b": "responses in B only",
@@ -138,7 +138,7 @@ def compared_responses(
 
     A turn is known by its message, which is another in another conversation.
     """
-    verdicts_by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
+    verdicts_by_response = defaultdict(list)
     for verdict in verdicts:
         if not verdict.superseded:
             verdicts_by_response[verdict.about].append(verdict)
@@ -162,7 +162,7 @@ def mean_verdicts_by_key(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
-    samples: dict[ComparedVerdictKey, list[RecordedVerdict]] = defaultdict(list)
+    samples = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None:
             question = verdict.question
@@ -224,7 +224,7 @@ def compare(
     questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
     verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
-    figures: Figures = {
+    figures = {
         "units": units_label(names),
         "paired": len(pairs),
         "only_a": len(responses_in_a_by_id) - len(pairs),
@@ -264,7 +264,7 @@ def compare(
 def _responses_by_id(
     responses: Iterable[ComparedResponse], name: str
 ) -> dict[str, ComparedResponse]:
-    response_by_id: dict[str, ComparedResponse] = {}
+    response_by_id = {}
     for response in responses:
         if response.id in response_by_id:
             raise InputError(
@@ -381,7 +381,7 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
     Where another agent wrote the response in B, the row names both.
     """
-    pair_indices_by_agent: dict[str | None, list[int]] = defaultdict(list)
+    pair_indices_by_agent = defaultdict(list)
     for index, (response_in_a, response_in_b) in enumerate(pairs):
         name = response_in_a.agent
         if name != response_in_b.agent:

@@ -117,7 +117,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
 def join_judge_conclusions(judges: Sequence[Figures]) -> list[str]:
     """Return a paragraph on each judge; what is true of all of several is last, and there once."""
     conclusions = [judge["conclusion"] for judge in judges]
-    common: list[str] = []
+    common = []
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
     paragraphs = []

@@ -68,7 +68,7 @@ _LABEL_COLUMN_HINT = (
 )
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
-_CONSENSUS_METHOD_LABELS: Mapping[ConsensusMethod, str] = {
+_CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
@@ -152,7 +152,7 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    located_votes: list[_LocatedVote] = []
+    located_votes = []
     for file in files:
         located_votes += [_LocatedVote(file, *row) for row in file.rows]
     votes = _select_votes_of_dimension(located_votes, dimension)
@@ -167,7 +167,7 @@ def collect_votes(
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
-    labels: list[Label | None] = []
+    labels = []
     spelling_change_counts: Counter[str] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
@@ -638,7 +638,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
     posterior = item_posteriors.posterior.tolist()
     ambiguity = item_posteriors.ambiguity().tolist()
-    items: dict[Any, Figures] = {}
+    items = {}
     for index, name in enumerate(votes.items):
         items[name] = {"posterior": posterior[index], "ambiguity": ambiguity[index]}
         items[name]["annotators"] = []

@@ -20,7 +20,6 @@ from jurygraph import aggregation
 from jurygraph.aggregation import gear
 from jurygraph.arrays import Bools, Floats, Ints, as_nonnegative, as_unit_interval, check_shape
 from jurygraph.decision.combiners import (
-    Combiner,
     Flat,
     Gear,
     HardLocal,
@@ -64,9 +63,7 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPH_COUNT = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD_COMBINER_BY_NAME: Mapping[str, Combiner] = {
-    rule.name: rule for rule in (HardLocal(), HardTransitive())
-}
+_HARD_COMBINER_BY_NAME = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
 _CREDIT_FIGURE_NAMES = ("leakage", "preservation")
 _MAX_LOSSES_LISTED = 10
 _MAX_REASON_LENGTH = 120
@@ -411,7 +408,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
             row["reduction"] = reduce_leakage(cases, gear_scores.children, rule_scores.children)
             differences[name] = row
-    figures: Figures = {
+    figures = {
         "kappa": sheets.kappa,
         "threshold": MIN_SUPPORTED_SCORE,
         "census": _count_edges(sheets, cases),

@@ -90,8 +90,8 @@ def collect_component_samples(
         refuse_runs_without_order(run.folder)
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
-    samples: list[tuple[Trace, list[float], float]] = []
-    units: dict[str, str] = {}
+    samples = []
+    units = {}
     for index, group in enumerate(run.group_records()):
         units[group.key] = unit_name_of_task(run, group.key)
         for trace, _ in run.group(group):
@@ -293,9 +293,9 @@ def _step_means(samples: ComponentSamples, disagreement: Floats, conflict: Bools
     rewards = np.bincount(step_index_by_sample, samples.rewards) / counts
     disagreements = np.bincount(step_index_by_sample, disagreement) / counts
     conflict_rates = np.bincount(step_index_by_sample, conflict) / counts
-    rows: list[Figures] = []
+    rows = []
     for index, step in enumerate(steps.tolist()):
-        row: Figures = {"step": step, "samples": int(counts[index])}
+        row = {"step": step, "samples": int(counts[index])}
         row["reward"] = float(rewards[index])
         row["disagreement"] = float(disagreements[index])
         row["conflict_rate"] = float(conflict_rates[index])
