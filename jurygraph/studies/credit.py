@@ -177,13 +177,13 @@ class TaskRubricScores:
 
     task: str
     unit: str
-    responses: tuple[str, ...]
-    criteria: tuple[str, ...]
-    edges: tuple[Edge, ...]
-    parents: tuple[int, ...]
-    children: tuple[int, ...]
+    responses: Sequence[str]
+    criteria: Sequence[str]
+    edges: Sequence[Edge]
+    parents: Sequence[int]
+    children: Sequence[int]
     graph: gear.Graph
-    base: tuple[float, ...]
+    base: Sequence[float]
     p: Floats
     is_judged: Bools
     exact: ExactInferenceMode
@@ -193,7 +193,7 @@ class TaskRubricScores:
 
     def retention(self, kappa: float) -> list[float]:
         """Return λ = base^κ of each edge, [E] (GEAR Eq. 17, our reading)."""
-        return [float(base**kappa) for base in self.base]
+        return [base**kappa for base in self.base]
 
     def graph_gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
         """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it.
@@ -280,13 +280,11 @@ def _rubric_or_skip_reason(run: Run, task_id: str) -> tuple[ComponentSpec, Rubri
     if task is None:
         return "tasks that were erased"
     rules = (Flat.name, Gear.name, *_HARD_COMBINER_BY_NAME)
-    specs = run.decision_of(task_id).specs
-    spec = next(
-        (spec for spec in specs if spec.name == RUBRIC_COMPONENT_NAME and spec.combiner in rules),
-        None,
-    )
+    specs = {spec.name: spec for spec in run.decision_of(task_id).specs}
+    spec = specs.get(RUBRIC_COMPONENT_NAME)
     if (
         spec is None
+        or spec.combiner not in rules
         or task.rubric is None
         or set(spec.inputs) != {criterion.id for criterion in task.rubric.criteria}
     ):
@@ -315,10 +313,10 @@ def _add_rubric_scores(
     traces = [response.trace for response in scored]
     table = build_group_table(run, task_id, traces)
     rule = run.decision_of(task_id).rule
-    met_from = run.config.rubric.met_from
+    settings = run.config.rubric
     matrices = {}
     for name, use in spec.inputs.items():
-        matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", met_from)
+        matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", settings.met_from)
     p, is_applicable = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([trace.reward.value is not None for trace in traces])
@@ -343,16 +341,16 @@ def _add_rubric_scores(
     sheet = TaskRubricScores(
         task=task_id,
         unit=unit_name_of_task(run, task_id),
-        responses=tuple(traces[row].response_id for row in kept),
-        criteria=tuple(matrices),
-        edges=tuple(edges),
-        parents=tuple(parents),
-        children=tuple(children),
+        responses=[traces[row].response_id for row in kept],
+        criteria=list(matrices),
+        edges=edges,
+        parents=parents,
+        children=children,
         graph=gear.compile(len(matrices), parents, children),
-        base=tuple(params["retention"]),
+        base=params["retention"],
         p=p[kept],
         is_judged=are_criteria_judged(matrices)[kept],
-        exact=run.config.rubric.exact,
+        exact=settings.exact,
         weights=weights,
         applied_weights=np.where(is_applicable, weights, 0.0)[kept],
         hard=scores_by_rule,
@@ -476,10 +474,10 @@ def score_rubrics_under_rule(
 
 def _values_of_children(sheets: Sequence[TaskRubricScores], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
-    child_values = []
-    for sheet, matrix in zip(sheets, values, strict=True):
-        child_values.append(matrix[:, sheet.children][sheet.is_judged_edge()])
-    return np.concatenate(child_values)
+    pairs = zip(sheets, values, strict=True)
+    return np.concatenate(
+        [matrix[:, sheet.children][sheet.is_judged_edge()] for sheet, matrix in pairs]
+    )
 
 
 def _gear_scoring_rule(kappa: float) -> ScoringRule:
@@ -546,8 +544,7 @@ def reduce_leakage(cases: EdgeCases, scores: Floats, baseline_scores: Floats) ->
     share = ratio_interval(remaining_leakage, baseline_leakage)
     if share is None:
         return None
-    low = None if share.high is None else 1.0 - share.high
-    high = None if share.low is None else min(1.0, 1.0 - share.low)
+    low, high = (None if end is None else min(1.0, 1.0 - end) for end in (share.high, share.low))
     return {"value": 1.0 - share.value, "low": low, "high": high}
 
 
@@ -559,15 +556,12 @@ def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figu
     between the two rewards, None where either has one value only. `too_large` pairs are left out: more than twenty
     criteria of their graphs have a parent.
     """
-    exactly_inferable_sheets = [
-        sheet
-        for sheet in sheets
-        if sheet.graph.criteria_with_parent_count <= gear.MAX_ENUMERATED_CHILDREN
-    ]
     errors = []
     exact_rewards = []
     approximate_rewards = []
-    for sheet in exactly_inferable_sheets:
+    for sheet in sheets:
+        if sheet.graph.criteria_with_parent_count > gear.MAX_ENUMERATED_CHILDREN:
+            continue
         retention = sheet.retention(kappa)
         exact_marginals = sheet.marginals(retention, sheet.graph, is_exact_inference=True)
         one_pass_marginals = sheet.marginals(retention, sheet.graph, is_exact_inference=False)
@@ -636,10 +630,8 @@ def random_rule(seed: int, kappa: float) -> ScoringRule:
     """Return the rule s = q over a randomly rewired graph, each edge with the kind and λ of another one."""
 
     def scores(sheet: TaskRubricScores) -> Floats:
-        if not sheet.edges:
-            return sheet.p
         rewired_graph = rewire(sheet.graph, seed, sheet.task)
-        retention = np.take(sheet.retention(kappa), rewired_graph.source_edge_indices)
+        retention = np.array(sheet.retention(kappa))[rewired_graph.source_edge_indices]
         graph = gear.compile(sheet.graph.n, rewired_graph.parents, rewired_graph.children)
         return sheet.graph_gated_scores(retention, graph)
 
@@ -690,11 +682,9 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
         lost_credit_by_response = share * (p - q[rows, child])
         if not (lost_credit_by_response > 0.0).any():
             continue
-        reduction_by_edge = {}
-        for index, end in enumerate(sheet.children):
-            if end == child:
-                reduction_by_edge[index] = fmean(share * p * score_reductions[rows, index])
-        index = max(reduction_by_edge, key=reduction_by_edge.__getitem__)
+        indices = [index for index, end in enumerate(sheet.children) if end == child]
+        reductions = [fmean(share * p * score_reductions[rows, index]) for index in indices]
+        index = indices[np.argmax(reductions)]
         edge = sheet.edges[index]
         yield {
             "task": sheet.task,
@@ -750,7 +740,12 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         columns, _rows_from_named_figures({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
     variants = _figures_by_variant_name(figures["ablations"])
-    columns = {"variant of gear": "name", **{name: name for name in _CREDIT_FIGURE_NAMES}, **means}
+    columns = {
+        "variant of gear": "name",
+        "leakage": "leakage",
+        "preservation": "preservation",
+        **means,
+    }
     yield ReportTable.of(columns, _rows_from_named_figures(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
@@ -769,13 +764,13 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 
 
 def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:
-    figures_by_seed = ablation_figures["random"]["by_seed"]
-    untyped_edges_figures = ablation_figures["untyped"]
-    variants = {f"random graphs, {len(figures_by_seed)} seeds": ablation_figures["random"]["mean"]}
-    variants[f"untyped, λ = {untyped_edges_figures['retention']:.4g}"] = untyped_edges_figures
-    for kappa, variant in ablation_figures["kappas"].items():
-        variants[f"κ = {kappa}"] = variant
-    return variants
+    random_graphs = ablation_figures["random"]
+    untyped = ablation_figures["untyped"]
+    return {
+        f"random graphs, {len(random_graphs['by_seed'])} seeds": random_graphs["mean"],
+        f"untyped, λ = {untyped['retention']:.4g}": untyped,
+        **{f"κ = {kappa}": variant for kappa, variant in ablation_figures["kappas"].items()},
+    }
 
 
 def _rows_from_named_figures(figures: Mapping[str, Figures]) -> list[Figures]:
