@@ -7,7 +7,7 @@ paired t-test over tasks, and the p-values are adjusted for any dependence (Benj
 persons are compared on the same items.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ class PersonLabels:
     persons: Ints
     labels: Floats
     predictions: Floats
-    names: tuple[str, ...]
+    names: Sequence[str]
     are_classes: bool
 
 
