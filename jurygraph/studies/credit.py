@@ -421,7 +421,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
         list(_sections(figures)),
         list(_notes(figures)),
         list(_plots(figures)),
-        conclude_credit(figures),
+        list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )
 
