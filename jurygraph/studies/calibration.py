@@ -129,7 +129,7 @@ def _fit_platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_odds(scores: Floats) -> Floats:
-    return np.asarray(np.log((scores + _ODDS_OFFSET) / (1.0 - scores + _ODDS_OFFSET)))
+    return np.log((scores + _ODDS_OFFSET) / (1.0 - scores + _ODDS_OFFSET))
 
 
 def cross_fit_calibration(

@@ -33,7 +33,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
-from jurygraph.inference.clusters import mean_with_cluster_interval, ratio_interval
+from jurygraph.inference.clusters import cluster_codes, mean_with_cluster_interval, ratio_interval
 from jurygraph.messages import shorten
 from jurygraph.runs.integrity.verification import build_group_table
 from jurygraph.runs.reports.units import unit_name_of_task, units_label
@@ -221,13 +221,11 @@ class TaskRubricScores:
 
     def shares(self) -> Floats:
         """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
-        return np.asarray(np.abs(self.applied_weights) / self._total_positive_weight()[:, None])
+        return np.abs(self.applied_weights) / self._total_positive_weight()[:, None]
 
     def rewards(self, q: Floats) -> Floats:
         """Return Eq. 14 of GEAR over the criteria that apply, [R]: the rubric's component under q."""
-        return np.asarray(
-            aggregation.total(self.applied_weights * q) / self._total_positive_weight()
-        )
+        return aggregation.total(self.applied_weights * q) / self._total_positive_weight()
 
     def _total_positive_weight(self) -> Floats:
         return np.asarray(aggregation.total(np.maximum(self.applied_weights, 0.0)))
@@ -459,7 +457,7 @@ def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
         p_child=_values_of_children(sheets, [sheet.p for sheet in sheets]),
         share=_values_of_children(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate(kinds),
-        task=np.unique(units, return_inverse=True)[1],
+        task=cluster_codes(units),
     )
 
 

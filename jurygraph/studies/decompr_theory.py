@@ -110,7 +110,7 @@ def simulate_positive_advantage_share(snr: float, group: int, seed: int) -> floa
 def make_dispersed_utilities(n: int) -> Floats:
     """Return u* of n stakeholders with a standard deviation of `UTILITY_DISPERSION_SD`, around a half, [n]."""
     spread = np.linspace(-1.0, 1.0, n)
-    return np.asarray(0.5 + UTILITY_DISPERSION_SD * spread / np.std(spread))
+    return 0.5 + UTILITY_DISPERSION_SD * spread / np.std(spread)
 
 
 def snr_of_stakeholders(n: int, drift_variance: float) -> float:
