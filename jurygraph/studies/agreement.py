@@ -4,8 +4,8 @@
 which items are among their better ones (Jaccard). Where that is so, a judge for each reviewer has something to learn.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from jurygraph.inference.agreement import (
     jaccard_by_chance,
     jaccard_excess,
 )
+from jurygraph.inference.clusters import cluster_codes
 from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
@@ -53,8 +54,7 @@ _MAX_PARTS_LISTED = 40
 _MAX_BARS_PLOTTED = 12
 
 
-@dataclass(frozen=True)
-class DimensionRatings:
+class DimensionRatings(NamedTuple):
     """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
 
     All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
@@ -62,15 +62,15 @@ class DimensionRatings:
     """
 
     dimension: str | None
-    names: tuple[str, ...]
-    items: tuple[str, ...]
-    domains: tuple[str, ...]
+    names: Sequence[str]
+    items: Sequence[str]
+    domains: Sequence[str]
     reviewer: Ints
     item: Ints
     group: Ints
     domain: Ints
     score: Floats
-    reasons: tuple[str, ...] = ()
+    reasons: Sequence[str] = ()
 
 
 def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
@@ -78,7 +78,7 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
 
     Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
-    ratings_by_dimension: dict[str, list[Rating]] = {}
+    ratings_by_dimension = defaultdict(list)
     item_fields: dict[tuple[str, str], str | None] = {}
     locations: dict[tuple[str | None, str, str], str] = {}
     for file in files:
@@ -95,7 +95,7 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
                 if item_fields.setdefault((name, rating.key), value) != value:
                     problem = f"item {rating.key!r} has another {name} above; give each item one"
                     raise InputError(f"{location}, field {file.columns[name]}: {problem}")
-            ratings_by_dimension.setdefault(rating.dimension or "", []).append(rating)
+            ratings_by_dimension[rating.dimension or ""].append(rating)
     if not ratings_by_dimension:
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: has no score; give each rating one")
@@ -113,14 +113,14 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
     groups = []
     for rating in rows:
         groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
-    group = np.unique(groups, return_inverse=True)[1]
+    group = cluster_codes(groups)
     scores = [rating.score for rating in rows]
-    reasons = tuple(rating.reason or "" for rating in rows)
+    reasons = [rating.reason or "" for rating in rows]
     return DimensionRatings(
         dimension=dimension or None,
-        names=tuple(map(str, names)),
-        items=tuple(map(str, items)),
-        domains=tuple(map(str, domains)),
+        names=names.tolist(),
+        items=items.tolist(),
+        domains=domains.tolist(),
         reviewer=reviewer,
         item=item,
         group=group,
@@ -138,7 +138,7 @@ class ReviewerItemScores(NamedTuple):
 
     dimension: str | None
     domain: str | None
-    reviewers: tuple[str, ...]
+    reviewers: Sequence[str]
     scores: Floats
     group: Ints
 
@@ -150,7 +150,7 @@ class ReviewerItemScores(NamedTuple):
 
 def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItemScores]:
     """Yield the matrix of a dimension, and those of its domains if it has several."""
-    views: list[tuple[str | None, Bools]] = [(None, np.ones(len(part.score), dtype=np.bool_))]
+    views: list[tuple[str | None, Bools]] = [(None, part.domain >= 0)]
     if len(part.domains) > 1:
         for index, name in enumerate(part.domains):
             views.append((name or "none", part.domain == index))
@@ -161,7 +161,7 @@ def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItem
         scores[row, column] = part.score[rows]
         group = np.zeros(len(items), dtype=np.intp)
         group[column] = part.group[rows]
-        names = tuple(part.names[index] for index in reviewers)
+        names = [part.names[index] for index in reviewers]
         yield ReviewerItemScores(part.dimension, domain, names, scores, group)
 
 
@@ -211,22 +211,20 @@ def _sections(
     )
     rows = []
     for matrix, figures in zip(matrices, parts, strict=True):
-        counts = [len(matrix.reviewers), figures["items"], figures["ratings"]]
-        names = ("pairs", "jaccard", "jaccard_by_chance", "jaccard_excess")
-        similarity = [figures[name] for name in names]
-        rows.append([dimension_domain_name(figures), *counts, figures["alpha"], *similarity])
-    header = (
-        "ratings",
-        "reviewers",
-        "items",
-        "scores",
-        "alpha (95 %)",
-        "pairs",
-        "Jaccard",
-        "by chance",
-        "above it (95 %)",
-    )
-    yield ReportTable(header, rows, most=_MAX_PARTS_LISTED)
+        name = dimension_domain_name(figures)
+        rows.append({**figures, "name": name, "reviewers": len(matrix.reviewers)})
+    columns = {
+        "ratings": "name",
+        "reviewers": "reviewers",
+        "items": "items",
+        "scores": "ratings",
+        "alpha (95 %)": "alpha",
+        "pairs": "pairs",
+        "Jaccard": "jaccard",
+        "by chance": "jaccard_by_chance",
+        "above it (95 %)": "jaccard_excess",
+    }
+    yield ReportTable.of(columns, rows, most=_MAX_PARTS_LISTED)
     # Without the rows of single domains, which have the same reviewers.
     dimensions = [figures for figures in parts if figures["domain"] is None]
     yield from filter(None, map(_describe_pattern, dimensions))
@@ -275,28 +273,27 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
     chance_jaccards = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     is_ordinal = level != "nominal"
     is_similarity_defined = ~np.isnan(similarities) & is_ordinal
-    jaccard = None
-    mean_chance_jaccard = None
-    excess_similarity = None
-    if is_similarity_defined.any():
-        jaccard = float(similarities[is_similarity_defined].mean())
-        mean_chance_jaccard = float(chance_jaccards[is_similarity_defined].mean())
-        excess_similarity = as_interval(
-            jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS)
-        )
-    return {
+    figures: Figures = {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
-        "items": int(np.count_nonzero(is_rated_by_several)),
+        "items": int(is_rated_by_several.sum()),
         "groups": len(np.unique(matrix.group[is_rated_by_several])),
-        "ratings": int(np.count_nonzero(has_score)),
+        "ratings": int(has_score.sum()),
         "alpha": as_interval(estimate),
-        "pairs": int(np.count_nonzero(is_similarity_defined)),
-        "jaccard": jaccard,
-        "jaccard_by_chance": mean_chance_jaccard,
-        "jaccard_excess": excess_similarity,
+        "pairs": int(is_similarity_defined.sum()),
+        "jaccard": None,
+        "jaccard_by_chance": None,
+        "jaccard_excess": None,
         "reviewers": list(_measure_reviewers(matrix, has_score)) if is_ordinal else [],
     }
+    if is_similarity_defined.any():
+        excess = jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS)
+        figures |= {
+            "jaccard": float(similarities[is_similarity_defined].mean()),
+            "jaccard_by_chance": float(chance_jaccards[is_similarity_defined].mean()),
+            "jaccard_excess": as_interval(excess),
+        }
+    return figures
 
 
 def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator[Figures]:
@@ -326,18 +323,17 @@ def _describe_pattern(figures: Figures) -> str | None:
         return None
     alpha_sign = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
     excess_sign = side_of_bound(excess_similarity, 0.0) or 0
-    scores = (
-        f"alpha is {_COMPARISON_TEXT_BY_SIGN[alpha_sign]} {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}"
-    )
-    choices = f"Jaccard is {_COMPARISON_TEXT_BY_SIGN[excess_sign]} chance"
-    pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
     if alpha_sign < 0 < excess_sign:
         finding = "is there"
     elif alpha_sign > 0 or excess_sign < 0:
         finding = "is not there"
     else:
         finding = "is not shown"
-    return f"{dimension_domain_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
+    return (
+        f"{dimension_domain_name(figures)}: the paper's pattern (little agreement in scores, more in what is rated "
+        f"high) {finding}: by their intervals, alpha is {_COMPARISON_TEXT_BY_SIGN[alpha_sign]} "
+        f"{MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}, and Jaccard is {_COMPARISON_TEXT_BY_SIGN[excess_sign]} chance"
+    )
 
 
 _COMPARISON_TEXT_BY_SIGN = {-1: "below", 0: "not shown to be above or below", 1: "above"}
@@ -348,23 +344,22 @@ def _notes(
 ) -> Iterator[str]:
     yield from notes_on_similar_names(name for matrix in matrices for name in matrix.reviewers)
     is_ordinal = level != "nominal"
-    dimensions_with_alpha = [figures for figures in parts if figures["alpha"] is not None]
-    dimensions_without_alpha = [figures for figures in parts if figures["alpha"] is None]
-    dimensions_with_few_groups = [
-        figures for figures in dimensions_with_alpha if figures["groups"] < _FEW_ITEMS_THRESHOLD
-    ]
-    dimensions_without_jaccard = [
-        figures for figures in parts if figures["jaccard"] is None and is_ordinal
-    ]
     reasons = {
-        "no alpha, as no item has two scores, or all scores of such items are equal": dimensions_without_alpha,
+        "no alpha, as no item has two scores, or all scores of such items are equal": [
+            figures for figures in parts if figures["alpha"] is None
+        ],
         (
             f"fewer than {_FEW_ITEMS_THRESHOLD} {_sampling_unit_noun(parts)}, so that the interval of alpha is "
             "too narrow"
-        ): dimensions_with_few_groups,
+        ): [
+            figures
+            for figures in parts
+            if figures["alpha"] and figures["groups"] < _FEW_ITEMS_THRESHOLD
+        ],
+        (
+            f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
+        ): [figures for figures in parts if figures["jaccard"] is None and is_ordinal],
     }
-    no_pair = f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
-    reasons[no_pair] = dimensions_without_jaccard
     if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, affected_dimensions in reasons.items():

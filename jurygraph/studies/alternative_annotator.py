@@ -7,8 +7,8 @@ paired t-test over tasks, and the p-values are adjusted for any dependence (Benj
 persons are compared on the same items.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
+    cluster_codes,
     jackknife_interval,
     max_unseen_cluster_share,
     mean_with_cluster_interval,
@@ -34,8 +35,7 @@ MIN_PASSING_WIN_RATE = 0.5
 """Winning rate from which the paper lets a judge stand in for people."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PersonLabels:
+class PersonLabels(NamedTuple):
     """Labels of people, one a row: the number of its item, of its task and of its person, [n] each.
 
     `predictions` [n] are the judge's: of the item, or of this person's label. `are_classes` if a label is near to
@@ -47,7 +47,7 @@ class PersonLabels:
     persons: Ints
     labels: Floats
     predictions: Floats
-    names: tuple[str, ...]
+    names: Sequence[str]
     are_classes: bool
 
 
@@ -93,10 +93,10 @@ def compare_judge_with_people(
     is_person_as_near = (
         person_distances <= judge_distances_from_people + ROUNDING_TOLERANCE
     ).astype(np.float64)
-    tasks = np.unique(people.tasks, return_inverse=True)[1]
+    tasks = cluster_codes(people.tasks)
     size = int(tasks.max(initial=-1)) + 1
-    p_values: dict[str, float] = {}
-    win_rates_by_person: dict[str, tuple[float, float]] = {}
+    p_values = {}
+    win_rates_by_person = {}
     is_compared = np.zeros(len(tasks), dtype=bool)
     most_shared_item_count = 0
     person_win_sums = []
@@ -126,12 +126,16 @@ def compare_judge_with_people(
             found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared_item_count} items"
         return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
     adjusted_p_values = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
-    winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted_p_values) / len(adjusted_p_values)
+    winning_rate = fmean(p <= SIGNIFICANCE_LEVEL for p in adjusted_p_values)
     advantage = as_interval(_mean_over_persons(np.array(person_win_sums), np.array(sizes)))
-    by_name = dict(zip(p_values, adjusted_p_values, strict=True))
-    persons = len(by_name)
     return AlternativeAnnotator(
-        epsilon, persons, items, by_name, winning_rate, advantage, rates=win_rates_by_person
+        epsilon,
+        len(p_values),
+        items,
+        dict(zip(p_values, adjusted_p_values, strict=True)),
+        winning_rate,
+        advantage,
+        rates=win_rates_by_person,
     )
 
 
@@ -171,11 +175,9 @@ def _p_value_judge_is_worse(judge_loss_estimate: Estimate | None, epsilon: float
         return 1.0  # a single task shows nothing
     if judge_loss_estimate.error == 0.0:
         # If all are equal, t has no error: the chance that no task shows what the judge would lose on ε of them.
-        return (
-            float((1.0 - epsilon) ** judge_loss_estimate.clusters)
-            if judge_loss_estimate.value <= 0.0
-            else 1.0
-        )
+        if judge_loss_estimate.value > 0.0:
+            return 1.0
+        return (1.0 - epsilon) ** judge_loss_estimate.clusters
     return float(
         special.stdtr(
             judge_loss_estimate.clusters - 1,
@@ -187,14 +189,13 @@ def _p_value_judge_is_worse(judge_loss_estimate: Estimate | None, epsilon: float
 def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     """Return the mean over persons of Σ wins / Σ sizes, of tables [persons, tasks], with its interval over tasks."""
     total = sizes.sum(axis=1, keepdims=True)
-    value = float((wins.sum(axis=1, keepdims=True) / total).mean())
+    total_wins = wins.sum(axis=1, keepdims=True)
+    value = float((total_wins / total).mean())
     has_any_label = sizes.any(axis=0)
     remaining_sizes = total - sizes[:, has_any_label]
     if not remaining_sizes.all():  # without a person's only task nothing is left
         return Estimate(value, None, None, None, int(has_any_label.sum()))
-    jackknife_means = (
-        (wins.sum(axis=1, keepdims=True) - wins[:, has_any_label]) / remaining_sizes
-    ).mean(axis=0)
+    jackknife_means = ((total_wins - wins[:, has_any_label]) / remaining_sizes).mean(axis=0)
     estimate = jackknife_interval(value, jackknife_means)
     if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
         max_unseen_share = max_unseen_cluster_share(estimate.clusters)

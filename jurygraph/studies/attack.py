@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain, product
 from typing import Any, NamedTuple
 
+from jurygraph.agents.roles import Evaluator
 from jurygraph.decision.recipe import component_names, default_component_name
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
@@ -29,7 +30,7 @@ from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallCostEstimator, CallEstimate
-from jurygraph.safety.attacks import Attack, AttackSuite, make_attack_response, make_attack_text
+from jurygraph.safety.attacks import Attack, make_attack_response, make_attack_text
 from jurygraph.schema import (
     Call,
     ComponentInput,
@@ -80,7 +81,9 @@ NO_DEFENCES_CONFIG = SafetyConfig(
 )
 _DEFENCES_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
-    **{name.replace("_", "-"): {name: True} for name in ("fence", "reminder", "whole_reply")},
+    "fence": {"fence": True},
+    "reminder": {"reminder": True},
+    "whole-reply": {"whole_reply": True},
     "evidence": {"evidence": "required"},
     "preferred": {"evidence": "preferred"},
     "gates": {"gates": RESPONSE_GATES},
@@ -143,15 +146,12 @@ class AttackStudy:
         context_reading_names = {
             name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
         }
-        channel_groups_and_judges = (
-            (_groups_with_channel_attacks("context", tasks, attacks), context_reading_names),
-            (
-                _groups_with_channel_attacks("lookup", tasks, attacks),
-                _evaluators_with_search_tools(jury),
-            ),
-        )
-        for channel_groups, judges in channel_groups_and_judges:
-            for group in channel_groups if judges else ():
+        judges_by_suite = {
+            "context": context_reading_names,
+            "lookup": _evaluators_with_search_tools(jury),
+        }
+        for suite, judges in judges_by_suite.items():
+            for group in _groups_with_channel_attacks(suite, tasks, attacks) if judges else ():
                 groups.append(group._replace(plan_index=len(self._tasks)))
                 self._tasks.append(group.task)
                 self._surveys.append(_survey_for_judges(jury, group.task, judges))
@@ -305,7 +305,7 @@ def _attack_groups(
 
 
 def _groups_with_channel_attacks(
-    suite: AttackSuite, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+    suite: str, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
     """Yield a group for each attack of a suite that reaches a judge by what it reads, on each task."""
     for index, (task, _) in enumerate(tasks):
@@ -322,10 +322,10 @@ def _groups_with_channel_attacks(
 
 def _evaluators_with_search_tools(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
-    judges: set[str] = set()
+    judges = set()
     for name, evaluator in jury.evaluators.items():
-        tools = {} if evaluator.toolset is None else evaluator.toolset.tools
-        if not all(tool.reads_documents for tool in tools.values()):
+        tools = evaluator.toolset.tools.values() if evaluator.toolset else ()
+        if not all(tool.reads_documents for tool in tools):
             judges.add(name)
     return judges
 
@@ -352,7 +352,7 @@ def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
 
 def _wrap_tools_with_attacks(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
     """Let the tools of a jury return the attacks through lookups."""
-    texts: dict[str, str | None] = {}
+    texts = {}
     for group in groups:
         attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
         if attack is not None and attack.suite == "lookup":
@@ -360,7 +360,7 @@ def _wrap_tools_with_attacks(jury: Jury, groups: Iterable[_AttackGroup]) -> None
     for evaluator in jury.evaluators.values():
         if evaluator.toolset is None:
             continue
-        tools: dict[str, Tool] = {}
+        tools = {}
         for name, tool in evaluator.toolset.tools.items():
             tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
         evaluator.toolset = replace(evaluator.toolset, tools=tools)
@@ -404,18 +404,15 @@ def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     )
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
-        evaluators = jury.evaluators.values()
-        gated_layer_evaluators = [
-            evaluator for evaluator in evaluators if evaluator.layer in GATED_LAYERS
-        ]
-        if not any(evaluator.scope == "response" for evaluator in gated_layer_evaluators):
-            hint = "list one that does, such as criteria"
+        if not any(map(_is_about_one_response, jury.evaluators.values())):
             raise ConfigError(
-                f"evaluators: none is of layer {layers} and judges one response by itself; {hint}"
+                f"evaluators: none is of layer {layers} and judges one response by itself; "
+                "list one that does, such as criteria"
             )
-        subjects = "rubrics, reviewers, or stakeholders with constraints"
-        hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
-        raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
+        raise InputError(
+            f"none of the tasks has a question of layer {layers}; give them what the config's evaluators ask about: "
+            "rubrics, reviewers, or stakeholders with constraints; --tasks names tasks of your own"
+        )
     used_evaluator_names = _evaluators_in_surveys(surveys)
     judging_evaluator_names = {use.known_as for use in jury.config.evaluators if use.judges}
     model_evaluators_without_verdicts = sorted(
@@ -437,9 +434,8 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
     All components have the same weight, because an attack is measured by verdicts, not by rewards.
     """
     evaluators = _evaluators_in_surveys(surveys)
-    derivers: set[str] = set()
-    for survey in surveys:
-        derivers.update(derivation.deriver for derivation in survey.derivations)
+    derivations = chain.from_iterable(survey.derivations for survey in surveys)
+    derivers = {derivation.deriver for derivation in derivations}
     config = jury.config
     changes = {
         "evaluators": tuple(use for use in config.evaluators if use.known_as in evaluators),
@@ -458,10 +454,8 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
 
 def _evaluators_in_surveys(surveys: Iterable[Survey]) -> set[str]:
     """Return the names of the evaluators that the surveys have questions for."""
-    names: set[str] = set()
-    for survey in surveys:
-        names.update(question.evaluator for question in survey.questions)
-    return names
+    questions = chain.from_iterable(survey.questions for survey in surveys)
+    return {question.evaluator for question in questions}
 
 
 def positive_question_ids(config: Config, survey: Survey) -> frozenset[str]:
@@ -471,16 +465,12 @@ def positive_question_ids(config: Config, survey: Survey) -> frozenset[str]:
     the question's evaluator negatively.
     """
     penalty_component_names = {name for name, weight in config.reward.items() if weight < 0}
-    components = [
-        component
-        for name, component in config.components.items()
-        if name in penalty_component_names
-    ]
-    for component in components:
-        penalty_component_names.update(use.verdicts_of for use in component.inputs.values())
+    for name in penalty_component_names & config.components.keys():
+        inputs = config.components[name].inputs.values()
+        penalty_component_names.update(use.verdicts_of for use in inputs)
     question_ids = set()
     for question in survey.questions:
-        if _is_attackable_question(question) and not _is_penalty(
+        if _is_about_one_response(question) and not _is_penalty(
             question, survey, penalty_component_names
         ):
             question_ids.add(question.id)
@@ -495,8 +485,8 @@ def _is_penalty(question: Question, survey: Survey, penalty_component_names: set
     return not penalty_component_names.isdisjoint((component, question.evaluator, question.id))
 
 
-def _is_attackable_question(question: Question) -> bool:
-    return question.layer in GATED_LAYERS and question.scope == "response"
+def _is_about_one_response(source: Question | Evaluator) -> bool:
+    return source.layer in GATED_LAYERS and source.scope == "response"
 
 
 def _attacked_part_of_survey(jury: Jury, task: Task) -> Survey:
@@ -511,9 +501,9 @@ def _attacked_part_of_survey(jury: Jury, task: Task) -> Survey:
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _names_reachable_from(
-        (q.id for q in survey.questions if _is_attackable_question(q)), predecessors
+        (q.id for q in survey.questions if _is_about_one_response(q)), predecessors
     )
-    questions = [q for q in survey.questions if q.id in ids]
+    questions = [q for q in all_questions if q.id in ids]
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
     names = _names_reachable_from(
         chain.from_iterable(map(required_material_names, questions)), needs
@@ -521,13 +511,13 @@ def _attacked_part_of_survey(jury: Jury, task: Task) -> Survey:
     needed_derivations = [
         derivation for derivation in survey.derivations if derivation.gives in names
     ]
-    return build_survey(tuple(survey.views.values()), needed_derivations, questions)
+    return build_survey(views, needed_derivations, questions)
 
 
 def _names_reachable_from(
     names: Iterable[str], predecessors: Mapping[str, Iterable[str]]
 ) -> set[str]:
-    reached_names: set[str] = set()
+    reached_names = set()
     unvisited_names = list(names)
     while unvisited_names:
         name = unvisited_names.pop()
@@ -567,22 +557,25 @@ def arm_outcome_figures(
     that a task requires, or copy its reference. `kinds` and `verdicts_by_attack` divide them by kind and id.
     `honest` responses should not be stopped.
     """
-    groups: dict[str, list[tuple[int, Verdicts]]] = {"attacks": [], "honest": []}
-    kinds: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
-    verdicts_by_attack: dict[str, list[tuple[int, Verdicts]]] = defaultdict(list)
+    attacked = []
+    honest = []
+    responses_by_kind = defaultdict(list)
+    responses_by_attack = defaultdict(list)
     for task, attack, verdicts in judged:
-        groups["attacks" if attack else "honest"].append((task, verdicts))
-        if attack is not None:
-            kinds[attack.kind].append((task, verdicts))
-            verdicts_by_attack[attack.id].append((task, verdicts))
+        response = (task, verdicts)
+        if attack is None:
+            honest.append(response)
+            continue
+        attacked.append(response)
+        responses_by_kind[attack.kind].append(response)
+        responses_by_attack[attack.id].append(response)
     return {
         "safety": safety,
-        "attacks": attack_outcome_figures(groups["attacks"]),
-        "honest": attack_outcome_figures(groups["honest"]),
-        "kinds": {name: attack_outcome_figures(responses) for name, responses in kinds.items()},
+        "attacks": attack_outcome_figures(attacked),
+        "honest": attack_outcome_figures(honest),
+        "kinds": {name: attack_outcome_figures(rows) for name, rows in responses_by_kind.items()},
         "by_attack": {
-            name: attack_outcome_figures(responses)
-            for name, responses in verdicts_by_attack.items()
+            name: attack_outcome_figures(rows) for name, rows in responses_by_attack.items()
         },
     }
 
@@ -646,16 +639,9 @@ def _proportion_figures(hits: Counter[int], counts: Counter[int]) -> Figures:
     with one task, and all but the counts without any.
     """
     share = share_interval([hits[task] for task in counts], list(counts.values()))
-    figures: Figures = {"hits": hits.total(), "n": counts.total()}
-    if share is None:
-        return figures | {"rate": None, "low": None, "high": None, "n_eff": None, "tasks": 0}
-    return figures | {
-        "rate": share.value,
-        "low": share.low,
-        "high": share.high,
-        "n_eff": share.effective,
-        "tasks": share.clusters,
-    }
+    estimate = share or (None, None, None, None, 0)
+    values = (hits.total(), counts.total(), *estimate)
+    return dict(zip(_ATTACK_RATE_FIELDS, values, strict=True))
 
 
 def report_attacks(figures: Figures) -> Report:
@@ -669,16 +655,18 @@ def report_attacks(figures: Figures) -> Report:
             infrastructure_failure_counts.update(outcome["infrastructure_failures"])
             answered_verdict_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
     requested_count = infrastructure_failure_counts.total() + answered_verdict_count
-    error_rate = infrastructure_failure_counts.total() / requested_count if requested_count else 0.0
+    error_rate = infrastructure_failure_counts.total() / max(1, requested_count)
     figures = {
         **figures,
         "lost": dict(infrastructure_failure_counts.most_common()),
         "error_rate": error_rate,
     }
-    labels = {name: f"{name} (config)" if name == configured else name for name in figures_by_arm}
+    labels = {name: name for name in figures_by_arm}
+    labels[configured] += " (config)"
     false_verdict_rates = {}
-    for name, arm_figures in figures_by_arm.items():
-        false_verdict_rates[labels[name]] = _percent_cell(arm_figures["attacks"]["verdicts"], 1.0)
+    for name, label in labels.items():
+        share = figures_by_arm[name]["attacks"]["verdicts"]
+        false_verdict_rates[label] = _percent_cell(share, 1.0)
     bar_series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
     title = describe_range("The share of false verdicts", false_verdict_rates)
     plot = Plot(title, "bars", [bar_series], y_label="false verdicts, 95 % interval")
@@ -702,7 +690,7 @@ def _sections(
         f"{after['hits']} of {after['n']} with those of the config"
     )
     yield _arm_table(figures_by_arm, labels)
-    rows: list[list[object]] = []
+    rows = []
     for kind, outcome in configured["kinds"].items():
         shares = [
             _percent_cell(arm_figures["kinds"][kind]["verdicts"])
@@ -730,16 +718,25 @@ def _sections(
 
 
 def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:
-    rows: list[list[object]] = []
+    rows = []
     for name, arm_figures in figures_by_arm.items():
         outcome = arm_figures["attacks"]
-        honest_pass_figures = arm_figures["honest"]["verdicts"]
-        row: list[object] = [labels[name]]
-        for attack_pass_figures in (outcome["verdicts"], outcome["responses"]):
-            row += [attack_pass_figures["n"], _percent_cell(attack_pass_figures)]
-        row += [sum(outcome["stopped"].values()), sum(outcome["failed"].values())]
-        row += [outcome["unsupported"], outcome["abstained"]]
-        row += [honest_pass_figures["n"], _percent_cell(honest_pass_figures)]
+        verdicts = outcome["verdicts"]
+        responses = outcome["responses"]
+        honest_verdicts = arm_figures["honest"]["verdicts"]
+        row = [
+            labels[name],
+            verdicts["n"],
+            _percent_cell(verdicts),
+            responses["n"],
+            _percent_cell(responses),
+            sum(outcome["stopped"].values()),
+            sum(outcome["failed"].values()),
+            outcome["unsupported"],
+            outcome["abstained"],
+            honest_verdicts["n"],
+            _percent_cell(honest_verdicts),
+        ]
         rows.append(row)
     header = [
         "defences",
@@ -758,7 +755,7 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
 
 
 def _percent_cell(proportion_figures: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
-    ends: list[float | None] = []
+    ends = []
     for name in ("rate", "low", "high"):
         end = proportion_figures[name]
         ends.append(None if end is None else unit * end)

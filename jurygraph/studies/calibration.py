@@ -5,7 +5,7 @@ response is compared with the map of the other folds of tasks, so that a map tha
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judge_report import reliability
 from jurygraph.studies.judgements import describe_question_name_problem, find_questions_by_name
-from jurygraph.studies.report import IntervalCell, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable
 
 FOLD_COUNT = 5
 _MIN_CALIBRATION_TASKS = 2 * FOLD_COUNT
@@ -57,34 +57,31 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
     (question,) = matching_questions
     chosen = [study for study in studies if study.judge.question == question]
     if any(study.is_compared_by_rank for study in chosen):
-        problem = f"labels of {quote(question)} are on another scale than its scores"
         raise InputError(
-            f"--calibrate: {problem}; write them as true, false, or shares from 0 to 1"
+            f"--calibrate: labels of {quote(question)} are on another scale than its scores; write them as true, "
+            "false, or shares from 0 to 1"
         )
-    task_ids: list[str] = []
+    task_ids = []
+    scores = []
+    targets = []
     for study in chosen:
         task_ids += [row.task for row in study.rows]
-    names, tasks = np.unique(task_ids, return_inverse=True)
-    if len(names) < _MIN_CALIBRATION_TASKS:
-        problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLD_COUNT} folds"
-        raise InputError(
-            f"--calibrate: {problem}; label responses of {_MIN_CALIBRATION_TASKS} tasks at least"
-        )
-    scores: list[float] = []
-    targets: list[float] = []
-    for study in chosen:
         scores += [row.score for row in study.rows]
         targets += [study.scale_target_to_unit(row.target) for row in study.rows]
+    names, tasks = np.unique(task_ids, return_inverse=True)
+    if len(names) < _MIN_CALIBRATION_TASKS:
+        raise InputError(
+            f"--calibrate: {quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLD_COUNT} "
+            f"folds; label responses of {_MIN_CALIBRATION_TASKS} tasks at least"
+        )
     has_binary_targets = all(study.has_binary_labels for study in chosen)
     return LabelledScores(question, np.array(scores), np.array(targets), tasks, has_binary_targets)
 
 
 def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
     """Return the map from scores [n] to the mean of targets [n], both in [0, 1], that never falls."""
-    knots_and_values = (
-        _fit_isotonic(scores, targets) if method == "isotonic" else _fit_platt(scores, targets)
-    )
-    knots, values = (tuple(np.clip(array, 0.0, 1.0).tolist()) for array in knots_and_values)
+    fit = _fit_isotonic if method == "isotonic" else _fit_platt
+    knots, values = np.clip(fit(scores, targets), 0.0, 1.0).tolist()
     return ScoreCalibration(method=method, labels=len(scores), scores=knots, calibrated=values)
 
 
@@ -132,7 +129,7 @@ def _fit_platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_odds(scores: Floats) -> Floats:
-    return np.asarray(np.log((scores + _ODDS_OFFSET) / (1.0 - scores + _ODDS_OFFSET)))
+    return np.log((scores + _ODDS_OFFSET) / (1.0 - scores + _ODDS_OFFSET))
 
 
 def cross_fit_calibration(
@@ -213,13 +210,16 @@ def report(
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
         errors[name] = (scores - labelled_scores.targets) ** 2
-        error = _mean_over_tasks(errors[name], labelled_scores.tasks)
-        ece = None
+        rows[name] = {
+            "error": _mean_over_tasks(errors[name], labelled_scores.tasks),
+            "ece": None,
+            "mean": float(scores.mean()),
+        }
         if has_graded_scores:
-            ece = reliability(scores, labelled_scores.targets, labelled_scores.tasks)[0]
-        rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
+            bins = reliability(scores, labelled_scores.targets, labelled_scores.tasks)
+            rows[name]["ece"] = bins[0]
     gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled_scores.tasks)
-    figures: dict[str, Any] = {
+    figures: Figures = {
         "question": labelled_scores.question,
         "method": method,
         "seed": seed,
@@ -230,11 +230,11 @@ def report(
         "digest": calibration.digest,
         "gate": None,
     }
-    sizes = f"{figures['labels']} labels in {figures['tasks']} tasks"
     cells = [[name, *row.values()] for name, row in rows.items()]
     cells.append(["gain", gain, None, None])
     sections: list[str | ReportTable] = [
-        f"{labelled_scores.question}: {method} map of {sizes}, each with the map of other tasks",
+        f"{labelled_scores.question}: {method} map of {figures['labels']} labels in {figures['tasks']} tasks, each "
+        "with the map of other tasks",
         ReportTable(["scores", "squared error", "ECE", "mean"], cells),
     ]
     if rate is not None:
@@ -255,13 +255,9 @@ def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
         needed_task_count = int(np.ceil(np.log(_MAX_RISK_ABOVE_RATE) / np.log1p(-rate)))
-        requirement = (
-            f"that takes labels of true or false, {needed_task_count} tasks with a rejected response, "
-            "and a judge who tells"
-        )
         return (
-            "gate: no threshold passes anything, "
-            f"and is shown to pass at most {rate:g} of what people reject; {requirement}"
+            f"gate: no threshold passes anything, and is shown to pass at most {rate:g} of what people reject; that "
+            f"takes labels of true or false, {needed_task_count} tasks with a rejected response, and a judge who tells"
         )
     return (
         "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "

@@ -4,6 +4,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
@@ -78,7 +79,6 @@ class CertifiedFigure(NamedTuple):
 
 CertifiedFigures = Iterator[CertifiedFigure]
 RunMeasure = Callable[[Run, ProgressCallback], CertifiedFigures]
-PresentationsReader = Callable[[], Presentations]
 
 
 def _certified_figure(
@@ -108,11 +108,7 @@ def certify(
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
     # What the user names a file for has to be measured.
-    required_sections = set()
-    if labels is not None:
-        required_sections.add(AGREEMENT_SECTION)
-    if attacks is not None:
-        required_sections.add(ATTACKS_SECTION)
+    source_by_section = {AGREEMENT_SECTION: labels, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_presentations_of_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
@@ -156,7 +152,7 @@ def certify(
         try:
             section_figures = list(measure())
         except InputError as error:
-            if subject in required_sections:
+            if source_by_section.get(subject) is not None:
                 raise
             section_figures = [CertifiedFigure(subject, command, why=str(error))]
         figures += section_figures
@@ -166,9 +162,7 @@ def certify(
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
             commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
-    sections.append(
-        _unmeasured_figures_table([figure for figure in figures if figure.value is None])
-    )
+    sections.append(_unmeasured_figures_table(figures))
     sentence = _summary_sentence(", ".join(judges) or "Judged by code alone", figures)
     sections.insert(0, f"{sentence} Runs: {quoted_runs}")
     return Report(
@@ -189,11 +183,12 @@ def _summary_sentence(judges: str, figures: Sequence[CertifiedFigure]) -> str:
     return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last."
 
 
-def _unmeasured_figures_table(missing: Sequence[CertifiedFigure]) -> ReportTable:
+def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable:
     """Return what was not measured; what has the same reason and command shares a row."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for figure in missing:
-        names.setdefault((figure.why, figure.command), []).append(figure.name)
+    names = defaultdict(list)
+    for figure in figures:
+        if figure.value is None:
+            names[figure.why, figure.command].append(figure.name)
     rows = []
     for (why, command), figure_names in names.items():
         rows.append(("; ".join(figure_names), why, command))
@@ -216,7 +211,11 @@ def _wording_noise_figures(
     measure_noise: Callable[[], Mapping[str, Any]], measures: Collection[str], command: str
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
-    rows = _last_row_by_protocol_and_size(measure_noise())
+    report = measure_noise()
+    rows = {}
+    # with several judges or bands of quality, the last row of a protocol and size is of all
+    for row in [*report["noise"], *report["ratios"]]:
+        rows[row["protocol"], row.get("stakeholders")] = row
     max_size_by_protocol: dict[str, int] = {}
     for protocol, size in rows:
         max_size_by_protocol[protocol] = max(max_size_by_protocol.get(protocol, 0), size or 0)
@@ -232,9 +231,9 @@ def _wording_noise_figures(
                     and estimate
                     and size == max_size_by_protocol[protocol]
                 ):
-                    sd = f"{estimate.value**0.5:.2g}"
                     finding = (
-                        f"{_FINDING_TEXT_BY_MEASURE[measure]} {label} by {sd} (standard deviation)"
+                        f"{_FINDING_TEXT_BY_MEASURE[measure]} {label} by {estimate.value**0.5:.2g} "
+                        "(standard deviation)"
                     )
                 yield _certified_figure(
                     f"{measure_symbol} of {label}",
@@ -245,16 +244,6 @@ def _wording_noise_figures(
                     _NEW_RUNS_COMMAND,
                     finding,
                 )
-
-
-def _last_row_by_protocol_and_size(
-    report: Mapping[str, Any],
-) -> dict[tuple[str, int | None], Mapping[str, Any]]:
-    """Return the rows of a protocol by stakeholders: with several judges or bands of quality, the last is of all."""
-    rows = {}
-    for row in [*report["noise"], *report["ratios"]]:
-        rows[row["protocol"], row.get("stakeholders")] = row
-    return rows
 
 
 def _noise_ratio_figures(
@@ -273,7 +262,9 @@ def _noise_ratio_figures(
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
 
-def _signal_figures(read_presentations: PresentationsReader, quoted_runs: str) -> CertifiedFigures:
+def _signal_figures(
+    read_presentations: Callable[[], Presentations], quoted_runs: str
+) -> CertifiedFigures:
     report = measure_signal_to_noise(read_presentations()).figures
     command = f"jurygraph study signal {quoted_runs}"
     groups = len(report["groups"])
@@ -329,8 +320,8 @@ def _people_figures(
             finding = ""
             if name == "accuracy":
                 finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
-            figure_name = f"{label} of {judge['judge']}"
-            yield _certified_figure(figure_name, judge[name], judge["n"], command, finding=finding)
+            label += f" of {judge['judge']}"
+            yield _certified_figure(label, judge[name], judge["n"], command, finding=finding)
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:

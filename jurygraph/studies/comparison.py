@@ -27,6 +27,7 @@ from jurygraph.inference.clusters import (
     ONE_SIDED_LEVEL,
     Estimate,
     bonferroni_interval,
+    cluster_codes,
     detectable_difference,
     is_mean_difference_significant,
     lower_bound,
@@ -53,7 +54,7 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
 from jurygraph.views.agents import agent_label
 
-STATISTIC_DESCRIPTIONS: Mapping[str, str] = {
+STATISTIC_DESCRIPTIONS = {
     "paired": "responses in both runs",
     "only_a": "responses in A only",
     "only_b": "responses in B only",
@@ -138,7 +139,7 @@ def compared_responses(
 
     A turn is known by its message, which is another in another conversation.
     """
-    verdicts_by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
+    verdicts_by_response = defaultdict(list)
     for verdict in verdicts:
         if not verdict.superseded:
             verdicts_by_response[verdict.about].append(verdict)
@@ -162,7 +163,7 @@ def mean_verdicts_by_key(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
-    samples: dict[ComparedVerdictKey, list[RecordedVerdict]] = defaultdict(list)
+    samples = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None:
             question = verdict.question
@@ -206,17 +207,16 @@ def compare(
     ).T
     has_failed = np.isnan(rewards)
     has_both_values = ~has_failed.any(axis=0)
-    tasks = np.unique([response_in_a.task for response_in_a, _ in pairs], return_inverse=True)[1]
+    tasks = cluster_codes([response_in_a.task for response_in_a, _ in pairs])
     names = [
         _task_or_group_name(response_in_a, response_in_b) for response_in_a, response_in_b in pairs
     ]
-    units = np.unique(names, return_inverse=True)[1]
+    units = cluster_codes(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
     overall_difference_figures, estimate = _difference_figures(
         a_rewards, b_rewards, units[has_both_values]
     )
-    smallest_detectable_difference = None if estimate is None else detectable_difference(estimate)
     sums, sizes = _sums_and_counts_by_unit(
         _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
@@ -224,7 +224,7 @@ def compare(
     questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
     verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
-    figures: Figures = {
+    figures = {
         "units": units_label(names),
         "paired": len(pairs),
         "only_a": len(responses_in_a_by_id) - len(pairs),
@@ -233,7 +233,7 @@ def compare(
         "failed_b": int((has_failed[1] & ~has_failed[0]).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
         **overall_difference_figures,
-        "detectable_difference": smallest_detectable_difference,
+        "detectable_difference": estimate and detectable_difference(estimate),
         "kendall_within": _mean_tau_b_within_tasks(paired_rewards, tasks[has_both_values]),
         "judged_both": verdicts_in_both_count,
         "flips": flips if verdicts_in_both_count else None,
@@ -255,16 +255,17 @@ def compare(
         )
     notes += _agent_notes(responses_in_a_by_id, responses_in_b_by_id)
     if questions and not verdicts_in_both_count:
-        why = "their questions, or the names of their judges, are others"
-        hint = "a run that asks both judges has a row for each two in `jurygraph study reliability`"
-        notes.append(f"the runs have no verdict in common to compare: {why}; {hint}")
+        notes.append(
+            "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
+            "a run that asks both judges has a row for each two in `jurygraph study reliability`"
+        )
     return Report(figures, list(_sections(figures)), notes)
 
 
 def _responses_by_id(
     responses: Iterable[ComparedResponse], name: str
 ) -> dict[str, ComparedResponse]:
-    response_by_id: dict[str, ComparedResponse] = {}
+    response_by_id = {}
     for response in responses:
         if response.id in response_by_id:
             raise InputError(
@@ -289,19 +290,18 @@ def _pair_responses(
     a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
 ) -> ComparedPairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
-    problem = None
     hint = "compare two runs of the same tasks and responses"
     if not pairs:
-        problem = f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
-        hint += "; of agents in one run, `jurygraph study ranking` says which is better"
+        raise InputError(
+            f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r}); {hint}; of agents in one run, "
+            "`jurygraph study ranking` says which is better"
+        )
     for response_in_a, response_in_b in pairs:
         if response_in_a.task != response_in_b.task:
-            problem = (
+            raise InputError(
                 f"response {response_in_a.id!r} belongs to task {response_in_a.task!r} in A and "
-                f"to {response_in_b.task!r} in B"
+                f"to {response_in_b.task!r} in B; {hint}"
             )
-    if problem is not None:
-        raise InputError(f"{problem}; {hint}")
     return pairs
 
 
@@ -345,13 +345,13 @@ def _adjust_for_multiple_tests(rows: Sequence[tuple[Figures, Estimate | None]]) 
     """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
     p_values = [figures["mean_delta_p"] for figures, _ in rows]
     tests = max(1, len(p_values) - p_values.count(None))
-    rows_with_adjusted_intervals = []
+    adjusted_rows = []
     for (figures, estimate), p in zip(rows, holm(p_values), strict=True):
         low, high = (None, None) if estimate is None else bonferroni_interval(estimate, tests)
-        rows_with_adjusted_intervals.append(
+        adjusted_rows.append(
             {**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p}
         )
-    return rows_with_adjusted_intervals
+    return adjusted_rows
 
 
 def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
@@ -381,7 +381,7 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
     Where another agent wrote the response in B, the row names both.
     """
-    pair_indices_by_agent: dict[str | None, list[int]] = defaultdict(list)
+    pair_indices_by_agent = defaultdict(list)
     for index, (response_in_a, response_in_b) in enumerate(pairs):
         name = response_in_a.agent
         if name != response_in_b.agent:
@@ -442,13 +442,17 @@ def _compare_verdicts(
                 count["to_met" if is_met else "to_unmet"] += 1
                 if count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
-                flip: Figures = {"question": question, "response_id": a.id}
-                flip["responses"] = responses or (a.id,)
-                flip |= {"before": before.score, "after": after.score, "met": is_met}
+                flip = {
+                    "question": question,
+                    "response_id": a.id,
+                    "responses": responses or (a.id,),
+                    "before": before.score,
+                    "after": after.score,
+                    "met": is_met,
+                }
                 flips.append(flip)
     differences = []
-    names = sorted(values.keys() | counts.keys())
-    for name in names:
+    for name in sorted(values.keys() | counts.keys()):
         table = np.array(values[name]).reshape(-1, 3)
         scores_in_a, scores_in_b, verdict_units = table.T
         figures, estimate = _difference_figures(
@@ -458,12 +462,9 @@ def _compare_verdicts(
             figures[kind] = counts[name][kind]
         deltas = np.abs(scores_in_b - scores_in_a).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
-        differences.append((figures, estimate))
+        differences.append(({"question": name, **figures}, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    rows = []
-    for name, row in zip(names, _adjust_for_multiple_tests(differences), strict=True):
-        rows.append({"question": name, **row})
-    return rows, flips[:max_flips_listed]
+    return _adjust_for_multiple_tests(differences), flips[:max_flips_listed]
 
 
 # Conditions
@@ -475,21 +476,24 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     `lowest` is the least difference that the units leave possible, and `needed_tasks` the number of units alike with
     which the condition would hold, None if none would. A single unit shows nothing.
     """
-    margin_figures = {
+    margin_figures: Figures = {
         "name": NO_WORSE_GATE_NAME,
         "margin": margin,
         "holds": False,
         "largest_loss": largest_loss,
+        "p": None,
+        "lowest": None,
+        "needed_tasks": None,
     }
-    if estimate is None or estimate.clusters < 2:
-        return margin_figures | {"p": None, "lowest": None, "needed_tasks": None}
-    p = no_worse_p_value(estimate, margin, largest_loss)
-    return margin_figures | {
-        "holds": p < ONE_SIDED_LEVEL,
-        "p": p,
-        "lowest": lower_bound(estimate, largest_loss),
-        "needed_tasks": needed_cluster_count(estimate, margin, largest_loss),
-    }
+    if estimate is not None and estimate.clusters > 1:
+        p = no_worse_p_value(estimate, margin, largest_loss)
+        margin_figures |= {
+            "holds": p < ONE_SIDED_LEVEL,
+            "p": p,
+            "lowest": lower_bound(estimate, largest_loss),
+            "needed_tasks": needed_cluster_count(estimate, margin, largest_loss),
+        }
+    return margin_figures
 
 
 def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
@@ -501,19 +505,13 @@ def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
-            largest_loss_text = (
-                f"as a rare {SINGULAR_UNIT_LABELS[units]} may lose {margin['largest_loss']:g}"
-            )
-            lowest = format_number(margin["lowest"])
-            possible_loss_text = (
-                f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
-            )
             needed_text = (
                 f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             )
             yield (
-                f"{missing} leave {possible_loss_text}, {largest_loss_text}; {needed_text} "
-                f"{units} like these would do"
+                f"{missing} leave a mean difference of {format_number(margin['lowest'])} possible "
+                f"(p = {_format_p(margin['p'])}), as a rare {SINGULAR_UNIT_LABELS[units]} may lose "
+                f"{margin['largest_loss']:g}; {needed_text} {units} like these would do"
             )
 
 
@@ -604,9 +602,8 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
             setting_in_a,
             setting_in_b,
         ):
-            name = key.removeprefix("config.")
             differing_settings.append(
-                f"{name}: {format_value(setting_in_a)} in A, {format_value(setting_in_b)} in B"
+                f"{key.removeprefix('config.')}: {format_value(setting_in_a)} in A, {format_value(setting_in_b)} in B"
             )
     for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
         yield f"{_RUNS_DIFFER_TEXT}{setting}"
@@ -642,8 +639,10 @@ def _agent_notes(
     for name, other in (("A", "B"), ("B", "A")):
         agents_missing_in_other_run = sorted(map(agent_label, agents[name] - agents[other]))
         if agents_missing_in_other_run and len(agents[name]) > 1:
-            ranking = f"`jurygraph study ranking` on {name} says which of its agents is better"
-            yield f"only {name} has {join_names(agents_missing_in_other_run)}: {ranking}"
+            yield (
+                f"only {name} has {join_names(agents_missing_in_other_run)}: `jurygraph study ranking` on {name} says "
+                "which of its agents is better"
+            )
 
 
 def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
@@ -661,8 +660,10 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
             no_variation_text = f"no {SINGULAR_UNIT_LABELS[units]} differs"
         yield f"{missing}: {no_variation_text}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
     elif estimate.clusters < _FEW_TASKS_THRESHOLD:
-        rest = f"with fewer than {_FEW_TASKS_THRESHOLD}, intervals rely on means of {units} that are nearly normal"
-        yield f"only {estimate.clusters} {units}: {rest}"
+        yield (
+            f"only {estimate.clusters} {units}: with fewer than {_FEW_TASKS_THRESHOLD}, intervals rely on means of "
+            f"{units} that are nearly normal"
+        )
 
 
 # Tables
@@ -690,10 +691,8 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         agents.append([name, *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
-    change_rows = [
-        [row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]
-    ]
-    yield ReportTable(["largest changes", "A", "B", "B - A"], change_rows)
+    columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
+    yield ReportTable.of(columns, figures["changes"])
     yield _flipped_verdicts_table(figures)
 
 
@@ -703,8 +702,8 @@ def _flipped_verdicts_table(figures: Figures) -> ReportTable:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
-        scores = [flip["before"], flip["after"]]
-        flips.append([flip["question"], response, others, *scores, decision])
+        row = [flip["question"], response, others, flip["before"], flip["after"], decision]
+        flips.append(row)
     header = ["flipped", "response", "against", "A", "B", "decision"]
     return ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
 
@@ -714,15 +713,15 @@ def _describe_mean_change(figures: Figures) -> str:
 
     It says how many rewards one run has alone: they are in no mean.
     """
-    scored_in_one_run_texts = []
+    scored_in_one_run_text = ""
     for run, failed_count in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
         if failed_count:
-            scored_in_one_run_texts.append(
+            scored_in_one_run_text += (
                 f"; {format_count(failed_count, 'response')} with a reward in {run} alone"
             )
     delta = figures["mean_delta"]
     if delta is None:
-        return f"no response has a reward in both A and B{''.join(scored_in_one_run_texts)}"
+        return f"no response has a reward in both A and B{scored_in_one_run_text}"
     text = (
         f"B is {_describe_delta(delta)}"
         if figures["changed_tasks"]
@@ -735,10 +734,10 @@ def _describe_mean_change(figures: Figures) -> str:
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
-    changed_units_text = (
-        f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
+    return (
+        f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
+        f"{scored_in_one_run_text}"
     )
-    return f"{text}; {changed_units_text}{''.join(scored_in_one_run_texts)}"
 
 
 def _describe_delta(delta: float) -> str:
@@ -775,7 +774,5 @@ def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str
     yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
     unchanged_question_count = len(questions) - len(changed_questions)
     if unchanged_question_count:
-        noun = "questions" if unchanged_question_count > 1 else "question"
-        if changed_questions:
-            noun = f"other {noun}"
-        yield f"no verdict differs in {unchanged_question_count} {noun}"
+        noun = "other question" if changed_questions else "question"
+        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"

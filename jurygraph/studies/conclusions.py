@@ -42,13 +42,9 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     """Return how many more of `count` would move an interval off the bound, as the end of a sentence."""
     estimate = as_interval(cell)
     assert estimate is not None
-    assert estimate.value is not None
-    assert estimate.low is not None
-    assert estimate.high is not None
-    distance_to_bound = abs(estimate.value - bound)
-    half_width = estimate.high - estimate.value
-    if estimate.value > bound:
-        half_width = estimate.value - estimate.low
+    value, low, high = (end or 0.0 for end in estimate)  # it contains the bound, so it has ends
+    distance_to_bound = abs(value - bound)
+    half_width = value - low if value > bound else high - value
     if half_width >= distance_to_bound * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
     additional_count = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
@@ -69,10 +65,10 @@ def describe_agreement(
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
         need = describe_needed_count(cell, 0.0, count, noun)
-        finding = (
-            f"{measure_symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0"
+        return (
+            f"{subject}: {measure_symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0, so that "
+            f"guessing is not ruled out; {need}."
         )
-        return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     side_of_threshold = side_of_bound(cell, good_threshold)
     if side_of_threshold == 1:
         return f"{subject} agrees with people well: {detail}."
@@ -117,7 +113,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
 def join_judge_conclusions(judges: Sequence[Figures]) -> list[str]:
     """Return a paragraph on each judge; what is true of all of several is last, and there once."""
     conclusions = [judge["conclusion"] for judge in judges]
-    common: list[str] = []
+    common = []
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
     paragraphs = []
@@ -168,16 +164,17 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         yield f"It is {relation} them than {constant}, by {_format_interval_without_sign(cell)} {unit}."
     elif side == 0:
         need = describe_needed_count(cell, 0.0, judge["n"], "labels")
-        lead = f"{_cell_text(cell)} {unit}"
-        yield f"Whether it is nearer to them than {constant} cannot be told ({lead}); {need}."
+        yield f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit}); {need}."
 
 
 def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
     """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance."""
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
-    detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
-    detail += f", ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+    detail = (
+        f"ω {test.winning_rate:.2f} of {test.persons} persons, ρ {_cell_text(test.advantage)}, {test.items} items, "
+        f"ε {test.epsilon:g}"
+    )
     if test.winning_rate < MIN_PASSING_WIN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."
     sentence_ending = "who are not near to each other"
@@ -304,9 +301,7 @@ def conclude_reliability(
             f"about {3 * count} more {units} would halve that."
         )
     questions_with_samples = [question for question in questions if question["within_response"]]
-    sentences += [
-        _describe_repeats(question) for question in questions_with_samples[:MAX_SUBJECTS_LISTED]
-    ]
+    sentences += map(_describe_repeats, questions_with_samples[:MAX_SUBJECTS_LISTED])
     if not questions_with_samples:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
@@ -322,11 +317,9 @@ def _describe_most_different_judges(pairs: Sequence[Figures]) -> Iterator[str]:
     pair = max(pairs, key=lambda pair: pair["differ"] / pair["both"])
     first, second = pair["first"], pair["second"]
     most = " most" if len(pairs) > 1 else ""
-    found_alone_text = (
-        f"{first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}"
-    )
     yield (
-        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {found_alone_text}."
+        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {first} alone found "
+        f"{pair['first_alone']} met, {second} alone {pair['second_alone']}."
         if pair["differ"]
         else "No two judges differ on whether something is met."
     )
@@ -355,11 +348,10 @@ def _describe_repeats(question: Figures) -> str:
     )
 
 
-def conclude_credit(figures: Figures) -> list[str]:
-    """Return whether the graph takes false credit away, and what that costs."""
+def conclude_credit(figures: Figures) -> Iterator[str]:
+    """Yield whether the graph takes false credit away, and what that costs."""
     count = figures["census"]["graphs"]
     difference = figures["differences"]["flat"]
-    sentences = []
     for name, effect in (
         ("leakage", "takes away false credit"),
         ("preservation", "costs true credit"),
@@ -368,40 +360,31 @@ def conclude_credit(figures: Figures) -> list[str]:
         side = side_of_bound(cell, 0.0)
         detail = f"{name} changes by {_cell_text(cell)}"
         if side is None:
-            sentences.append(f"Whether the graph {effect} cannot be told: {name} has no interval.")
+            yield f"Whether the graph {effect} cannot be told: {name} has no interval."
         elif side == 0:
             need = describe_needed_count(cell, 0.0, count, "rubrics")
-            sentences.append(f"Whether the graph {effect} cannot be told: {detail}; {need}.")
+            yield f"Whether the graph {effect} cannot be told: {detail}; {need}."
         elif side == -1:
-            sentences.append(f"The graph {effect}: {detail} from flat, {count} graphs.")
+            yield f"The graph {effect}: {detail} from flat, {count} graphs."
         else:
-            sentences.append(f"{name.capitalize()} is higher with the graph: {detail} from flat.")
-    return sentences
+            yield f"{name.capitalize()} is higher with the graph: {detail} from flat."
 
 
-def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
-    """Return whether wording moves scores more than asking again does, by judge, of those with all units."""
+def conclude_stability(ratios: Sequence[Figures], tasks: int) -> Iterator[str]:
+    """Yield whether wording moves scores more than asking again does, by judge, of those with all units."""
     last = {ratio["protocol"]: ratio for ratio in ratios}
-    conclusion = []
     for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
         cell = ratio["semantic_to_repeat"]
         side = side_of_bound(cell, 1.0)
         subject = f"{protocol}: whether other words move the score more than asking again"
         if cell is None:
-            conclusion.append(f"{subject} cannot be told: more exact repeats would tell.")
+            yield f"{subject} cannot be told: more exact repeats would tell."
         elif side == 1:
-            conclusion.append(
-                f"{protocol}: other words for the same move the score more than asking again, S/R {_cell_text(cell)}."
-            )
+            yield f"{protocol}: other words for the same move the score more than asking again, S/R {_cell_text(cell)}."
         elif not side:  # 0, or None without an interval
-            conclusion.append(
-                f"{subject} cannot be told: S/R {_cell_text(cell)} over {tasks} tasks."
-            )
+            yield f"{subject} cannot be told: S/R {_cell_text(cell)} over {tasks} tasks."
         else:
-            conclusion.append(
-                f"{protocol}: asking again moves the score more than other words, S/R {_cell_text(cell)}."
-            )
-    return conclusion
+            yield f"{protocol}: asking again moves the score more than other words, S/R {_cell_text(cell)}."
 
 
 def _cell_text(cell: object) -> str:

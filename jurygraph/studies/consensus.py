@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -68,7 +68,7 @@ _LABEL_COLUMN_HINT = (
 )
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
-_CONSENSUS_METHOD_LABELS: Mapping[ConsensusMethod, str] = {
+_CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
@@ -91,8 +91,7 @@ _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 StudyPreset = Literal["converged", "paper"]
 
 
-@dataclass(frozen=True)
-class VoteColumns:
+class VoteColumns(NamedTuple):
     """Votes row by row, in the order of the files.
 
     Attributes:
@@ -110,13 +109,13 @@ class VoteColumns:
     item: Sequence[str]
     item_id_in_file: Sequence[str]
     annotator: Sequence[str]
-    label: Sequence[Label | None]
+    label: Sequence[Any]
     classes: tuple[Label, ...]
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
     has_order: bool = True
-    spelling_change_counts: Mapping[str, int] = field(default_factory=dict)
+    spelling_change_counts: Mapping[str, int] = {}
 
 
 class _LocatedVote(NamedTuple):
@@ -152,7 +151,7 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    located_votes: list[_LocatedVote] = []
+    located_votes = []
     for file in files:
         located_votes += [_LocatedVote(file, *row) for row in file.rows]
     votes = _select_votes_of_dimension(located_votes, dimension)
@@ -167,7 +166,7 @@ def collect_votes(
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
-    labels: list[Label | None] = []
+    labels = []
     spelling_change_counts: Counter[str] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
@@ -236,10 +235,10 @@ def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> L
     scale_text = ", ".join(names[:_MAX_LISTED_NAMES])
     if len(names) > _MAX_LISTED_NAMES:
         scale_text += ", …"
-    suggestion = did_you_mean(parsed, names) if isinstance(parsed, str) else None
-    hint = suggestion or "write one of these, or have --classes name it"
+    hint = isinstance(parsed, str) and did_you_mean(parsed, names)
     raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
+        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; "
+        f"{hint or 'write one of these, or have --classes name it'}"
     )
 
 
@@ -262,17 +261,19 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> t
         spelling_by_class.setdefault(str(label).casefold(), label)
     classes = sorted(spelling_by_class.values())
     if len(classes) == 1:
-        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(
-            f"{_vote_file_paths_text(votes)}: {problem}; name the whole scale with --classes"
+            f"{_vote_file_paths_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell "
+            "apart; name the whole scale with --classes"
         )
     count = len(labels)
     if len(classes) > _MAX_CLASSES or (
         len(classes) > _FEW_CLASSES_THRESHOLD and 2 * len(classes) > count
     ):
-        problem = f"{count} labels have {len(classes)} different values, which are no classes"
         hint = _CONTINUOUS_SCALE_HINT if has_class_order else _LABEL_COLUMN_HINT
-        raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
+        raise InputError(
+            f"{_vote_file_paths_text(votes)}: {count} labels have {len(classes)} different values, which are no "
+            f"classes; {hint}"
+        )
     return tuple(classes)
 
 
@@ -283,10 +284,10 @@ def _refuse_word_labels(votes: Sequence[_LocatedVote]) -> None:
         word = max(
             texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
         )
-        found = describe_value(word.vote.label)
-        problem = f"is {found}, and only numbers have an order by themselves"
-        remedy = "write a number, or name all labels from low to high with --classes"
-        raise InputError(f"{word.field_location('label')}: {problem}; {remedy}")
+        raise InputError(
+            f"{word.field_location('label')}: is {describe_value(word.vote.label)}, and only numbers have an order by "
+            "themselves; write a number, or name all labels from low to high with --classes"
+        )
 
 
 def _require_complete_column(
@@ -309,11 +310,9 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
         # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
         for name in ("item", "agent", "group"):
             if getattr(located_vote.vote, name) != getattr(other.vote, name):
-                problem = (
-                    f"is not the {name} of item {quote(located_vote.vote.key)} in {other.where}"
-                )
                 raise InputError(
-                    f"{located_vote.field_location(name)}: {problem}; give each item one, and a name of its own"
+                    f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
+                    f"in {other.where}; give each item one, and a name of its own"
                 )
 
 
@@ -331,8 +330,7 @@ def _validate_gold_labels(
     return gold_labels
 
 
-@dataclass(frozen=True)
-class ConsensusSettings:
+class ConsensusSettings(NamedTuple):
     """Settings for fitting and measuring a consensus.
 
     Attributes:
@@ -351,7 +349,7 @@ class ConsensusSettings:
     subsets: int = 50
     seed: int | None = None
     compare: bool = False
-    fit: Mapping[str, float | None] = field(default_factory=dict)
+    fit: Mapping[str, float | None] = {}
     bootstrap: int | None = None
 
     @property
@@ -392,11 +390,13 @@ class FittedConsensus:
         ballots = self.ballots
         if ballots.agent is None:
             return {}
-        kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.uses_paper_preset else "t"
-        seed = self.settings.seed or 0
-        item_posteriors = self.get_item_posteriors(method)
-        scores = item_posteriors.agent_scores(
-            ballots.agent, self.values, bootstrap, seed, ballots.prompt, kind
+        scores = self.get_item_posteriors(method).agent_scores(
+            ballots.agent,
+            self.values,
+            bootstrap,
+            self.settings.seed or 0,
+            ballots.prompt,
+            "bootstrap" if self.settings.uses_paper_preset else "t",
         )
         return {str(agent): score for agent, score in scores.items()}
 
@@ -450,13 +450,14 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     classes = ballots.classes
     if settings.values is not None and len(settings.values) != len(classes):
         scale = ", ".join(map(format_label, classes[:_MAX_LISTED_NAMES]))
-        problem = f"gives {len(settings.values)} credits to {len(classes)} classes ({scale})"
-        raise InputError(f"--values: {problem}; give each one")
+        raise InputError(
+            f"--values: gives {len(settings.values)} credits to {len(classes)} classes ({scale}); give each one"
+        )
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     if settings.bootstrap == 1:
         raise InputError("--bootstrap: one resample tells no spread; give 2 or more, or 0 for none")
-    columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
+    columns = (ballots.item, ballots.annotator, ballots.label)
     gold = ballots.gold
     preset = settings.preset or "converged"
     changes: Any = settings.fit
@@ -468,8 +469,10 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     if small_panel_reason is not None:
         if settings.preset is None and settings.method is None:
             method = "majority"
-            remedy = "--method stableval takes the model"
-            small_panel_reason += f"; agents and items are by majority vote, ties shared; {remedy}"
+            small_panel_reason += (
+                "; agents and items are by majority vote, ties shared; "
+                "--method stableval takes the model"
+            )
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
     if ballots.spelling_change_counts:
@@ -566,12 +569,13 @@ def _measure_stability(
     settings = fitted_consensus.settings
     if fitted_consensus.no_stability_reason is not None or ballots.agent is None:
         return None
-    columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
     seed = settings.seed
     if seed is None:
         seed = PUBLISHED_SEED if settings.uses_paper_preset else 0
     stability_by_method = consensus.ranking_stability(
-        *columns,
+        ballots.item,
+        ballots.annotator,
+        ballots.label,
         ballots.agent,
         subsets=settings.subsets,
         seed=seed,
@@ -636,12 +640,15 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "agents": len(set(ballots.agent or ())),
         "gold": len(ballots.gold),
     }
-    posterior = item_posteriors.posterior.tolist()
-    ambiguity = item_posteriors.ambiguity().tolist()
-    items: dict[Any, Figures] = {}
-    for index, name in enumerate(votes.items):
-        items[name] = {"posterior": posterior[index], "ambiguity": ambiguity[index]}
-        items[name]["annotators"] = []
+    rows = zip(
+        votes.items,
+        item_posteriors.posterior.tolist(),
+        item_posteriors.ambiguity().tolist(),
+        strict=True,
+    )
+    items = {}
+    for name, posterior, ambiguity in rows:
+        items[name] = {"posterior": posterior, "ambiguity": ambiguity, "annotators": []}
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
         items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
@@ -741,13 +748,14 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | R
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
     yield from _class_and_credit_lines(figures)
     end = "converged" if figures["converged"] else "stopped"
-    steps = f"{end} after {figures['iterations']} steps"
-    method = f"{_CONSENSUS_METHOD_LABELS[figures['method']]} (method {figures['method']})"
-    likelihood_text = f"log-likelihood {figures['log_likelihood']:.3f}"
+    method = figures["method"]
     preset = figures["preset"]
     for name, value in settings.fit.items():
         preset += "" if value is None else f", {name} {value:g}"
-    yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood_text}"
+    yield (
+        f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}); model fitted with preset {preset}: "
+        f"{end} after {figures['iterations']} steps, log-likelihood {figures['log_likelihood']:.3f}"
+    )
     rows = []
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
@@ -762,7 +770,7 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | R
         figures["annotators"], _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
     )
     yield from _annotator_rate_notes(figures)
-    if figures["method"] != "majority":
+    if method != "majority":
         yield _ambiguity_table(figures)
     yield from _doubtful_item_sections(figures)
     yield ReportTable(_AMBIGUITY_FORECAST_HEADER, figures["further_labels"], digits=_TABLE_DIGITS)
@@ -924,5 +932,5 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         if len(best) < len(ranked_agents):
             title += f" (the first {len(best)} of {len(ranked_agents)})"
         series = PlotSeries.from_estimates_with_intervals("score", scores)
-        intervals = f"mean credit; 95 %, {figures['intervals']}"
-        yield Plot(title, "points", [series], y_label=intervals)
+        y_label = f"mean credit; 95 %, {figures['intervals']}"
+        yield Plot(title, "points", [series], y_label=y_label)

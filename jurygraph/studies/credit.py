@@ -20,7 +20,6 @@ from jurygraph import aggregation
 from jurygraph.aggregation import gear
 from jurygraph.arrays import Bools, Floats, Ints, as_nonnegative, as_unit_interval, check_shape
 from jurygraph.decision.combiners import (
-    Combiner,
     Flat,
     Gear,
     HardLocal,
@@ -34,7 +33,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
-from jurygraph.inference.clusters import mean_with_cluster_interval, ratio_interval
+from jurygraph.inference.clusters import cluster_codes, mean_with_cluster_interval, ratio_interval
 from jurygraph.messages import shorten
 from jurygraph.runs.integrity.verification import build_group_table
 from jurygraph.runs.reports.units import unit_name_of_task, units_label
@@ -64,9 +63,7 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPH_COUNT = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD_COMBINER_BY_NAME: Mapping[str, Combiner] = {
-    rule.name: rule for rule in (HardLocal(), HardTransitive())
-}
+_HARD_COMBINER_BY_NAME = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
 _CREDIT_FIGURE_NAMES = ("leakage", "preservation")
 _MAX_LOSSES_LISTED = 10
 _MAX_REASON_LENGTH = 120
@@ -180,13 +177,13 @@ class TaskRubricScores:
 
     task: str
     unit: str
-    responses: tuple[str, ...]
-    criteria: tuple[str, ...]
-    edges: tuple[Edge, ...]
-    parents: tuple[int, ...]
-    children: tuple[int, ...]
+    responses: Sequence[str]
+    criteria: Sequence[str]
+    edges: Sequence[Edge]
+    parents: Sequence[int]
+    children: Sequence[int]
     graph: gear.Graph
-    base: tuple[float, ...]
+    base: Sequence[float]
     p: Floats
     is_judged: Bools
     exact: ExactInferenceMode
@@ -196,7 +193,7 @@ class TaskRubricScores:
 
     def retention(self, kappa: float) -> list[float]:
         """Return λ = base^κ of each edge, [E] (GEAR Eq. 17, our reading)."""
-        return [float(base**kappa) for base in self.base]
+        return [base**kappa for base in self.base]
 
     def graph_gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
         """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it.
@@ -224,13 +221,11 @@ class TaskRubricScores:
 
     def shares(self) -> Floats:
         """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
-        return np.asarray(np.abs(self.applied_weights) / self._total_positive_weight()[:, None])
+        return np.abs(self.applied_weights) / self._total_positive_weight()[:, None]
 
     def rewards(self, q: Floats) -> Floats:
         """Return Eq. 14 of GEAR over the criteria that apply, [R]: the rubric's component under q."""
-        return np.asarray(
-            aggregation.total(self.applied_weights * q) / self._total_positive_weight()
-        )
+        return aggregation.total(self.applied_weights * q) / self._total_positive_weight()
 
     def _total_positive_weight(self) -> Floats:
         return np.asarray(aggregation.total(np.maximum(self.applied_weights, 0.0)))
@@ -283,13 +278,11 @@ def _rubric_or_skip_reason(run: Run, task_id: str) -> tuple[ComponentSpec, Rubri
     if task is None:
         return "tasks that were erased"
     rules = (Flat.name, Gear.name, *_HARD_COMBINER_BY_NAME)
-    specs = run.decision_of(task_id).specs
-    spec = next(
-        (spec for spec in specs if spec.name == RUBRIC_COMPONENT_NAME and spec.combiner in rules),
-        None,
-    )
+    specs = {spec.name: spec for spec in run.decision_of(task_id).specs}
+    spec = specs.get(RUBRIC_COMPONENT_NAME)
     if (
         spec is None
+        or spec.combiner not in rules
         or task.rubric is None
         or set(spec.inputs) != {criterion.id for criterion in task.rubric.criteria}
     ):
@@ -318,10 +311,10 @@ def _add_rubric_scores(
     traces = [response.trace for response in scored]
     table = build_group_table(run, task_id, traces)
     rule = run.decision_of(task_id).rule
-    met_from = run.config.rubric.met_from
+    settings = run.config.rubric
     matrices = {}
     for name, use in spec.inputs.items():
-        matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", met_from)
+        matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", settings.met_from)
     p, is_applicable = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([trace.reward.value is not None for trace in traces])
@@ -346,16 +339,16 @@ def _add_rubric_scores(
     sheet = TaskRubricScores(
         task=task_id,
         unit=unit_name_of_task(run, task_id),
-        responses=tuple(traces[row].response_id for row in kept),
-        criteria=tuple(matrices),
-        edges=tuple(edges),
-        parents=tuple(parents),
-        children=tuple(children),
+        responses=[traces[row].response_id for row in kept],
+        criteria=list(matrices),
+        edges=edges,
+        parents=parents,
+        children=children,
         graph=gear.compile(len(matrices), parents, children),
-        base=tuple(params["retention"]),
+        base=params["retention"],
         p=p[kept],
         is_judged=are_criteria_judged(matrices)[kept],
-        exact=run.config.rubric.exact,
+        exact=settings.exact,
         weights=weights,
         applied_weights=np.where(is_applicable, weights, 0.0)[kept],
         hard=scores_by_rule,
@@ -411,7 +404,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
             row["reduction"] = reduce_leakage(cases, gear_scores.children, rule_scores.children)
             differences[name] = row
-    figures: Figures = {
+    figures = {
         "kappa": sheets.kappa,
         "threshold": MIN_SUPPORTED_SCORE,
         "census": _count_edges(sheets, cases),
@@ -426,7 +419,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
         list(_sections(figures)),
         list(_notes(figures)),
         list(_plots(figures)),
-        conclude_credit(figures),
+        list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )
 
@@ -464,7 +457,7 @@ def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
         p_child=_values_of_children(sheets, [sheet.p for sheet in sheets]),
         share=_values_of_children(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate(kinds),
-        task=np.unique(units, return_inverse=True)[1],
+        task=cluster_codes(units),
     )
 
 
@@ -479,10 +472,10 @@ def score_rubrics_under_rule(
 
 def _values_of_children(sheets: Sequence[TaskRubricScores], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
-    child_values = []
-    for sheet, matrix in zip(sheets, values, strict=True):
-        child_values.append(matrix[:, sheet.children][sheet.is_judged_edge()])
-    return np.concatenate(child_values)
+    pairs = zip(sheets, values, strict=True)
+    return np.concatenate(
+        [matrix[:, sheet.children][sheet.is_judged_edge()] for sheet, matrix in pairs]
+    )
 
 
 def _gear_scoring_rule(kappa: float) -> ScoringRule:
@@ -549,8 +542,7 @@ def reduce_leakage(cases: EdgeCases, scores: Floats, baseline_scores: Floats) ->
     share = ratio_interval(remaining_leakage, baseline_leakage)
     if share is None:
         return None
-    low = None if share.high is None else 1.0 - share.high
-    high = None if share.low is None else min(1.0, 1.0 - share.low)
+    low, high = (None if end is None else min(1.0, 1.0 - end) for end in (share.high, share.low))
     return {"value": 1.0 - share.value, "low": low, "high": high}
 
 
@@ -562,15 +554,12 @@ def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figu
     between the two rewards, None where either has one value only. `too_large` pairs are left out: more than twenty
     criteria of their graphs have a parent.
     """
-    exactly_inferable_sheets = [
-        sheet
-        for sheet in sheets
-        if sheet.graph.criteria_with_parent_count <= gear.MAX_ENUMERATED_CHILDREN
-    ]
     errors = []
     exact_rewards = []
     approximate_rewards = []
-    for sheet in exactly_inferable_sheets:
+    for sheet in sheets:
+        if sheet.graph.criteria_with_parent_count > gear.MAX_ENUMERATED_CHILDREN:
+            continue
         retention = sheet.retention(kappa)
         exact_marginals = sheet.marginals(retention, sheet.graph, is_exact_inference=True)
         one_pass_marginals = sheet.marginals(retention, sheet.graph, is_exact_inference=False)
@@ -639,10 +628,8 @@ def random_rule(seed: int, kappa: float) -> ScoringRule:
     """Return the rule s = q over a randomly rewired graph, each edge with the kind and λ of another one."""
 
     def scores(sheet: TaskRubricScores) -> Floats:
-        if not sheet.edges:
-            return sheet.p
         rewired_graph = rewire(sheet.graph, seed, sheet.task)
-        retention = np.take(sheet.retention(kappa), rewired_graph.source_edge_indices)
+        retention = np.array(sheet.retention(kappa))[rewired_graph.source_edge_indices]
         graph = gear.compile(sheet.graph.n, rewired_graph.parents, rewired_graph.children)
         return sheet.graph_gated_scores(retention, graph)
 
@@ -693,11 +680,9 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
         lost_credit_by_response = share * (p - q[rows, child])
         if not (lost_credit_by_response > 0.0).any():
             continue
-        reduction_by_edge = {}
-        for index, end in enumerate(sheet.children):
-            if end == child:
-                reduction_by_edge[index] = fmean(share * p * score_reductions[rows, index])
-        index = max(reduction_by_edge, key=reduction_by_edge.__getitem__)
+        indices = [index for index, end in enumerate(sheet.children) if end == child]
+        reductions = [fmean(share * p * score_reductions[rows, index]) for index in indices]
+        index = indices[np.argmax(reductions)]
         edge = sheet.edges[index]
         yield {
             "task": sheet.task,
@@ -753,7 +738,12 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         columns, _rows_from_named_figures({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
     variants = _figures_by_variant_name(figures["ablations"])
-    columns = {"variant of gear": "name", **{name: name for name in _CREDIT_FIGURE_NAMES}, **means}
+    columns = {
+        "variant of gear": "name",
+        "leakage": "leakage",
+        "preservation": "preservation",
+        **means,
+    }
     yield ReportTable.of(columns, _rows_from_named_figures(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
@@ -772,13 +762,13 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 
 
 def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:
-    figures_by_seed = ablation_figures["random"]["by_seed"]
-    untyped_edges_figures = ablation_figures["untyped"]
-    variants = {f"random graphs, {len(figures_by_seed)} seeds": ablation_figures["random"]["mean"]}
-    variants[f"untyped, λ = {untyped_edges_figures['retention']:.4g}"] = untyped_edges_figures
-    for kappa, variant in ablation_figures["kappas"].items():
-        variants[f"κ = {kappa}"] = variant
-    return variants
+    random_graphs = ablation_figures["random"]
+    untyped = ablation_figures["untyped"]
+    return {
+        f"random graphs, {len(random_graphs['by_seed'])} seeds": random_graphs["mean"],
+        f"untyped, λ = {untyped['retention']:.4g}": untyped,
+        **{f"κ = {kappa}": variant for kappa, variant in ablation_figures["kappas"].items()},
+    }
 
 
 def _rows_from_named_figures(figures: Mapping[str, Figures]) -> list[Figures]:

@@ -1,9 +1,8 @@
 """DecompR's theory, and judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -111,7 +110,7 @@ def simulate_positive_advantage_share(snr: float, group: int, seed: int) -> floa
 def make_dispersed_utilities(n: int) -> Floats:
     """Return u* of n stakeholders with a standard deviation of `UTILITY_DISPERSION_SD`, around a half, [n]."""
     spread = np.linspace(-1.0, 1.0, n)
-    return np.asarray(0.5 + UTILITY_DISPERSION_SD * spread / np.std(spread))
+    return 0.5 + UTILITY_DISPERSION_SD * spread / np.std(spread)
 
 
 def snr_of_stakeholders(n: int, drift_variance: float) -> float:
@@ -244,7 +243,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     snrs = {snr: f"{snr:g}" for snr in PUBLISHED_SIGN_SHARE_BY_SNR}
     regimes = {name: name for name in DRIFT_VARIANCE_BY_REGIME}
     errors = {"variance": "variance", "bias": "bias"}
-    parts: Sequence[tuple[str, str, Sequence[str], Mapping[Any, str], int]] = (
+    parts = (
         ("terms", "Theorem 1, Proposition 1", people, _VARIANCE_TERM_TITLES, 5),
         ("signs", "Proposition 2: SNR", groups, snrs, 3),
         ("scaling", "Eq. 35: SNR if σ²_η is", people, regimes, 2),
@@ -263,7 +262,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
 
 
 def _column_cells(rows: Sequence[Figures], name: object) -> list[object]:
-    cells: list[object] = []
+    cells = []
     for row in rows:
         if row["name"] == name:
             cells += [row["formula"], float(np.mean(row["simulated"]))]

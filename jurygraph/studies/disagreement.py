@@ -3,7 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +13,11 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import difference_interval
+from jurygraph.inference.clusters import cluster_codes, difference_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import unit_name_of_task, units_label
 from jurygraph.runs.run import Run
-from jurygraph.schema import ComponentSpec, Trace
+from jurygraph.schema import Trace
 from jurygraph.studies import symbols
 from jurygraph.studies.monitor import refuse_runs_without_order
 from jurygraph.studies.report import (
@@ -48,8 +49,7 @@ _ROUNDING_DECIMALS = (
 )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ComponentSamples:
+class ComponentSamples(NamedTuple):
     """R responses of one run, in the order of their ids.
 
     Attributes:
@@ -90,8 +90,8 @@ def collect_component_samples(
         refuse_runs_without_order(run.folder)
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
-    samples: list[tuple[Trace, list[float], float]] = []
-    units: dict[str, str] = {}
+    samples = []
+    units = {}
     for index, group in enumerate(run.group_records()):
         units[group.key] = unit_name_of_task(run, group.key)
         for trace, _ in run.group(group):
@@ -129,9 +129,7 @@ def collect_component_samples(
 
 
 def _choose_components(run: Run, requested_component_names: Sequence[str]) -> tuple[str, ...]:
-    specs: list[ComponentSpec] = []
-    for decision in run.decisions():
-        specs += decision.specs
+    specs = list(chain.from_iterable(decision.specs for decision in run.decisions()))
     names = list(dict.fromkeys(spec.name for spec in specs))
     positive_component_names = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
     for name in requested_component_names:
@@ -163,9 +161,9 @@ def _choose_components(run: Run, requested_component_names: Sequence[str]) -> tu
 def _training_step_from_label(trace: Trace, label: str) -> float:
     value = trace.labels[label]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        problem = f"label {label!r} of response {trace.response_id!r} is {value!r}"
         raise InputError(
-            f"{problem}, which is no step; name a label that holds a number, such as 12"
+            f"label {label!r} of response {trace.response_id!r} is {value!r}, which is no step; name a label that "
+            "holds a number, such as 12"
         )
     return float(value)
 
@@ -174,9 +172,9 @@ def _read_unit_interval_component(trace: Trace, name: str) -> float:
     """Return a component without rounding error, in [0, 1]. Raises InputError outside that range."""
     value = trace.reward.components[name]
     if value is None or not -_ROUNDING_ERROR <= value <= 1.0 + _ROUNDING_ERROR:
-        problem = f"component {name} of response {trace.response_id!r} is {value}"
         raise InputError(
-            f"{problem}, and only those in [0, 1] can be compared; name others with --components"
+            f"component {name} of response {trace.response_id!r} is {value}, and only those in [0, 1] can be compared; "
+            "name others with --components"
         )
     return min(1.0, max(0.0, value))
 
@@ -206,18 +204,18 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
     sections: list[str | ReportTable] = [ReportTable.of(columns, run_figures)]
     notes: list[str] = []
     for row in run_figures:
-        components = ", ".join(row["components"])
-        sizes = f"{row['samples']} responses to {row['tasks']} {row['units']}"
-        sections.append(f"{row['run']}: {components}, of {sizes}")
+        sections.append(
+            f"{row['run']}: {', '.join(row['components'])}, of {row['samples']} responses to {row['tasks']} "
+            f"{row['units']}"
+        )
         sections += _disagreement_tables_of_run(row)
         notes += omission_notes(row["left_out"], f"{row['run']}: ")
         split_figures = row["split"]
         if split_figures["tied_low"]:
-            ties = (
-                f"{split_figures['tied_high']} High-div and {split_figures['tied_low']} Low-div "
-                "responses tie at D_pair"
+            notes.append(
+                f"{row['run']}: {split_figures['tied_high']} High-div and {split_figures['tied_low']} Low-div "
+                f"responses tie at D_pair {split_figures['cut']:.4g}; ties are split by id"
             )
-            notes.append(f"{row['run']}: {ties} {split_figures['cut']:.4g}; ties are split by id")
     if len({row["components"] for row in run_figures}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
     return Report(
@@ -290,17 +288,15 @@ def _step_means(samples: ComponentSamples, disagreement: Floats, conflict: Bools
     steps, step_index_by_sample, counts = np.unique(
         samples.steps, return_inverse=True, return_counts=True
     )
-    rewards = np.bincount(step_index_by_sample, samples.rewards) / counts
-    disagreements = np.bincount(step_index_by_sample, disagreement) / counts
-    conflict_rates = np.bincount(step_index_by_sample, conflict) / counts
-    rows: list[Figures] = []
-    for index, step in enumerate(steps.tolist()):
-        row: Figures = {"step": step, "samples": int(counts[index])}
-        row["reward"] = float(rewards[index])
-        row["disagreement"] = float(disagreements[index])
-        row["conflict_rate"] = float(conflict_rates[index])
-        rows.append(row)
-    return rows
+    columns = {
+        "step": steps,
+        "samples": counts,
+        "reward": np.bincount(step_index_by_sample, samples.rewards) / counts,
+        "disagreement": np.bincount(step_index_by_sample, disagreement) / counts,
+        "conflict_rate": np.bincount(step_index_by_sample, conflict) / counts,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def pairwise(components: ArrayLike) -> np.float64 | Floats:
@@ -333,7 +329,7 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
     chosen[order[:high_disagreement_count]] = True
     lowest_high_disagreement = disagreement[order[high_disagreement_count - 1]]
     is_tied_with_threshold = disagreement == lowest_high_disagreement
-    units = np.unique(samples.units, return_inverse=True)[1]
+    units = cluster_codes(samples.units)
     columns = {"reward": samples.rewards}
     columns |= zip(samples.components, samples.values.T, strict=True)
     rows = []

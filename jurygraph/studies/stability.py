@@ -329,7 +329,7 @@ def measure_stability(
     notes += weight_notes
     plot = _noise_plot(figures["noise"], list(protocol_units), len(sizes))
     tasks = len({unit.cluster for unit in units_of_all_protocols})
-    conclusion = conclude_stability(figures["ratios"], tasks)
+    conclusion = list(conclude_stability(figures["ratios"], tasks))
     return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING_SYMBOL_MEANINGS)
 
 

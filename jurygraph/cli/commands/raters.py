@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -189,7 +188,7 @@ def consensus(
         preset = preset or earlier.preset
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
     if earlier is not None and not earlier.values and not classes:
-        ballots = replace(ballots, has_order=False)
+        ballots = ballots._replace(has_order=False)
     prior_settings = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = ConsensusSettings(
         preset=preset,
