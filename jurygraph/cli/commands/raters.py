@@ -10,8 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
@@ -84,7 +82,7 @@ ConsensusMethodOption = Annotated[
 ]
 SubsetsOption = Annotated[
     int,
-    typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none."),
+    option("N", "Subsets of annotators for stability; 0: none.", min=0),
 ]
 SeedOption = Annotated[
     int | None,
@@ -127,7 +125,7 @@ def consensus(
     ] = None,
     preset: FitPresetOption = None,
     method: ConsensusMethodOption = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
+    compare: Annotated[bool, option(None, "Compare all methods.", "--compare")] = False,
     subsets: SubsetsOption = 50,
     seed: SeedOption = None,
     prior_mu: Annotated[
@@ -286,9 +284,7 @@ _JUDGES_WITH_POWER_ANALYSIS = ("own-history", "item-mean", "rater-offset")
 @make_report_command
 def power(
     ratings: RatingsFileArgument,
-    width: Annotated[
-        float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)
-    ] = 0.1,
+    width: Annotated[float, option("W", "Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
     difference: Annotated[
         float | None, option("D", "Difference of two judges to find, in units of scores.")
     ] = None,
@@ -300,17 +296,15 @@ def power(
             show_default="own-history,item-mean",
         ),
     ] = None,
-    chance: Annotated[
-        float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")
-    ] = 0.8,
+    chance: Annotated[float, option("P", "Wanted probability of finding it.", "--power")] = 0.8,
     level: Annotated[
-        MeasurementLevel, typer.Option(help="What the difference of two scores means.")
+        MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
     item: ItemColumnOption = None,
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the draws.", min=0)] = 0,
+    seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
 
@@ -370,7 +364,7 @@ def assign(
     ],
     reviewers: Annotated[str, option("A,B", "Names of reviewers, or a file with one a line.")],
     out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
-    per_item: Annotated[int, typer.Option(metavar="K", help="Reviewers of each item.", min=1)] = 2,
+    per_item: Annotated[int, option("K", "Reviewers of each item.", min=1)] = 2,
     gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
     dimensions: Annotated[
         str | None,
@@ -385,15 +379,11 @@ def assign(
     ] = None,
     above: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="The ambiguity that these items exceed.",
-            show_default=str(HIGH_AMBIGUITY),
-        ),
+        option("X", "The ambiguity that these items exceed.", show_default=str(HIGH_AMBIGUITY)),
     ] = None,
     item: ItemColumnOption = None,
     column: ColumnNamesOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
+    seed: Annotated[int, option("S", "Seed of the assignment.", min=0)] = 0,
     json: JsonOption = False,
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.

@@ -104,7 +104,7 @@ def agreement(
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
     level: Annotated[
-        MeasurementLevel, typer.Option(help="What the difference of two scores means.")
+        MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
@@ -160,10 +160,8 @@ def stability(
     out: Annotated[
         Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")
-    ] = 5,
-    versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
+    repeats: Annotated[int, option("N", "Exact repeats of each response; 1 for none.", min=1)] = 5,
+    versions: Annotated[int, option("N", "Versions of each family.", min=1)] = 5,
     model: ModelNameOption = None,
     writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
     reader: Annotated[str | None, option("M", "Model that reads responses without `data`.")] = None,
@@ -246,9 +244,7 @@ def signal(
     protocol: Annotated[
         str | None, option("NAME", "Component to measure.", show_default="the reward")
     ] = None,
-    correct: Annotated[
-        float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")
-    ] = 0.9,
+    correct: Annotated[float, option("P", "Wanted probability of a correct sign.")] = 0.9,
     cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
 ) -> Report:
     """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
@@ -339,8 +335,8 @@ def judge(
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
-        typer.Option(
-            "--consensus", help="Compare with the consensus of several people, not their majority."
+        option(
+            None, "Compare with the consensus of several people, not their majority.", "--consensus"
         ),
     ] = False,
     need: Annotated[
@@ -348,12 +344,7 @@ def judge(
     ] = None,
     epsilon: Annotated[
         float,
-        typer.Option(
-            metavar="E",
-            help="What a judge may be worse than a person; 0.2 for experts.",
-            min=0,
-            max=1,
-        ),
+        option("E", "What a judge may be worse than a person; 0.2 for experts.", min=0, max=1),
     ] = 0.1,
     gate: GateConditionsOption = None,
     plot: PlotFileOption = None,
@@ -432,12 +423,8 @@ def simulate(
         list[str] | None,
         typer.Argument(metavar="PART", help=_SIMULATION_PARTS_HELP, show_default="all"),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")
-    ] = 100,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")
-    ] = 0,
+    seeds: Annotated[int, option("N", "Evaluations of each configuration.", min=1)] = 100,
+    seed: Annotated[int, option("S", "The first seed; the others follow it.", min=0)] = 0,
 ) -> Report:
     """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7).
 
@@ -567,20 +554,18 @@ def reviewers(
     judges: Annotated[
         str | None, option("A,B", "Judges to compare.", show_default="all that need no model")
     ] = None,
-    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
-    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
+    shots: Annotated[str, option("N,M", "Numbers of examples.")] = "0,1,2,5,10",
+    seeds: Annotated[int, option("N", "Draws of examples.", min=1)] = 3,
     run: Annotated[
         list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")
     ] = None,
     min_confidence: Annotated[
         float,
-        typer.Option(
-            metavar="C", help="Leave out less confident predictions, 0 to 100.", min=0, max=100
-        ),
+        option("C", "Leave out less confident predictions, 0 to 100.", min=0, max=100),
     ] = 80.0,
     reduce: Annotated[
         Literal["majority", "mean"],
-        typer.Option(help="How the answers of all seeds become one prediction."),
+        option(None, "How the answers of all seeds become one prediction."),
     ] = "majority",
     out: Annotated[
         Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")
@@ -601,7 +586,7 @@ def reviewers(
     agent: AgentColumnOption = None,
     level: Annotated[
         Literal["ordinal", "interval"],
-        typer.Option(help="What the difference of two scores means."),
+        option(None, "What the difference of two scores means."),
     ] = "ordinal",
     json: JsonOption = False,
 ) -> Report | None:
