@@ -34,7 +34,7 @@ from jurygraph.studies.judgements import (
     resolve_label_questions,
     split_pair_name,
 )
-from jurygraph.studies.pairs import has_order_flip
+from jurygraph.studies.pairs import has_order_flip, majority_choice
 
 _LABEL_COLUMN_PREFIX = "label."
 _UNNAMED_REVIEWER = "unnamed"
@@ -104,7 +104,7 @@ class JudgeStudy:
     ceiling: float | None = None
     shares: int = 0
     person_labels: Sequence[PersonLabel] = ()
-    traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     is_compared_by_rank: bool = False
     unsupported: Sequence[LabelledJudgement] = ()
 
@@ -247,9 +247,7 @@ def join_labels_with_judgements(
 
 
 def _has_label_scale_mismatch(
-    judgements: Mapping[str, Judgement],
-    matching_labels: LabelsWithPositions,
-    scale: tuple[float, float],
+    scores: Sequence[float], targets: Sequence[float], scale: tuple[float, float]
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
 
@@ -257,31 +255,25 @@ def _has_label_scale_mismatch(
     unit interval, on which decisions are.
     """
     low, high = scale
-    if len({label.target for _, label in matching_labels if not low <= label.target <= high}) > 1:
+    if len({target for target in targets if not low <= target <= high}) > 1:
         return True
-    return scale == UNIT_SCALE and any(
-        not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
-    )
+    return scale == UNIT_SCALE and any(not 0.0 <= score <= 1.0 for score in scores)
 
 
 def _is_binary_decision(
-    judgements: Mapping[str, Judgement],
-    matching_labels: LabelsWithPositions,
-    scale: tuple[float, float],
-    has_label_shares: bool,
+    scores: Sequence[float], targets: Sequence[float], scale: tuple[float, float]
 ) -> bool:
     """Return whether labels and judge decide between two values.
 
     A label between 0 and 1 is, for a judge that gives nothing else than 0 and 1, a share of people, or a tie.
     """
-    if all(isinstance(label.target, bool) for _, label in matching_labels):
+    if all(isinstance(target, bool) for target in targets):
         return True
-    if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching_labels):
+    if scale != UNIT_SCALE or not all(0.0 <= target <= 1.0 for target in targets):
         return False
-    has_binary_scores_only = all(
-        judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
+    return all(value in UNIT_SCALE for value in scores) or all(
+        value in UNIT_SCALE for value in targets
     )
-    return has_binary_scores_only or not has_label_shares
 
 
 def _join_judge_labels(
@@ -292,23 +284,19 @@ def _join_judge_labels(
     matching_labels: LabelsWithPositions,
     should_fit_consensus: bool,
 ) -> JudgeStudy:
-    scale = (
-        next((judged.scale for judged in judgements.values() if judged.native is not None), None)
-        or UNIT_SCALE
-    )
+    scales = [judged.scale for judged in judgements.values() if judged.native is not None]
+    scale = next(iter(scales), None) or UNIT_SCALE
     is_pair_judgement = matching_labels[0][1].other is not None
-    shares = [label.target for _, label in matching_labels if 0.0 < label.target < 1.0]
-    has_binary_labels = not is_pair_judgement and _is_binary_decision(
-        judgements, matching_labels, scale, bool(shares)
-    )
+    label_values = [label.target for _, label in matching_labels]
+    scores = [judged.score for judged in judgements.values() if judged.score is not None]
+    has_binary_labels = not is_pair_judgement and _is_binary_decision(scores, label_values, scale)
     low, high = UNIT_SCALE if has_binary_labels else scale
     is_compared_by_rank = not is_pair_judgement and _has_label_scale_mismatch(
-        judgements, matching_labels, (low, high)
+        scores, label_values, (low, high)
     )
     if is_compared_by_rank:
         has_binary_labels = False
-        values = [float(label.target) for _, label in matching_labels]
-        low, high = min(values), max(values)
+        low, high = float(min(label_values)), float(max(label_values))
     targets: dict[str, list[float]] = {}
     votes_cast = []
     for position, label in matching_labels:
@@ -332,18 +320,17 @@ def _join_judge_labels(
             response, _majority_pair_value(values) if is_pair_judgement else fmean(values)
         )
         judgement = judgements.get(response)
+        if has_binary_labels:
+            target = majority_choice([target])
         if has_binary_labels and target == MET_THRESHOLD:
             left_out["tied"] += 1
-            continue
-        target = float(target > MET_THRESHOLD) if has_binary_labels else target
-        if judgement is None or judgement.score is None:
+        elif judgement is None or judgement.score is None:
             left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
-                counted_score = judgement.counted
-                counted_value = low + counted_score * (high - low)
+                counted_value = low + judgement.counted * (high - low)
                 unsupported_rows.append(
                     LabelledJudgement(
-                        response, judgement.task, target, counted_value, counted_score
+                        response, judgement.task, target, counted_value, judgement.counted
                     )
                 )
         else:
@@ -379,7 +366,7 @@ def _join_judge_labels(
             if judged.choices
         ],
         ceiling=ceiling,
-        shares=len(shares) if has_binary_labels else 0,
+        shares=sum(0.0 < value < 1.0 for value in label_values) if has_binary_labels else 0,
         person_labels=[] if is_compared_by_rank else person_labels,
         traits=run.traits,
         is_compared_by_rank=is_compared_by_rank,
@@ -413,8 +400,8 @@ def _person_labels(
     for (response, person), labels in labels_by_response_and_person.items():
         judgement = judgements[response]
         label = fmean(labels)
-        if has_binary_labels and label != MET_THRESHOLD:
-            label = float(label > MET_THRESHOLD)
+        if has_binary_labels:
+            label = majority_choice([label])
         prediction = _prediction_of_judgement(judgement, has_binary_labels)
         rows.append(PersonLabel(response, judgement.task, person, label, prediction))
     return rows
@@ -428,11 +415,9 @@ def _match_label_to_judgement(
     if label.other is None:
         return label.id, target
     swapped_name = pair_name(label.other, label.id)
-    return (
-        (swapped_name, 1.0 - target)
-        if swapped_name in judgements
-        else (pair_name(label.id, label.other), target)
-    )
+    if swapped_name in judgements:
+        return swapped_name, 1.0 - target
+    return pair_name(label.id, label.other), target
 
 
 def _majority_pair_value(values: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ wrong on an item.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel, alpha_estimate
-from jurygraph.inference.clusters import t_quantile
+from jurygraph.inference.clusters import cluster_numbers, members_by_cluster, t_quantile
 from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import DimensionRatings
@@ -104,18 +104,17 @@ class PowerStudy:
         levels, codes = np.unique(part.score, return_inverse=True)
         number = np.bincount(part.item, minlength=len(part.items))
         rating_codes = np.full((len(part.items), number.max()), -1)
-        order = np.argsort(part.item, kind="stable")
-        starts = np.cumsum(number) - number
-        item = part.item[order]
-        rating_codes[item, np.arange(len(order)) - starts[item]] = codes[order]
+        for ratings in members_by_cluster(part.item):
+            rating_codes[part.item[ratings[0]], : len(ratings)] = codes[ratings]
         group_of_item = np.zeros(len(part.items), dtype=np.intp)
         group_of_item[part.item] = part.group
         for per_item in range(2, min(_MAX_RATINGS_PER_ITEM, number.max()) + 1):
             has_enough_ratings = number >= per_item
-            items = _GroupedItems.of(
-                rating_codes[has_enough_ratings], group_of_item[has_enough_ratings]
+            items = _GroupedItems(
+                rating_codes[has_enough_ratings],
+                members_by_cluster(group_of_item[has_enough_ratings]),
             )
-            if len(items.sizes) < _MIN_ITEMS_NEEDED:
+            if len(items.groups) < _MIN_ITEMS_NEEDED:
                 break
             curve = self._simulate_width_curve(items, per_item, levels)
             yield {
@@ -258,20 +257,14 @@ def _notes(
 
 
 class _GroupedItems(NamedTuple):
-    """The codes of items' ratings, [N, K], -1 where there are fewer, group after group; and the sizes of groups."""
+    """The codes of items' ratings, [N, K], -1 where there are fewer; and the items of each group."""
 
     rated: Ints
-    sizes: Ints
-
-    @classmethod
-    def of(cls, rating_codes: Ints, group: Ints) -> Self:
-        order = np.argsort(group, kind="stable")
-        sizes = np.unique(group, return_counts=True)[1]
-        return cls(rating_codes[order], sizes)
+    groups: Sequence[Ints]
 
     @property
     def mean_items_per_group(self) -> float:
-        return len(self.rated) / len(self.sizes)
+        return len(self.rated) / len(self.groups)
 
     def sample_level_counts(
         self, groups: int, per_item: int, levels: int, rng: np.random.Generator
@@ -280,13 +273,9 @@ class _GroupedItems(NamedTuple):
 
         Of each item so many ratings are drawn at random.
         """
-        drawn_groups = rng.integers(0, len(self.sizes), groups)
-        sizes = self.sizes[drawn_groups]
-        group = np.repeat(np.arange(groups), sizes)
-        group_start_indices = np.cumsum(self.sizes) - self.sizes
-        starts = np.cumsum(sizes) - sizes
-        index_in_group = np.arange(len(group)) - np.repeat(starts, sizes)
-        drawn_ratings = self.rated[group_start_indices[drawn_groups][group] + index_in_group]
+        drawn_groups = [self.groups[index] for index in rng.integers(0, len(self.groups), groups)]
+        group = np.repeat(np.arange(groups), list(map(len, drawn_groups)))
+        drawn_ratings = self.rated[np.concatenate(drawn_groups)]
         keys = np.where(drawn_ratings >= 0, rng.random(drawn_ratings.shape), np.inf)
         first = np.argsort(keys, axis=1)[:, :per_item]
         chosen = np.take_along_axis(drawn_ratings, first, axis=1)
@@ -371,7 +360,7 @@ class _MeansByCluster(NamedTuple):
 
 
 def _means_by_cluster(cluster: Ints, values: Floats) -> _MeansByCluster:
-    number = np.unique(cluster, return_inverse=True)[1]
+    number = cluster_numbers(cluster)
     sizes = np.bincount(number)
     return _MeansByCluster(np.bincount(number, values) / sizes, sizes, number)
 

@@ -7,15 +7,15 @@ e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, compress
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import share_of_clustered_trials, wilson
+from jurygraph.inference.clusters import cluster_numbers, share_of_clustered_trials, wilson
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
@@ -195,9 +195,10 @@ def read_comparisons(
                 comparisons_with_chosen,
                 key=lambda comparison: _PREFERENCE_RESULTS_WORST_FIRST.index(comparison.result),
             )
-            is_flipped = any(comparison.is_flipped for comparison in comparisons_with_chosen)
+            strict_wins = [comparison.is_strict_win for comparison in comparisons_with_chosen]
             comparison = worst_comparison._replace(
-                is_flipped=is_flipped, is_strict_win=_is_strict_win(comparisons_with_chosen)
+                is_flipped=any(comparison.is_flipped for comparison in comparisons_with_chosen),
+                is_strict_win=None if None in strict_wins else all(strict_wins),
             )
             outcomes.append(
                 PreferenceOutcome(
@@ -298,16 +299,9 @@ def _compare_verdicts(
 def _verdicts_on_pair(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*verdicts_about_response(chosen), *verdicts_about_response(rejected)):
-        if verdict.question != question or verdict.score is None:
-            continue
-        if set(verdict.responses) == pair:
+        is_about_pair = verdict.question == question and set(verdict.responses) == pair
+        if is_about_pair and verdict.score is not None:
             yield verdict
-
-
-def _is_strict_win(comparisons: Sequence[PreferenceComparison]) -> bool | None:
-    """Return whether both orders prefer the right response to every other one; None if one is judged in one order."""
-    strict_outcomes = [comparison.is_strict_win for comparison in comparisons]
-    return None if None in strict_outcomes else all(strict_outcomes)
 
 
 WeightedOutcomes = list[tuple[float, PreferenceOutcome]]
@@ -338,10 +332,12 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     failed_comparisons = []
     for outcome in comparisons.outcomes:
         if outcome.duel.result == "failed":
-            category = outcome.place.category
-            reason = outcome.duel.reason
             failed_comparisons.append(
-                {"task": outcome.task, "category": category, "reason": reason}
+                {
+                    "task": outcome.task,
+                    "category": outcome.place.category,
+                    "reason": outcome.duel.reason,
+                }
             )
     units = units_label(outcome.unit for outcome in comparisons.outcomes)
     figures = {
@@ -417,9 +413,11 @@ def _preference_figures(
     accuracy = None
     strict = None
     if is_accuracy_known:
-        accuracy = _weighted_share(weighted_outcomes, is_right)
-        if all(comparison.is_strict_win is not None for comparison in comparisons):
-            strict = _weighted_share(weighted_outcomes, is_strict)
+        hits = [comparison.result == "right" for comparison in comparisons]
+        accuracy = _weighted_share(weighted_outcomes, hits)
+        strict_wins = [comparison.is_strict_win for comparison in comparisons]
+        if None not in strict_wins:
+            strict = _weighted_share(weighted_outcomes, list(map(bool, strict_wins)))
     return {
         "name": name,
         "tasks": len(weighted_outcomes),
@@ -434,32 +432,19 @@ def _preference_figures(
     }
 
 
-def is_right(outcome: PreferenceOutcome) -> bool:
-    return outcome.duel.result == "right"
-
-
-def is_strict(outcome: PreferenceOutcome) -> bool:
-    return bool(outcome.duel.is_strict_win)
-
-
-def _weighted_share(
-    weighted_outcomes: WeightedOutcomes, is_outcome_counted: Callable[[PreferenceOutcome], bool]
-) -> IntervalCell:
+def _weighted_share(weighted_outcomes: WeightedOutcomes, hits: Sequence[bool]) -> IntervalCell:
+    """Return the share of the weights that belongs to hits."""
     weights = [weight for weight, _ in weighted_outcomes]
     total = sum(weights)
-    counted_weight = sum(
-        weight for weight, outcome in weighted_outcomes if is_outcome_counted(outcome)
-    )
-    share = min(1.0, counted_weight / total)
+    share = min(1.0, sum(compress(weights, hits)) / total)
     size = total**2 / sum(weight**2 for weight in weights)
     names = [outcome.unit for _, outcome in weighted_outcomes]
     if len(set(names)) == len(names):
         return IntervalCell(share, *wilson(share * size, size))
     # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
     trials = np.array(weights) * size / total
-    hits = np.array([is_outcome_counted(outcome) for _, outcome in weighted_outcomes])
-    units = np.unique(names, return_inverse=True)[1]
-    success_counts_by_unit = np.bincount(units, trials * hits).astype(np.float64)
+    units = cluster_numbers(names)
+    success_counts_by_unit = np.bincount(units, np.where(hits, trials, 0.0)).astype(np.float64)
     trial_counts_by_unit = np.bincount(units, trials).astype(np.float64)
     estimate = share_of_clustered_trials(success_counts_by_unit, trial_counts_by_unit)
     return IntervalCell(share, estimate.low, estimate.high)

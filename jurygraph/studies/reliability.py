@@ -1,7 +1,7 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from operator import attrgetter
@@ -16,7 +16,7 @@ from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, unit_name_of_task, units_label
 from jurygraph.runs.run import Run
-from jurygraph.schema import Question, RecordedVerdict, Trace
+from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
@@ -103,15 +103,17 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
     rewards = QuestionScores("reward")
-    names = dict.fromkeys(run.questions())
+    order = {name: position for position, name in enumerate(run.questions())}
     questions: dict[tuple[str, str | None], QuestionScores] = {}
     last_judge_by_question: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
-        last_judge_by_question |= _last_judge_by_question(
-            run.survey_without_texts_of(group.key).questions
-        )
+        for question in run.survey_without_texts_of(group.key).questions:
+            escalation = question.escalate
+            # a single first judge can be compared with no other one, and stays beside the last
+            if escalation is not None and len(escalation.first) > 1:
+                last_judge_by_question[question.id] = escalation.then
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
@@ -124,7 +126,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
                 is_about_this_response = (
                     not verdict.responses or trace.response_id in verdict.responses
                 )
-                if is_about_this_response and verdict.question in names:
+                if is_about_this_response and verdict.question in order:
                     key = verdict.question, verdict.judge
                     scores = questions.setdefault(key, QuestionScores(*key))
                     _add_verdict_score(verdict, trace, unit, scores, left_out)
@@ -137,30 +139,16 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
         )
-    order = {name: position for position, name in enumerate(names)}
-    scored = [key for key, scores in questions.items() if scores.values]
-    scored.sort(key=lambda key: (order[key[0]], key[1] or ""))
+    scored = [scores for scores in questions.values() if scores.values]
+    scored.sort(key=lambda scores: (order[scores.question], scores.judge or ""))
     return RunScores(
         str(run.folder),
         rewards,
-        tuple(questions[key] for key in scored),
+        tuple(scored),
         dict(sorted(left_out.items())),
         last_judge_by_question,
         reward_limits_of_decisions(list(run.decisions()), min(rewards.values)),
     )
-
-
-def _last_judge_by_question(questions: Iterable[Question]) -> dict[str, str]:
-    """Return, by question, the judge to whom it goes on where several first ones are not enough.
-
-    A single first judge can be compared with no other one, and stays beside the last.
-    """
-    last_judge_by_question = {}
-    for question in questions:
-        escalation = question.escalate
-        if escalation is not None and len(escalation.first) > 1:
-            last_judge_by_question[question.id] = escalation.then
-    return last_judge_by_question
 
 
 def _add_verdict_score(
@@ -189,10 +177,9 @@ def report(scores: RunScores) -> Report:
     mean = clip_to_limits(mean, scores.limits)
     questions = [split_score_variance(question) for question in scores.questions]
     scores_by_question: dict[str, dict[str, QuestionScores]] = {}
-    for question_scores in scores.questions:
-        if question_scores.judge is not None:
-            scores_by_judge = scores_by_question.setdefault(question_scores.question, {})
-            scores_by_judge[question_scores.judge] = question_scores
+    for judged in scores.questions:
+        if judged.judge is not None:
+            scores_by_question.setdefault(judged.question, {})[judged.judge] = judged
     judges = [
         agreement_of_judges(name, scores_by_judge, scores.last_judge_by_question.get(name))
         for name, scores_by_judge in sorted(scores_by_question.items())
@@ -376,8 +363,8 @@ def compare_judge_pairs(
         for first, second in combinations(sorted(means), 2):
             tally = counts.setdefault((first, second), Counter())
             for response in means[first].keys() & means[second].keys():
-                scores = means[first][response], means[second][response]
-                tally[scores[0] >= MET_THRESHOLD, scores[1] >= MET_THRESHOLD] += 1
+                is_met_by_first = means[first][response] >= MET_THRESHOLD
+                tally[is_met_by_first, means[second][response] >= MET_THRESHOLD] += 1
     return [
         {
             "first": first,
@@ -395,14 +382,12 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    reliability_by_value_count = {
-        count: reliability(correlation.value, count) for count in VALUE_COUNTS_PER_MEAN
-    }
+    value = correlation.value
     return {
-        "value": correlation.value,
+        "value": value,
         "low": correlation.low,
         "high": correlation.high,
-        "of_means": reliability_by_value_count,
+        "of_means": {count: reliability(value, count) for count in VALUE_COUNTS_PER_MEAN},
     }
 
 
@@ -446,8 +431,6 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
             split["within_task"],
             shares.get("response"),
             shares.get("sample"),
-        ]
-        cells += [
             samples,
             *(samples and samples["of_means"][count] for count in VALUE_COUNTS_PER_MEAN[1:]),
         ]

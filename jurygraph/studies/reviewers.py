@@ -11,18 +11,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, groupby, product
+from itertools import chain, combinations, groupby, product, starmap
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel, alphas_leaving_out_clusters
 from jurygraph.inference.clusters import (
+    cluster_numbers,
     jackknife_interval,
     mean_with_cluster_interval,
     members_by_cluster,
@@ -163,9 +164,7 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
 
 def _pool_and_group_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each pool and group, [n]."""
-    columns = np.stack([_reviewer_domain_numbers(part), part.group])
-    numbers = np.unique(columns, axis=1, return_inverse=True)[1]
-    return np.asarray(numbers).ravel()
+    return cluster_numbers(_reviewer_domain_numbers(part) * (part.group.max() + 1) + part.group)
 
 
 def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
@@ -260,11 +259,9 @@ class JudgeRunSetting(NamedTuple):
                 f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}"
             )
         judge = Personalized if self.judge == "personalized" else ReviewerJudge
-        params: dict[str, Any] = {"samples": 1}
-        for name, value in template.params.items():
-            if name in judge.Params.model_fields:
-                params[name] = value
-        params |= {**source, "shots": self.shots, "seed": self.seed}
+        names = judge.Params.model_fields
+        params = {name: value for name, value in template.params.items() if name in names}
+        params = {"samples": 1, **params, **source, "shots": self.shots, "seed": self.seed}
         use = EvaluatorUse(use=self.judge, params=params, timeout=template.timeout)
         changes = {
             "evaluators": (use,),
@@ -283,8 +280,9 @@ def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[J
         planned_judge_runs.append(JudgeRunSetting("zero-shot", 0, 0))
     judges_with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
     counts = sorted({*shots} - {0})
-    for judge, count, seed in product(judges_with_examples, counts, range(seeds)):
-        planned_judge_runs.append(JudgeRunSetting(judge, count, seed))
+    planned_judge_runs += starmap(
+        JudgeRunSetting, product(judges_with_examples, counts, range(seeds))
+    )
     return planned_judge_runs
 
 
@@ -300,11 +298,12 @@ def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
         raise InputError(
             f"{ratings.path}: no rated item has a text; {remedy} (columns not read: {unread})"
         )
-    tasks = []
+    lines = []
     for item, item_ratings in ratings_by_item.items():
         reviewers = [rating.reviewer for rating in item_ratings]
-        tasks.append(item_to_task(ratings.path, item, item_ratings, reviewers, texts))
-    return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
+        task = item_to_task(ratings.path, item, item_ratings, reviewers, texts)
+        lines.append(task.model_dump_json(exclude_defaults=True).encode() + b"\n")
+    return lines
 
 
 def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
@@ -318,7 +317,7 @@ def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
             raise InputError(
                 f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict"
             )
-        has_integer_scores = bool((part.score == np.round(part.score)).all())
+        has_integer_scores = (part.score == np.round(part.score)).all()
         step = 1.0 if has_integer_scores else None
         dimensions[name] = {"text": name, "scale": [low, high], "step": step}
     return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
@@ -369,13 +368,9 @@ def _predict_answer_from_verdicts(
     if reduce == "mean":
         return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason, "")
     failed_verdict_count = sum(v.status == "failed" for v in verdicts)
-    has_vote = np.arange(len(scores) + failed_verdict_count)[None] < len(scores)
-    majority = strict_majority(
-        np.array([scores + [0.0] * failed_verdict_count]), has_vote, np.ones_like(has_vote)
-    )
-    if not majority.decided[0]:
+    ((score, votes),) = Counter(scores).most_common(1)
+    if 2 * votes <= len(scores) + failed_verdict_count:
         return _JudgeAnswer(np.nan, "", "no majority")
-    score = float(majority.value[0])
     return _JudgeAnswer(score, confident_verdicts[scores.index(score)].reason, "")
 
 
@@ -682,18 +677,22 @@ def _compare_judge_errors(part: DimensionRatings, columns: Sequence[Predictions]
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
     for first, second in combinations(columns, 2):
-        row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
         first_errors = np.abs(first.values - part.score)[:, common]
         second_errors = np.abs(second.values - part.score)[:, common]
         gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
         # Equal predictions may be sums in another order.
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         estimate = crossed_interval(gaps, reviewer, part.group[common])
-        row["absolute"] = as_interval(estimate)
-        row["absolute_p"] = t_test_p(estimate)
         sums = np.bincount(reviewer, gaps)
-        row["nearer"] = int((sums < 0).sum())
-        row["farther"] = int((sums > 0).sum())
+        row = {
+            "dimension": part.dimension,
+            "first": first.judge,
+            "second": second.judge,
+            "absolute": as_interval(estimate),
+            "absolute_p": t_test_p(estimate),
+            "nearer": int((sums < 0).sum()),
+            "farther": int((sums > 0).sum()),
+        }
         rows.append(row)
     adjusted_p_values = holm([row["absolute_p"] for row in rows])
     for row, p in zip(rows, adjusted_p_values, strict=True):
@@ -781,7 +780,7 @@ def _reviewer_figures(part: DimensionRatings, columns: Sequence[Predictions]) ->
         errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
-        mae: dict[str, float | None] = dict.fromkeys(errors)
+        mae: Figures = dict.fromkeys(errors)
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
@@ -805,7 +804,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
     curve_rows: list[Figures] = []
-    for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
+    for _, rows_of_judge in groupby(figures["curve"], itemgetter("dimension", "judge")):
         curve = list(rows_of_judge)
         if len(curve) > 1 or curve[0]["shots"] == 0:
             curve_rows += curve
@@ -821,11 +820,20 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _table(
         columns, [row for row in figures["differences"] if not has_equal_predictions(row)], left=3
     )
-    columns = {"similar reasons of": "reasons_of", "pairs": "pairs"}
-    columns |= {"correlation with agreement": "correlation", "p": "p"}
+    columns = {
+        "similar reasons of": "reasons_of",
+        "pairs": "pairs",
+        "correlation with agreement": "correlation",
+        "p": "p",
+    }
     yield _table(columns, figures["reasons"])
-    columns = {"reasons of": "judge", "cells": "cells", "as the person's": "own"}
-    columns |= {"as others'": "others", "less (95 %)": "difference"}
+    columns = {
+        "reasons of": "judge",
+        "cells": "cells",
+        "as the person's": "own",
+        "as others'": "others",
+        "less (95 %)": "difference",
+    }
     yield _table(columns, figures["matches"])
     yield _reasons_table(figures["side_by_side"])
 
@@ -833,22 +841,28 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 def _reasons_table(cells: Sequence[Figures]) -> ReportTable:
     rows = []
     for cell in cells:
-        texts = [
-            shorten(cell[name], _MAX_REASON_LENGTH) for name in ("reviewer_reason", "judge_reason")
-        ]
-        scores = [cell["score"], cell["predicted"]]
-        rows.append([cell["reviewer"], cell["item"], cell["judge"], *texts, *scores])
-    titles = ("reasons of", "item", "judge", "the person's", "the judge's", "score", "predicted")
-    return ReportTable(titles, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
+        texts = {
+            name: shorten(cell[name], _MAX_REASON_LENGTH)
+            for name in ("reviewer_reason", "judge_reason")
+        }
+        rows.append(cell | texts)
+    columns = {
+        "reasons of": "reviewer",
+        "item": "item",
+        "judge": "judge",
+        "the person's": "reviewer_reason",
+        "the judge's": "judge_reason",
+        "score": "score",
+        "predicted": "predicted",
+    }
+    return ReportTable.of(columns, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
 
 
 def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -> ReportTable:
     """Return a table of records, whose dimension, with its domain, comes first."""
-    rows_with_dimension = [{**row, "part": dimension_domain_name(row)} for row in rows]
-    columns_with_dimension = {"dimension": "part", **columns}
-    return ReportTable.of(
-        columns_with_dimension, rows_with_dimension, left=left, digits=3, most=_MAX_ROWS_LISTED
-    )
+    named_rows = [{**row, "part": dimension_domain_name(row)} for row in rows]
+    named_columns = {"dimension": "part", **columns}
+    return ReportTable.of(named_columns, named_rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
@@ -906,7 +920,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
     for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
         series = []
         errors = {}
-        for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
+        for judge, points in groupby(curve, key=itemgetter("judge")):
             cells = {}
             for row in points:
                 if row["shots"] is not None and row["mae"] is not None:

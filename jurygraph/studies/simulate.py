@@ -298,18 +298,17 @@ class MeanOverSeeds(NamedTuple):
 
 
 def select_configurations(parts: Sequence[SimulationName]) -> dict[str, PaperConfiguration]:
-    chosen = {}
-    for name, paper_configuration in PAPER_CONFIGURATION_BY_NAME.items():
-        if paper_configuration.sweep in parts:
-            chosen[name] = paper_configuration
-    return chosen
+    return {
+        name: configuration
+        for name, configuration in PAPER_CONFIGURATION_BY_NAME.items()
+        if configuration.sweep in parts
+    }
 
 
 def count_evaluations(parts: Sequence[SimulationName], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    chosen = select_configurations(parts)
-    settings = {paper_configuration.setting for paper_configuration in chosen.values()}
-    return len(seeds) * len(settings)
+    configurations = select_configurations(parts).values()
+    return len(seeds) * len({configuration.setting for configuration in configurations})
 
 
 def report(
@@ -379,19 +378,18 @@ def _mean_of_seeds(values_by_seed: Floats, paper: float) -> MeanOverSeeds:
 
 
 def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
+    if not recovery_rows:
+        return
     names = [row["name"] for row in recovery_rows]
     series = []
-    for method in CONSENSUS_METHODS if recovery_rows else ():
+    errors = {}
+    for method in CONSENSUS_METHODS:
         means = [row["mse"][method] for row in recovery_rows]
         low = [mean.mean - NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         high = [mean.mean + NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         series.append(PlotSeries(method, [mean.mean for mean in means], names, low, high))
         series.append(PlotSeries(f"{method}, paper", [mean.paper for mean in means], names))
-    if series:
-        errors = {
-            method: sum(row["mse"][method].mean for row in recovery_rows)
-            for method in CONSENSUS_METHODS
-        }
-        best = min(errors, key=errors.__getitem__)
-        title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"
-        yield Plot(title, "points", series, y_label="MSE, 10⁻³")
+        errors[method] = sum(mean.mean for mean in means)
+    best = min(errors, key=errors.__getitem__)
+    title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"
+    yield Plot(title, "points", series, y_label="MSE, 10⁻³")
