@@ -138,7 +138,7 @@ def read_labels(
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
     name = source.removeprefix(_LABEL_COLUMN_PREFIX)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
-    responses_without_label: set[str] = set()
+    responses_without_label = set()
     for run in runs:
         for response, labels in run.labels.items():
             target = labels.get(name)

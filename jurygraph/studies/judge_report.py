@@ -389,7 +389,7 @@ def _calibration_figures(study: JudgeStudy) -> Figures:
 def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, list[Figures]]:
     """Return the expected calibration error of scores in [0, 1], and the bins that it is of, which are not empty."""
     bin_numbers = np.minimum((scores * _BIN_COUNT).astype(int), _BIN_COUNT - 1)
-    table: list[Figures] = []
+    table = []
     for number in np.unique(bin_numbers).tolist():
         is_in_bin = bin_numbers == number
         cell = _share_with_interval(targets[is_in_bin], tasks[is_in_bin])
@@ -569,7 +569,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     has_unsupported_findings = any(judge["unsupported"] for judge in judges)
     counts = ("tasks", *(COUNT_FIELD_NAMES if has_unsupported_findings else COUNT_FIELD_NAMES[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))
-    rows: list[Figures] = []
+    rows = []
     judge_rows_with_baselines: list[Figures] = []
     for name, judge, constant, length in zip(
         names, judges, figures["constant"], figures["length"], strict=True

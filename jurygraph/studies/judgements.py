@@ -96,9 +96,9 @@ def read_judgements(
     Raises `TraceMismatch` if a record of the run has been changed.
     """
     judgements_by_judge: dict[Judge, dict[str, Judgement]] = {}
-    lengths: dict[str, int | None] = {}
-    labels: dict[str, Mapping[str, object]] = {}
-    rewards: dict[str, Judgement] = {}
+    lengths = {}
+    labels = {}
+    rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     for group in run.group_records():
         scope_by_question = {

@@ -72,8 +72,8 @@ class PowerStudy:
         groups of items (`items_now`). What is needed is None if no feasible number is enough.
         """
         alphas: list[Figures] = []
-        gaps: list[Figures] = []
-        notes: list[str] = []
+        gaps = []
+        notes = []
         for part in parts:
             alphas += self._plan_alpha(part)
             advance(1)

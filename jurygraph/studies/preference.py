@@ -378,13 +378,13 @@ def _group_outcomes_by_field(
 def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
     outcomes_by_category = _group_outcomes_by_field(outcomes, "category")
     categories = []
-    outcomes_of_all_categories: WeightedOutcomes = []
+    outcomes_of_all_categories = []
     for category in _CATEGORIES_BY_BENCHMARK.get(name, sorted(outcomes_by_category)):
         if category not in outcomes_by_category:
             continue
         outcomes_by_subset = _group_outcomes_by_field(outcomes_by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
-        weighted_outcomes: WeightedOutcomes = []
+        weighted_outcomes = []
         for subset, members in outcomes_by_subset.items():
             weight = sizes[subset] / len(members) if sizes else 1.0
             weighted_outcomes += [(weight, member) for member in members]
@@ -451,8 +451,8 @@ def _weighted_share(weighted_outcomes: WeightedOutcomes, hits: Sequence[bool]) -
 
 
 def _build_preference_tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
-    categories: list[Figures] = []
-    subsets: list[Figures] = []
+    categories = []
+    subsets = []
     for benchmark in benchmarks:
         yield _build_accuracy_table(
             benchmark["benchmark"], [*benchmark["categories"], benchmark["overall"]]

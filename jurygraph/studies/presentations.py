@@ -427,7 +427,7 @@ async def ask_about_each_response(
 
     Raises what ends a run.
     """
-    result_by_id: dict[str, T] = {}
+    result_by_id = {}
     for task, responses in pairs:
         answers = await gather_all(ask(task, response, client) for response in responses)
         for response, answer in zip(responses, answers, strict=True):
@@ -491,7 +491,7 @@ def generate_presentations(
     responses_with_variants_count = 0
     left_out = 0
     for task, responses in pairs:
-        output_responses: list[Response] = []
+        output_responses = []
         for response in responses:
             presentation = present(response.data, versions)
             if presentation is None and response.id in prose:

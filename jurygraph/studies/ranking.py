@@ -108,8 +108,8 @@ class DecisionMethods:
 
 def collect_decision_methods(run: Run) -> DecisionMethods:
     """Return the means by which a run was decided; this reads every decision."""
-    combiners: set[tuple[str, str]] = set()
-    rubrics: list[set[tuple[str, float]]] = []
+    combiners = set()
+    rubrics = []
     for decision in run.decisions():
         for spec in decision.effective_specs:
             combiners.add((spec.name, spec.combiner))

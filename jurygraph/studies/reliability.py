@@ -105,7 +105,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     rewards = QuestionScores("reward")
     order = {name: position for position, name in enumerate(run.questions())}
     questions: dict[tuple[str, str | None], QuestionScores] = {}
-    last_judge_by_question: dict[str, str] = {}
+    last_judge_by_question = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
@@ -287,7 +287,7 @@ def split_score_variance(scores: QuestionScores) -> Figures:
         ids["response"] = scores.responses
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
-    correlations: dict[str, Figures | None] = {}
+    correlations = {}
     unsplit_reason = (
         f"one {SINGULAR_UNIT_LABELS[units_label(scores.units)]}"
         if units == 1
@@ -327,7 +327,7 @@ def agreement_of_judges(
     samples are averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by
     chance, and None where no two scores differ. It leaves out the `last_judge`, whom the others' answers chose.
     """
-    means: dict[str, dict[str, float]] = {}
+    means = {}
     units: dict[str, str] = {}
     for judge, scores in judges.items():
         units |= zip(scores.responses, scores.units, strict=True)

@@ -386,7 +386,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
-    judges: dict[str, RunPredictions] = {}
+    judges = {}
     folder = str(run.folder)
     model = str(run.config.model)
     names = ReviewerJudge.Params.model_fields
@@ -568,7 +568,7 @@ def report(
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
     domain_judge_rows: list[Figures] = []
-    sizes: dict[str, int] = {}
+    sizes = {}
     for part, columns in judged:
         # of each judge the last, which has the most examples
         best = list({prediction.judge: prediction for prediction in columns}.values())
@@ -775,12 +775,12 @@ def _paired_reason_rows(part: DimensionRatings, columns: Sequence[Predictions]) 
 
 def _reviewer_figures(part: DimensionRatings, columns: Sequence[Predictions]) -> Iterator[Figures]:
     common = _is_predicted_by_all_judges(columns)
-    errors: dict[str, Floats] = {}
+    errors = {}
     for prediction in columns:
         errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
-        mae: Figures = dict.fromkeys(errors)
+        mae = dict.fromkeys(errors)
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
@@ -803,7 +803,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         yield ReportTable(header, rows, digits=3, most=_MAX_ROWS_LISTED)
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
-    curve_rows: list[Figures] = []
+    curve_rows = []
     for _, rows_of_judge in groupby(figures["curve"], itemgetter("dimension", "judge")):
         curve = list(rows_of_judge)
         if len(curve) > 1 or curve[0]["shots"] == 0:

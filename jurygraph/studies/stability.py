@@ -441,12 +441,12 @@ def _noise_tables(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
 ) -> Iterator[ReportTable]:
     """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
-    cells: list[list[object]] = []
-    variances: list[object] = []
-    ratios: list[Figures] = []
+    cells = []
+    variances = []
+    ratios = []
     for (judge, quality), members in _units_by_noise_row(units).items():
         band = {"protocol": protocol, "judge": judge, "quality": quality}
-        row: list[object] = []
+        row = []
         for size in sizes:
             means = {}
             for name, measure in MEASURE_BY_NAME.items():
@@ -538,7 +538,7 @@ def _units_by_weighting(
     for unit in units:
         if not all(row.utilities for row in unit.rows):
             continue
-        rows: dict[str, list[PresentationScore]] = {}
+        rows = {}
         if unit.rows[0].weights:
             rows["by the judge"] = list(unit.rows)
         for row in unit.rows:
@@ -578,8 +578,8 @@ def _weight_drift_sections(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
 ) -> Iterator[str | ReportTable]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
-    cells: list[list[object]] = []
-    largest_shift_presentations: list[tuple[float, PresentationScore, Figures]] = []
+    cells = []
+    largest_shift_presentations = []
     for size in sizes:
         clusters = []
         arrays = []
@@ -649,7 +649,7 @@ def _find_largest_weight_shift(
 def _noise_plot(noise: Sequence[Figures], sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
-    variances_by_protocol: dict[str, object] = {}
+    variances_by_protocol = {}
     for protocol, rows in groupby(noise, itemgetter("protocol")):
         variance_by_stakeholder_count = {}
         for row in list(rows)[-sizes:]:

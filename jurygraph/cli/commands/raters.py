@@ -428,7 +428,7 @@ def assign(
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
         )
-    raters: dict[str, Sequence[str]] = {}
+    raters = {}
     if ambiguous is not None:
         earlier_consensus = read_consensus(ambiguous)
         raters = {name: found.annotators for name, found in earlier_consensus.items.items()}
@@ -506,7 +506,7 @@ def _read_sheet_items(
         raise InputError(
             "--id-column and --column: the responses of a run have no columns; leave them out"
         )
-    found: dict[Path, list[SheetItem]] = {}
+    found = {}
     paths = [
         path for path in (items, gold) if path is not None and not (is_run_folder and path == items)
     ]
@@ -574,7 +574,7 @@ def _read_reviewer_names(text: str) -> list[str]:
         located_names = [
             ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
         ]
-    name_by_folded_name: dict[str, str] = {}
+    name_by_folded_name = {}
     for location, name in located_names:
         if not _FILE_NAME_PATTERN.fullmatch(name):
             hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
