@@ -27,6 +27,8 @@ from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judge,
     Judgement,
+    Judgements,
+    LabelScale,
     LabelsWithPositions,
     RunJudgements,
     pair_name,
@@ -99,7 +101,7 @@ class JudgeStudy:
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
-    scale: tuple[float, float] = UNIT_SCALE
+    scale: LabelScale = UNIT_SCALE
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
     shares: int = 0
@@ -241,13 +243,15 @@ def join_labels_with_judgements(
                     )
                 )
     if not studies:
-        hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
-        raise InputError(f"{labels.path}: no judge is of a reviewer who gave a label; {hint}")
+        raise InputError(
+            f"{labels.path}: no judge is of a reviewer who gave a label; name the reviewers as the "
+            "runs do, and pairs by `id` and `other`"
+        )
     return studies
 
 
 def _has_label_scale_mismatch(
-    scores: Sequence[float], targets: Sequence[float], scale: tuple[float, float]
+    scores: Sequence[float], targets: Sequence[float], scale: LabelScale
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
 
@@ -261,7 +265,7 @@ def _has_label_scale_mismatch(
 
 
 def _is_binary_decision(
-    scores: Sequence[float], targets: Sequence[float], scale: tuple[float, float]
+    scores: Sequence[float], targets: Sequence[float], scale: LabelScale
 ) -> bool:
     """Return whether labels and judge decide between two values.
 
@@ -279,7 +283,7 @@ def _is_binary_decision(
 def _join_judge_labels(
     run: RunJudgements,
     judge: Judge,
-    judgements: Mapping[str, Judgement],
+    judgements: Judgements,
     labels: FileRows[JudgedLabel],
     matching_labels: LabelsWithPositions,
     should_fit_consensus: bool,
@@ -387,7 +391,7 @@ def _why_left_out(response: str, judgement: Judgement | None, run: RunJudgements
 
 def _person_labels(
     votes: Sequence[tuple[str, str, float]],
-    judgements: Mapping[str, Judgement],
+    judgements: Judgements,
     has_binary_labels: bool,
 ) -> list[PersonLabel]:
     """Return what each named person said of the judged responses; several labels of a person are their mean."""
@@ -407,9 +411,7 @@ def _person_labels(
     return rows
 
 
-def _match_label_to_judgement(
-    label: JudgedLabel, judgements: Mapping[str, Judgement]
-) -> tuple[str, float]:
+def _match_label_to_judgement(label: JudgedLabel, judgements: Judgements) -> tuple[str, float]:
     """Return the name of what a label is of, as the judge has it, and its target from that side."""
     target = float(label.target)
     if label.other is None:

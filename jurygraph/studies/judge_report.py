@@ -48,11 +48,13 @@ from jurygraph.studies.conclusions import (
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import split_pair_name
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
 )
@@ -136,8 +138,21 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
 def _measure_judge_agreement(
     study: JudgeStudy, need: float | None, epsilon: float = DEFAULT_WIN_RATE_MARGIN
 ) -> Figures:
-    left_out = study.left_out
     judge = study.judge
+    rows = study.rows
+    left_out = study.left_out
+    constant = _commonest_label(rows)
+    scale: Figures = {"scale": "binary" if study.has_binary_labels else "ordered"}
+    parts = []
+    gain = None
+    if study.is_compared_by_rank:
+        scale = {"scale": "ranks", "label_range": list(study.scale)}
+    else:
+        parts = list(_accuracy_by_trait(study))
+        gain = _gain_over_constant_judge(rows, constant)
+    flip_flags = [is_flipped for _, is_flipped in study.flips]
+    rows_with_both_orders = [row for row in rows if row.choices]
+    hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
     figures: Figures = {
         "judge": judge.name,
         "run": judge.run,
@@ -145,52 +160,41 @@ def _measure_judge_agreement(
         "evaluator": judge.evaluator,
         "model": judge.model,
         "reviewer": judge.reviewer,
-        "n": len(study.rows),
+        "n": len(rows),
+        **{name: left_out.get(name, 0) for name in COUNT_FIELD_NAMES[1:]},
+        "shares": study.shares,
+        "left_out": {
+            name: count for name, count in left_out.items() if name not in COUNT_FIELD_NAMES
+        },
+        **scale,
+        "tasks": len({row.task for row in rows}),
+        "flips": _share_with_interval(flip_flags, [task for task, _ in study.flips]),
+        "strict": _share_with_interval(hits, [row.task for row in rows_with_both_orders]),
+        **_judge_agreement_figures(study),
+        **_calibration_figures(study),
+        **_estimated_mean_label(study, need),
+        **_confusion_figures(study),
+        "parts": parts,
+        "alternative_annotator": _test_alternative_annotator(study, epsilon),
+        "constant": constant,
+        "above_constant": gain,
     }
-    for name in COUNT_FIELD_NAMES[1:]:
-        figures[name] = left_out.get(name, 0)
-    figures["shares"] = study.shares
-    figures["left_out"] = {
-        name: count for name, count in left_out.items() if name not in COUNT_FIELD_NAMES
-    }
-    figures["scale"] = "binary" if study.has_binary_labels else "ordered"
-    if study.is_compared_by_rank:
-        figures["scale"] = "ranks"
-        figures["label_range"] = list(study.scale)
-    figures["tasks"] = len({row.task for row in study.rows})
-    flip_flags = [is_flipped for _, is_flipped in study.flips]
-    figures["flips"] = _share_with_interval(flip_flags, [task for task, _ in study.flips])
-    rows_with_both_orders = [row for row in study.rows if row.choices]
-    hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
-    figures["strict"] = _share_with_interval(hits, [row.task for row in rows_with_both_orders])
-    figures |= _judge_agreement_figures(study)
-    figures |= _calibration_figures(study)
-    figures |= _estimated_mean_label(study, need)
-    figures |= _confusion_figures(study.rows)
-    figures["parts"] = [] if study.is_compared_by_rank else list(_accuracy_by_trait(study))
-    figures["alternative_annotator"] = _test_alternative_annotator(study, epsilon)
-    figures["constant"] = _commonest_label(study.rows)
-    figures["above_constant"] = None
-    if study.is_compared_by_rank:
-        figures["confusion"] = None
-    else:
-        figures["above_constant"] = _gain_over_constant_judge(study.rows, figures["constant"])
     figures["conclusion"] = conclude_judge(figures, need)
     return figures
 
 
-def _confusion_figures(rows: Sequence[LabelledJudgement]) -> Figures:
+def _confusion_figures(study: JudgeStudy) -> Figures:
     """Return the number of `answers` of the judge, and how often it gave each where people gave each.
 
-    `counts` [levels][levels] has a row for each label of people; there are none for many levels.
+    `counts` [levels][levels] has a row for each label of people; there are none for many levels, or other scales.
     """
-    answers = {row.prediction for row in rows}
-    levels = sorted(answers | {row.target for row in rows})
-    pairs = Counter((row.target, row.prediction) for row in rows)
-    counts = [[pairs[target, answer] for answer in levels] for target in levels]
-    confusion = (
-        {"levels": levels, "counts": counts} if len(levels) <= _MAX_CONFUSION_CLASSES else None
-    )
+    answers = {row.prediction for row in study.rows}
+    levels = sorted(answers | {row.target for row in study.rows})
+    confusion = None
+    if len(levels) <= _MAX_CONFUSION_CLASSES and not study.is_compared_by_rank:
+        pairs = Counter((row.target, row.prediction) for row in study.rows)
+        counts = [[pairs[target, answer] for answer in levels] for target in levels]
+        confusion = {"levels": levels, "counts": counts}
     return {"answers": len(answers), "confusion": confusion}
 
 
@@ -481,7 +485,7 @@ def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
             hits.append(first == second)
             tasks.append(task)
     share = _share_with_interval(hits, tasks)
-    return None if share is None else {"question": study.judge.question} | share._asdict()
+    return share and {"question": study.judge.question} | share._asdict()
 
 
 def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -563,7 +567,7 @@ def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, statu
     }
 
 
-def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
     judges = figures["judges"]
     names = _judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
     has_unsupported_findings = any(judge["unsupported"] for judge in judges)
@@ -644,7 +648,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     )
 
 
-def _confusion_tables(judges: Sequence[Figures]) -> Iterator[ReportTable]:
+def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
     """Yield how often the judge says what where people say what, with both base rates; one table for equal levels."""
     tables: dict[tuple[float, ...], list[list[object]]] = {}
     for judge in judges:
@@ -672,7 +676,7 @@ def _describe_needed_label_count(judge: Figures) -> object:
     return judge["labels_needed"]
 
 
-def _notes(judges: Sequence[Figures]) -> Iterator[str]:
+def _notes(judges: FigureRows) -> Iterator[str]:
     for judge in judges:
         reasons = {name: judge[name] for name in COUNT_FIELD_NAMES[1:]} | judge["left_out"]
         omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
@@ -682,13 +686,15 @@ def _notes(judges: Sequence[Figures]) -> Iterator[str]:
             yield f"{judge['judge']}: of the labelled, {labelled_count} = {count_text}"
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
-            scales = f"labels go from {low:g} to {high:g}, and its scores have another scale"
-            yield f"{judge['judge']}: {scales}; only their order is compared, by Spearman's rank correlation"
-        if judge["shares"]:
-            meaning = (
-                "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
+            yield (
+                f"{judge['judge']}: labels go from {low:g} to {high:g}, and its scores have another "
+                "scale; only their order is compared, by Spearman's rank correlation"
             )
-            yield f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, {meaning}"
+        if judge["shares"]:
+            yield (
+                f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, taken as shares of "
+                "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
+            )
     fewest_labelled_tasks = min((judge["tasks"] for judge in judges), default=_FEW_TASKS_THRESHOLD)
     if fewest_labelled_tasks < _FEW_TASKS_THRESHOLD:
         yield f"tasks with labels: {fewest_labelled_tasks}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"

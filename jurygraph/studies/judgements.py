@@ -21,7 +21,9 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
 
-UNIT_SCALE = (0.0, 1.0)
+LabelScale = tuple[float, float]
+"""The lowest and the highest value."""
+UNIT_SCALE: LabelScale = (0.0, 1.0)
 
 JUDGED_STATUS = "judged"
 UNSUPPORTED_STATUS = "unsupported"
@@ -68,9 +70,13 @@ class Judgement(NamedTuple):
     score: float | None = None
     decision: float | None = None
     native: float | None = None
-    scale: tuple[float, float] | None = None
+    scale: LabelScale | None = None
     choices: tuple[float, ...] = ()
     counted: float | None = None
+
+
+Judgements = Mapping[str, Judgement]
+"""The judgements of a judge by response, or pair of them (`pair_name`)."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses."""
 
     run: str
-    judgements_by_judge: Mapping[Judge, Mapping[str, Judgement]]
+    judgements_by_judge: Mapping[Judge, Judgements]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)

@@ -9,6 +9,8 @@ wrong on an item.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +24,12 @@ from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import DimensionRatings
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_series,
 )
@@ -81,8 +85,10 @@ class PowerStudy:
                 if len(np.unique(part.reviewer)) > 1:
                     gaps.append(self._plan_difference(part, self.difference))
                 else:
-                    problem = "has one reviewer; a difference needs ratings of several"
-                    notes.append(f"{part.dimension or 'all'}: {problem}")
+                    notes.append(
+                        f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings "
+                        "of several"
+                    )
                 advance(1)
         figures = {
             "width": self.width,
@@ -190,9 +196,7 @@ class PowerStudy:
             "reviewers": reviewers,
         }
 
-    def _sections(
-        self, alphas: Sequence[Figures], gaps: Sequence[Figures]
-    ) -> Iterator[str | ReportTable]:
+    def _sections(self, alphas: FigureRows, gaps: FigureRows) -> Iterator[ReportSection]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
             f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough; a "
@@ -221,39 +225,42 @@ class PowerStudy:
             rows.append({**row, "name": row["dimension"] or "all", "names": names})
         yield ReportTable.of(columns, rows, left=2, digits=2)
 
-    def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
-        series_by_dimension: dict[str | None, list[PlotSeries]] = {}
-        for row in alphas:
-            widths = [point["half_width"] for point in row["curve"]]
-            items = [point["items"] for point in row["curve"]]
-            line = PlotSeries(f"{row['per_item']} ratings of an item", widths, items)
-            series_by_dimension.setdefault(row["dimension"], []).append(line)
-        for dimension, series in series_by_dimension.items():
+    def _plots(self, alphas: FigureRows) -> Iterator[Plot]:
+        for dimension, rows in groupby(alphas, itemgetter("dimension")):
+            series = []
+            for row in rows:
+                widths = [point["half_width"] for point in row["curve"]]
+                items = [point["items"] for point in row["curve"]]
+                series.append(PlotSeries(f"{row['per_item']} ratings of an item", widths, items))
             interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
             title = f"{describe_series(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 
 def _notes(
-    parts: Sequence[DimensionRatings], alphas: Sequence[Figures], gaps: Sequence[Figures]
+    parts: Sequence[DimensionRatings], alphas: FigureRows, gaps: FigureRows
 ) -> Iterator[str]:
     dimensions_planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in dimensions_planned:
             has_item_groups = len(np.unique(part.group)) != len(part.items)
             units = "groups of items" if has_item_groups else "items"
-            problem = f"fewer than {_MIN_ITEMS_NEEDED} {units} have two ratings, too few to draw studies from"
-            yield f"{part.dimension or 'all'}: {problem}"
+            yield (
+                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} {units} have two "
+                "ratings, too few to draw studies from"
+            )
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS_THRESHOLD:
-            problem = (
-                f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "
-                "the answer is rough"
+            yield (
+                f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers hardly "
+                f"shows how reviewers differ; with fewer than {_FEW_REVIEWERS_THRESHOLD}, the answer "
+                "is rough"
             )
-            yield f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers {problem}"
         if row["reviewers"] is None:
-            remedy = "more items may, where a judge errs on an item for all of its reviewers"
-            yield f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; {remedy}"
+            yield (
+                f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; more "
+                "items may, where a judge errs on an item for all of its reviewers"
+            )
 
 
 class _GroupedItems(NamedTuple):
@@ -293,7 +300,7 @@ def _alpha_interval_half_width(
     return t_quantile(estimate.clusters - 1) * estimate.error
 
 
-def _interpolate_needed_items(curve: Sequence[Figures], width: float) -> int | None:
+def _interpolate_needed_items(curve: FigureRows, width: float) -> int | None:
     """Return the number of items at which the half-width is reached; it falls as a power of their number."""
     last = curve[-1]
     if last["half_width"] > width:

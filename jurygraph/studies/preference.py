@@ -23,11 +23,13 @@ from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import has_order_flip, majority_choice, scores_by_order
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
     list_omissions,
@@ -208,12 +210,10 @@ def read_comparisons(
         advance(1)
     if not outcomes:
         reasons = list_omissions(left_out)
-        hint = (
-            f"label one response of a task `{PREFERRED_LABEL_NAME}: true` and the others false, as "
-            "`import judgebench` does"
-        )
         raise InputError(
-            f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}"
+            f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); label "
+            f"one response of a task `{PREFERRED_LABEL_NAME}: true` and the others false, as "
+            "`import judgebench` does"
         )
     return RunPreferenceOutcomes(
         str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items()))
@@ -351,9 +351,9 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     judge = f"verdicts of {comparisons.decided_by} on pairs"
     if comparisons.decided_by == DECIDED_BY_REWARD:
         judge = "rewards"
-    rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
-    sections: list[str | ReportTable] = [
-        f"{comparisons.run}: decided by {judge}; {rules}",
+    sections: list[ReportSection] = [
+        f"{comparisons.run}: decided by {judge}; a tie is not right, a failed task is wrong; "
+        f"intervals are over {units}",
         *_build_preference_tables(benchmarks),
     ]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
@@ -361,8 +361,10 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     notes = list(omission_notes(comparisons.left_out))
     for benchmark in benchmarks:
         if benchmark["overall"]["accuracy"] is None:
-            problem = "no accuracy of all: it is the mean of four categories, and one has no task"
-            notes.append(f"{benchmark['benchmark']}: {problem}")
+            notes.append(
+                f"{benchmark['benchmark']}: no accuracy of all: it is the mean of four categories, "
+                "and one has no task"
+            )
     return Report(figures, sections, notes, list(map(_plot_benchmark_accuracy, benchmarks)))
 
 
@@ -450,7 +452,7 @@ def _weighted_share(weighted_outcomes: WeightedOutcomes, hits: Sequence[bool]) -
     return IntervalCell(share, estimate.low, estimate.high)
 
 
-def _build_preference_tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
+def _build_preference_tables(benchmarks: FigureRows) -> Iterator[ReportTable]:
     categories = []
     subsets = []
     for benchmark in benchmarks:
@@ -465,7 +467,7 @@ def _build_preference_tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTa
 
 
 def _build_accuracy_table(
-    title: str, rows: Sequence[Figures], max_rows_listed: int | None = None
+    title: str, rows: FigureRows, max_rows_listed: int | None = None
 ) -> ReportTable:
     columns = {title: "name"}
     for name in _COUNT_FIELDS:

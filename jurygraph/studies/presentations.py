@@ -357,8 +357,10 @@ def check_stakeholder_weights(
         if file_weights.weights_by_task[task].keys() != people[task]:
             found = ", ".join(sorted(file_weights.weights_by_task[task]))
             people_text = ", ".join(sorted(people[task]))
-            problem = f"the weights of task {quote(task)} are of {found}"
-            raise InputError(f"{file_weights.name}: {problem}; write those of {people_text}")
+            raise InputError(
+                f"{file_weights.name}: the weights of task {quote(task)} are of {found}; write "
+                f"those of {people_text}"
+            )
     left_out = len(people) - len(tasks_with_file_weights)
     if left_out:
         yield f"left out of Table 5's row {file_weights.name}, tasks without weights there: {left_out}"
@@ -514,8 +516,10 @@ def generate_presentations(
             line = TaskLine.model_construct(**content, responses=tuple(output_responses))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
     if not responses_with_variants_count:
-        hint = "give `data` the form of docs/stability.md, or name a model that reads them with --reader"
-        raise InputError(f"none of {left_out} responses has structured data; {hint}")
+        raise InputError(
+            f"none of {left_out} responses has structured data; give `data` the form of "
+            "docs/stability.md, or name a model that reads them with --reader"
+        )
     title = f"{responses_with_variants_count} responses, {counts['variants'].total()} variants"
     *counts_by_family, broken = counts.values()
     rows = []

@@ -26,7 +26,7 @@ from jurygraph.schema import Config
 from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import FigureRows, Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.views.agents import (
     AgentDifference,
     RankedAgent,
@@ -510,9 +510,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     )
 
 
-def compare_orders(
-    means: Mapping[str, float], orders: Mapping[str, Sequence[Figures]]
-) -> Iterator[str]:
+def compare_orders(means: Mapping[str, float], orders: Mapping[str, FigureRows]) -> Iterator[str]:
     """Yield by which judges alone the agents have another order than by all, and by which some of them are equal."""
     others = []
     level = []
@@ -546,10 +544,11 @@ def _notes(
         "settings at once; a weight keeps its sign"
     )
     if others:
-        command = f"jurygraph rescore {run.folder} --out NEW --set criteria.NAME.weight=W"
-        why = "they are many, or not alike in all tasks"
-        weights = format_count(others, "weight")
-        yield f"not searched, {weights} of criteria, since {why}: {command}"
+        yield (
+            f"not searched, {format_count(others, 'weight')} of criteria, since they are many, or "
+            f"not alike in all tasks: jurygraph rescore {run.folder} --out NEW --set "
+            "criteria.NAME.weight=W"
+        )
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"

@@ -1,7 +1,7 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from operator import attrgetter
@@ -21,11 +21,13 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
     format_cell,
@@ -209,8 +211,10 @@ def report(scores: RunScores) -> Report:
     for question in judges:
         last_judge = scores.last_judge_by_question.get(question["name"])
         if last_judge in question["judges"]:
-            reason = f"since they chose what {last_judge} was asked"
-            notes.append(f"{question['name']}: α is of the first judges, {reason}")
+            notes.append(
+                f"{question['name']}: α is of the first judges, since they chose what {last_judge} "
+                "was asked"
+            )
     sections = [
         *_reward_sections(f"{scores.run}: rewards", rewards, mean),
         _question_table(questions),
@@ -250,7 +254,7 @@ def report(scores: RunScores) -> Report:
     )
 
 
-def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
+def _plots(questions: FigureRows) -> Iterator[Plot]:
     for name, title in (
         ("within_task", "responses to a task"),
         ("within_response", "samples of a response"),
@@ -391,7 +395,7 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     }
 
 
-def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[str | ReportTable]:
+def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[ReportSection]:
     yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
     columns = {
         "variance between": "name",
@@ -413,7 +417,7 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
     yield f"mean reward: {format_cell(mean)}, 95 % interval over {rewards['units']}"
 
 
-def _question_table(questions: Sequence[Figures]) -> ReportTable:
+def _question_table(questions: FigureRows) -> ReportTable:
     header = ["share by question", "values", "task (95 %)", "response"]
     if any(split["within_response"] for split in questions):
         header += [

@@ -62,11 +62,13 @@ from jurygraph.studies.reasons import (
     tf_idf,
 )
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
     describe_range,
@@ -105,6 +107,10 @@ class Predictions:
     def answered(self) -> Bools:
         """The ratings that have a prediction, [n]."""
         return np.asarray(~np.isnan(self.values).any(axis=0))
+
+
+PredictionColumns = Sequence[Predictions]
+"""The predictions of several judges, or of one with several numbers of examples."""
 
 
 def texts_of(ratings: RatingsFile, texts: Mapping[str, str]) -> dict[str, str]:
@@ -294,9 +300,9 @@ def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
             ratings_by_item.setdefault(rating.item, []).append(rating)
     if not ratings_by_item:
         unread = join_names([*ratings.unread_columns]) or "none"
-        remedy = "call the column of texts `text`, or name a file of them with --items"
         raise InputError(
-            f"{ratings.path}: no rated item has a text; {remedy} (columns not read: {unread})"
+            f"{ratings.path}: no rated item has a text; call the column of texts `text`, or name a "
+            f"file of them with --items (columns not read: {unread})"
         )
     lines = []
     for item, item_ratings in ratings_by_item.items():
@@ -436,10 +442,10 @@ def join_runs(
         seeds = runs_by_judge_shots.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
-            problem = (
-                f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
+            raise InputError(
+                f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
+                f"{first.run} has; leave one of the runs out"
             )
-            raise InputError(f"{run.run}: {problem}; leave one of the runs out")
     sorted_runs = sorted(
         runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
     )
@@ -519,16 +525,15 @@ def notes_on_unrated_predictions(
     for run in runs:
         unrated_count = len(run.verdicts.keys() - rated_keys)
         if unrated_count == len(run.verdicts):
-            problem = (
-                "predicts none of the ratings: responses, reviewers or dimensions have other names"
-            )
             cells = []
             for key in (min(run.verdicts, default=("",) * 3), min(rated_keys)):
                 dimension, reviewer, item = map(quote, key)
                 cells.append(f"{reviewer} on {dimension} of {item}")
-            examples = f"it has {cells[0]}, and the ratings have {cells[1]}"
-            hint = "a response needs the id of the rated item"
-            raise InputError(f"{run.run}: {problem} ({examples}); {hint}")
+            raise InputError(
+                f"{run.run}: predicts none of the ratings: responses, reviewers or dimensions have "
+                f"other names (it has {cells[0]}, and the ratings have {cells[1]}); a response "
+                "needs the id of the rated item"
+            )
         if unrated_count:
             yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated_count}"
 
@@ -542,7 +547,7 @@ _MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
 
-RatingsWithPredictions = tuple[DimensionRatings, Sequence[Predictions]]
+RatingsWithPredictions = tuple[DimensionRatings, PredictionColumns]
 """The ratings of a dimension, and all predictions of them."""
 
 
@@ -603,12 +608,12 @@ def report(
     )
 
 
-def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
+def _predicting_judges(columns: PredictionColumns) -> list[Predictions]:
     """Return the judges that predict any rating, which are compared; all of them where none does."""
     return [prediction for prediction in columns if prediction.answered.any()] or list(columns)
 
 
-def _is_predicted_by_all_judges(columns: Sequence[Predictions]) -> Bools:
+def _is_predicted_by_all_judges(columns: PredictionColumns) -> Bools:
     """Return the ratings that all judges predict which predict any, [n]."""
     is_answered = [prediction.answered for prediction in _predicting_judges(columns)]
     return np.asarray(np.logical_and.reduce(is_answered))
@@ -618,7 +623,7 @@ def _measure_predictions(
     part: DimensionRatings,
     rows: Bools,
     domain: str | None,
-    columns: Sequence[Predictions],
+    columns: PredictionColumns,
     level: MeasurementLevel,
 ) -> Iterator[Figures]:
     is_compared = _is_predicted_by_all_judges(columns) & rows
@@ -672,7 +677,7 @@ def _alpha_with_interval(
     return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
 
 
-def _compare_judge_errors(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
@@ -701,7 +706,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: Sequence[Predictions]
 
 
 def _test_alternative_annotator(
-    part: DimensionRatings, columns: Sequence[Predictions]
+    part: DimensionRatings, columns: PredictionColumns
 ) -> dict[str, AlternativeAnnotator]:
     """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
 
@@ -727,7 +732,7 @@ def _test_alternative_annotator(
 
 
 def _relate_reasons_to_scores(
-    part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
+    part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     sources: dict[str, Sequence[str]] = {"the reviewers": part.reasons}
     for prediction in columns:
@@ -740,7 +745,7 @@ def _relate_reasons_to_scores(
 
 
 def _measure_reason_matches(
-    part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
+    part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     """Yield for each judge whether its reasons are nearer to those of the person that it predicts than to others'."""
     for prediction in columns:
@@ -752,7 +757,7 @@ def _measure_reason_matches(
                 yield {"dimension": part.dimension, "judge": prediction.judge, **match._asdict()}
 
 
-def _paired_reason_rows(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     """Return each judge's reason and the person's own, where both gave one; the largest error comes first."""
     rows = []
     for prediction in columns:
@@ -773,7 +778,7 @@ def _paired_reason_rows(part: DimensionRatings, columns: Sequence[Predictions]) 
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _reviewer_figures(part: DimensionRatings, columns: Sequence[Predictions]) -> Iterator[Figures]:
+def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> Iterator[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors = {}
     for prediction in columns:
@@ -786,7 +791,7 @@ def _reviewer_figures(part: DimensionRatings, columns: Sequence[Predictions]) ->
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
 
 
-def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures) -> Iterator[ReportSection]:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
@@ -838,7 +843,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _reasons_table(figures["side_by_side"])
 
 
-def _reasons_table(cells: Sequence[Figures]) -> ReportTable:
+def _reasons_table(cells: FigureRows) -> ReportTable:
     rows = []
     for cell in cells:
         texts = {
@@ -865,7 +870,7 @@ def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -
     return ReportTable.of(named_columns, named_rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
 
 
-def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
+def _judge_table(title: str, judges: FigureRows) -> ReportTable:
     columns = {
         title: "judge",
         "shots": "shots",
@@ -901,19 +906,21 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             )
         item_group_count = len(np.unique(part.group))
         if item_group_count < _FEW_ITEMS_THRESHOLD:
-            limit = f"with fewer than {_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
-            yield f"{name}: items, or groups of them: {item_group_count}; {limit}"
+            yield (
+                f"{name}: items, or groups of them: {item_group_count}; with fewer than "
+                f"{_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
+            )
         for prediction in columns:
             origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
             if prediction.answered.any():
                 yield from omission_notes(prediction.left_out, origin)
                 continue
             reasons = ", ".join(f"{count} {why}" for why, count in prediction.left_out.items())
-            problem = (
-                f"predicts none of {len(part.score)} ratings ({reasons or 'no others to go by'})"
-            )
             remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
-            yield f"{origin}{problem}, so only the others are compared{remedy}"
+            yield (
+                f"{origin}predicts none of {len(part.score)} ratings "
+                f"({reasons or 'no others to go by'}), so only the others are compared{remedy}"
+            )
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

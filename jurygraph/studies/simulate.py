@@ -19,7 +19,15 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies import symbols
 from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr_theory
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    FigureRows,
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportSection,
+    ReportTable,
+)
 
 RaterBehaviour = Literal["normal", "strict", "lenient", "adversarial"]
 RATER_BEHAVIOURS: tuple[RaterBehaviour, ...] = get_args(RaterBehaviour)
@@ -261,7 +269,7 @@ def score_by_each_method(
         agent = np.array(estimate.items) // simulation.setting.items
         credit = np.bincount(agent, weights=estimate.posterior @ CREDIT_BY_CLASS, minlength=agents)
         items = np.bincount(agent, minlength=agents)
-        scores.append(np.asarray(credit / items))
+        scores.append(credit / items)
     return scores
 
 
@@ -329,7 +337,7 @@ def report(
     if len(seeds) > 1:
         seeds_text = f"means over seeds {seeds[0]} to {seeds[-1]}"
         seeds_text += " (standard error)" if rows else ""
-    sections: list[str | ReportTable] = [f"{seeds_text}, and the paper's number"]
+    sections: list[ReportSection] = [f"{seeds_text}, and the paper's number"]
     for name, title, digits in _RECOVERY_TABLE_SPECS:
         header = [title]
         for method in CONSENSUS_METHODS:
@@ -377,7 +385,7 @@ def _mean_of_seeds(values_by_seed: Floats, paper: float) -> MeanOverSeeds:
     return MeanOverSeeds(mean, error, paper)
 
 
-def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
+def _plots(recovery_rows: FigureRows) -> Iterator[Plot]:
     if not recovery_rows:
         return
     names = [row["name"] for row in recovery_rows]

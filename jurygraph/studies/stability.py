@@ -40,11 +40,13 @@ from jurygraph.studies.presentations import (
     fixed_weights,
 )
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
     describe_range,
@@ -252,11 +254,11 @@ def units_by_protocol(
     for members in _group_by(rows, attrgetter("protocol", "unit")).values():
         first = members[0]
         unit = ScoredResponseVariants(
-            judge=first.judge,
-            quality=first.quality,
-            cluster=first.task or first.seed,
-            stakeholders=first.stakeholders,
-            rows=tuple(members),
+            first.judge,
+            first.quality,
+            first.task or first.seed,
+            first.stakeholders,
+            tuple(members),
         )
         protocol_units.setdefault(first.protocol, []).append(unit)
     return protocol_units
@@ -299,7 +301,7 @@ def measure_stability(
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
-    sections: list[str | ReportTable] = [_variants_summary_sentence(rows)]
+    sections: list[ReportSection] = [_variants_summary_sentence(rows)]
     for protocol, units in protocol_units.items():
         figures["units"] += [_stability_figures_of_unit(protocol, unit) for unit in units]
         sections += _noise_tables(protocol, units, sizes, figures)
@@ -360,16 +362,14 @@ def _select_presentations_by_quality(
 
 
 def _stability_figures_of_unit(protocol: str, unit: ScoredResponseVariants) -> Figures:
-    inputs = {row.input for row in unit.variants}
-    measures = {name: measure(unit) for name, measure in MEASURE_BY_NAME.items()}
     return {
         "protocol": protocol,
         "judge": unit.judge,
         "seed": unit.rows[0].seed,
         "quality": unit.quality,
         "stakeholders": unit.stakeholders,
-        "variants": len(inputs),
-        **measures,
+        "variants": len({row.input for row in unit.variants}),
+        **{name: measure(unit) for name, measure in MEASURE_BY_NAME.items()},
     }
 
 
@@ -576,7 +576,7 @@ def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list
 
 def _weight_drift_sections(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
-) -> Iterator[str | ReportTable]:
+) -> Iterator[ReportSection]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells = []
     largest_shift_presentations = []
@@ -646,7 +646,7 @@ def _find_largest_weight_shift(
     return float(shift[largest_shift_index]), rows[largest_shift_index], shift_by_stakeholder
 
 
-def _noise_plot(noise: Sequence[Figures], sizes: int) -> Plot:
+def _noise_plot(noise: FigureRows, sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
     variances_by_protocol = {}
@@ -674,14 +674,16 @@ def _variants_summary_sentence(rows: Sequence[PresentationScore]) -> str:
     )
 
 
-def _notes(presentations: Presentations, units: Units, ratios: Sequence[Figures]) -> Iterator[str]:
+def _notes(presentations: Presentations, units: Units, ratios: FigureRows) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
     seeds_with_one_variant = {unit.rows[0].seed for unit in units if unit.semantic() is None}
     if seeds_with_one_variant:
         yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(seeds_with_one_variant)}"
     if all(unit.repeat() is None for unit in units):
-        hint = "score with `samples: 5` and the param `rotate: false`"
-        yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
+        yield (
+            "no input was scored twice, so σ²_Rep and S/R are not measured; score with `samples: 5` "
+            "and the param `rotate: false`"
+        )
     elif any(0 < row["repeat_freedom"] <= _TOO_FEW_DEGREES_OF_FREEDOM for row in ratios):
         yield (
             f"S/R is not given for d = Σ (R - 1) ≤ {_TOO_FEW_DEGREES_OF_FREEDOM}: it has no mean "
@@ -757,7 +759,7 @@ def measure_signal_to_noise(
     name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "together": pooled_signal}
     figures |= {"terms": terms, "flips": flips}
-    sections: list[str | ReportTable] = [
+    sections: list[ReportSection] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
         ReportTable(
             ["of all groups together", "value (95 %)"], list(pooled_signal.items()), digits=3
@@ -791,7 +793,7 @@ def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> R
     return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
 
 
-def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
+def _flip_sections(flips: FigureRows, cut: float) -> Iterator[ReportSection]:
     flipped_share = itemgetter("flips")
     flipped_responses = sorted(filter(flipped_share, flips), key=flipped_share, reverse=True)
     yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
@@ -861,8 +863,7 @@ def _signals_by_group(units: Units, pooled_noise: float, correct: float) -> Iter
 
 def _original_score(unit: ScoredResponseVariants) -> float:
     """Return the score of the response as it is, or of its first variant where only variants were scored."""
-    original_scores = [row.score for row in unit.rows if not row.is_variant]
-    return original_scores[0] if original_scores else unit.rows[0].score
+    return next((row.score for row in unit.rows if not row.is_variant), unit.rows[0].score)
 
 
 def _variance_terms_by_stakeholder_count(
@@ -871,33 +872,33 @@ def _variance_terms_by_stakeholder_count(
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
     # the weight of one alone cannot drift
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
-        terms = []
-        exchangeable_drift_variances = []
-        totals = []
+        figures_by_unit = []
         for unit in _units_with_stakeholder_count(units, size):
             stakeholder_arrays = unit.weights_utilities_and_scores()
             if stakeholder_arrays is not None:
                 weights, utilities, scores = stakeholder_arrays[2]
                 drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
-                terms.append(estimate_variance_terms(weights, utilities, scores))
-                exchangeable_drift_variances.append(
-                    exchangeable_aggregation(utilities.mean(axis=0), drift)
+                figures_by_unit.append(
+                    (
+                        float(np.var(scores, ddof=1)),
+                        exchangeable_aggregation(utilities.mean(axis=0), drift),
+                        *estimate_variance_terms(weights, utilities, scores),
+                    )
                 )
-                totals.append(float(np.var(scores, ddof=1)))
-        if not terms:
-            continue
-        means = RewardVarianceTerms(*map(fmean, zip(*terms, strict=True)))
-        yield {
-            "stakeholders": size,
-            "units": len(terms),
-            **means._asdict(),
-            "sum": means.total,
-            "variance": fmean(totals),
-            "exchangeable": fmean(exchangeable_drift_variances),
-        }
+        if figures_by_unit:
+            total, exchangeable, *terms = map(fmean, zip(*figures_by_unit, strict=True))
+            means = RewardVarianceTerms(*terms)
+            yield {
+                "stakeholders": size,
+                "units": len(figures_by_unit),
+                **means._asdict(),
+                "sum": means.total,
+                "variance": total,
+                "exchangeable": exchangeable,
+            }
 
 
-def _variance_terms_table(terms: Sequence[Figures]) -> ReportTable:
+def _variance_terms_table(terms: FigureRows) -> ReportTable:
     columns = {
         "Theorem 1: n": "stakeholders",
         "I estimation": "estimation",

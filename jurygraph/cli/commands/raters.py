@@ -188,7 +188,6 @@ def consensus(
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
     if earlier is not None and not earlier.values and not classes:
         ballots = replace(ballots, has_order=False)
-    prior_settings = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
@@ -196,17 +195,26 @@ def consensus(
         subsets=subsets,
         seed=seed,
         compare=compare,
-        fit={**prior_settings, "diagonal": diagonal, "tol": tol},
+        fit={
+            "prior_mu": prior_mu,
+            "prior_confusion": prior_confusion,
+            "diagonal": diagonal,
+            "tol": tol,
+        },
         bootstrap=bootstrap,
     )
     if not ballots.has_order and (values or artifact):
-        problem = "these labels have no order; name them by --classes LOWEST,…,HIGHEST"
-        raise InputError(f"{'--values' if values else '--artifact'}: {problem}")
+        raise InputError(
+            f"{'--values' if values else '--artifact'}: these labels have no order; name them by "
+            "--classes LOWEST,…,HIGHEST"
+        )
     fitted_consensus = fit_consensus(ballots, settings)
     is_majority_fallback = fitted_consensus.method == "majority" and method is None
     if artifact is not None and is_majority_fallback:
-        problem = "not written, because the majority vote has no confusions"
-        print_message(f"{artifact}: {problem}; use --method stableval")
+        print_message(
+            f"{artifact}: not written, because the majority vote has no confusions; use --method "
+            "stableval"
+        )
     elif artifact is not None:
         from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
 
@@ -255,8 +263,10 @@ def _read_ballots(
     ]
     for file in files:
         if file.empty:
-            reason = "n/a, NA, unsure, ? or -, unless --classes names it"
-            print_message(f"{file.path}: {file.empty} rows have no label ({reason})")
+            print_message(
+                f"{file.path}: {file.empty} rows have no label (n/a, NA, unsure, ? or -, unless "
+                "--classes names it)"
+            )
         for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
@@ -328,11 +338,7 @@ def power(
         raise InputError(
             "--judges: needs --difference, the difference of the two that a study is to find"
         )
-    if (
-        len(names) != 2
-        or names[0] == names[1]
-        or not set(names) <= set(_JUDGES_WITH_POWER_ANALYSIS)
-    ):
+    if len(names) != 2 or len(set(names) & set(_JUDGES_WITH_POWER_ANALYSIS)) != 2:
         raise InputError(
             f"--judges: is {judges!r}; name two of {', '.join(_JUDGES_WITH_POWER_ANALYSIS)}"
         )
@@ -436,8 +442,10 @@ def assign(
             earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
         )
         if earlier_consensus.doubtful_items:
-            reason = "by majority vote, items that one vote decides are in doubt, too"
-            print_message(f"{ambiguous}: {reason}: {len(earlier_consensus.doubtful_items)}")
+            print_message(
+                f"{ambiguous}: by majority vote, items that one vote decides are in doubt, too: "
+                f"{len(earlier_consensus.doubtful_items)}"
+            )
         _print_new_reviewers(names, set(chain.from_iterable(raters.values())), ambiguous)
         scale = ", ".join(map(format_label, earlier_consensus.classes))
         update = {
@@ -475,16 +483,16 @@ def assign(
     }
     sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts_by_pair)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
-    command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
     lines = list(_format_assignment_lines(figures, sparse_pair_count))
-    lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
+    lines.append(
+        f"next: send the sheets in {sheets}, not the key; then jurygraph import sheets "
+        f"{shell_quote(key)} SHEET... --out {target}"
+    )
     if ambiguous:
         lines.append(f"scores: {scale}")
-        consensus_command = (
-            f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
-        )
         lines.append(
-            f"last: {consensus_command}, with the options that named the columns of RATINGS"
+            f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}, with "
+            "the options that named the columns of RATINGS"
         )
     print_report(json, figures, lines)
 
@@ -513,11 +521,10 @@ def _read_sheet_items(
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
-            unread_columns_note = (
-                f"reviewers do not see {join_names(list(map(quote, file.unread_columns)))}"
-            )
+            unread_column_names = join_names(list(map(quote, file.unread_columns)))
             print_message(
-                f"{path}: {unread_columns_note}, but `prompt` (or `question`) and the texts"
+                f"{path}: reviewers do not see {unread_column_names}, but `prompt` (or `question`) "
+                "and the texts"
             )
         found[path] = [row for _, row in file.rows]
     if is_run_folder:
@@ -544,10 +551,12 @@ def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
 
 def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int) -> Iterator[str]:
     """Return lines on the items of a reviewer and of two; `sparse_pair_count` is that of pairs that share too few."""
-    items = f"{figures['items']} items for {figures['reviewers']} reviewers"
     items_per_reviewer_text = _format_count_range(figures["least_items"], figures["most_items"])
-    gold = f"{figures['gold']} gold items for everybody"
-    yield f"{items}, each item {figures['per_item']} times; {items_per_reviewer_text} for each, and {gold}"
+    yield (
+        f"{figures['items']} items for {figures['reviewers']} reviewers, each item "
+        f"{figures['per_item']} times; {items_per_reviewer_text} for each, and {figures['gold']} "
+        "gold items for everybody"
+    )
     shared_item_count_text = _format_count_range(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
         yield (
@@ -577,8 +586,10 @@ def _read_reviewer_names(text: str) -> list[str]:
     name_by_folded_name = {}
     for location, name in located_names:
         if not _FILE_NAME_PATTERN.fullmatch(name):
-            hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
-            raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")
+            raise InputError(
+                f"{location}: {quote(name)} cannot name a sheet; use letters, digits, spaces, . _ @ "
+                "+ and -; a comma separates names, or a line in a file"
+            )
         if name.casefold() in name_by_folded_name:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
         name_by_folded_name[name.casefold()] = name
