@@ -178,8 +178,7 @@ def _make_no_label_error(
     label_names = dict.fromkeys(
         label for run in runs for labels in run.labels.values() for label in labels
     )
-    names_text = ", ".join(label_names) or "none"
-    hint = did_you_mean(name, label_names) or f"there are {names_text}"
+    hint = did_you_mean(name, label_names) or f"there are {', '.join(label_names) or 'none'}"
     return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 

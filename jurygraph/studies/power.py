@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
     ReportTable,
     describe_series,
 )
-from jurygraph.studies.reviewers import predict
+from jurygraph.studies.reviewers import absolute_errors, predict
 
 _MIN_ITEMS_NEEDED = 30  # with fewer the interval is too narrow, and with it the answer
 _FEW_REVIEWERS_THRESHOLD = 20
@@ -153,9 +153,7 @@ class PowerStudy:
         return curve
 
     def _plan_difference(self, part: DimensionRatings, difference: float) -> Figures:
-        errors = {}
-        for prediction in predict(part, self.judges, (), 1, {}):
-            errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+        errors = absolute_errors(part, predict(part, self.judges, (), 1, {}))
         gaps = errors[self.judges[0]] - errors[self.judges[1]]
         is_predicted_by_both = ~np.isnan(gaps)
         gaps = gaps[is_predicted_by_both] - gaps[is_predicted_by_both].mean()

@@ -163,6 +163,14 @@ def predict(
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
+def absolute_errors(part: DimensionRatings, columns: Iterable[Predictions]) -> dict[str, Floats]:
+    """Return each judge's distance from each rating, [n], the mean over seeds."""
+    errors = {}
+    for prediction in columns:
+        errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+    return errors
+
+
 def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each reviewer and domain, [n]."""
     return part.reviewer * len(part.domains) + part.domain
@@ -681,18 +689,17 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
     common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
-    for first, second in combinations(columns, 2):
-        first_errors = np.abs(first.values - part.score)[:, common]
-        second_errors = np.abs(second.values - part.score)[:, common]
-        gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
+    errors = absolute_errors(part, columns)
+    for first, second in combinations(errors, 2):
+        gaps = (errors[first] - errors[second])[common]
         # Equal predictions may be sums in another order.
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         estimate = crossed_interval(gaps, reviewer, part.group[common])
         sums = np.bincount(reviewer, gaps)
         row = {
             "dimension": part.dimension,
-            "first": first.judge,
-            "second": second.judge,
+            "first": first,
+            "second": second,
             "absolute": as_interval(estimate),
             "absolute_p": t_test_p(estimate),
             "nearer": int((sums < 0).sum()),
@@ -780,9 +787,7 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
 
 def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> Iterator[Figures]:
     common = _is_predicted_by_all_judges(columns)
-    errors = {}
-    for prediction in columns:
-        errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+    errors = absolute_errors(part, columns)
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         mae = dict.fromkeys(errors)

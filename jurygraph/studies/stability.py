@@ -591,10 +591,12 @@ def _weight_drift_sections(
                 largest_shift_presentations.append(_find_largest_weight_shift(*stakeholder_arrays))
         if clusters:
             summary = diagnose_drift(arrays, clusters)
-            record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
-            figures["drift"].append(record)
+            figures["drift"].append(
+                {"protocol": protocol, "stakeholders": size, **summary._asdict()}
+            )
             cells.append([size, *summary])
     header = (
+        f"Table 3: {protocol}, n",
         "units",
         "variants",
         "w CV",
@@ -605,7 +607,7 @@ def _weight_drift_sections(
         "range/σ",
         "w Var share",
     )
-    yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
+    yield ReportTable(header, cells, digits=3)
     if largest_shift_presentations:
         shift, row, people = max(largest_shift_presentations, key=lambda variant: abs(variant[0]))
         record = {
@@ -619,11 +621,9 @@ def _weight_drift_sections(
         }
         figures["worst"].append(record)
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
-        stakeholder_rows = [(name, *person.values()) for name, person in people.items()]
-        columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
-        yield ReportTable(
-            columns, [*stakeholder_rows, ("total shift", *[None] * 4, shift)], digits=3
-        )
+        shifts = [[name, *person.values()] for name, person in people.items()]
+        shifts.append(["total shift", None, None, None, None, shift])
+        yield ReportTable(("stakeholder", "w", "w̄", "Δw", "û", "Δw × û"), shifts, digits=3)
 
 
 def _find_largest_weight_shift(

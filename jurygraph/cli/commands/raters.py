@@ -67,44 +67,6 @@ from jurygraph.studies.consensus import (
 )
 from jurygraph.studies.report import Report
 
-ClassesOption = Annotated[
-    str | None,
-    option("A,B", "All labels, from low to high.", show_default="those in the data"),
-]
-FitPresetOption = Annotated[
-    Literal["converged", "paper"] | None,
-    option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
-]
-_DEFAULT_METHOD_TEXT = "stableval; majority if the panel is too small"
-ConsensusMethodOption = Annotated[
-    Literal["stableval", "dawid-skene", "majority"] | None,
-    option(None, "Method for scores of agents and items.", show_default=_DEFAULT_METHOD_TEXT),
-]
-SubsetsOption = Annotated[
-    int,
-    option("N", "Subsets of annotators for stability; 0: none.", min=0),
-]
-SeedOption = Annotated[
-    int | None,
-    option(
-        "S",
-        "Seed of all draws.",
-        show_default="0; 42 for stability by preset paper",
-        min=0,
-        max=2**32 - 1,
-    ),
-]
-
-BootstrapResamplesOption = Annotated[
-    int | None,
-    option(
-        "B",
-        "Bootstrap resamples for intervals; 0: none.",
-        show_default="200 refits; 1000 by preset paper",
-        min=0,
-    ),
-]
-
 
 @make_report_command
 def consensus(
@@ -115,7 +77,10 @@ def consensus(
     agent: AgentColumnOption = None,
     group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
-    classes: ClassesOption = None,
+    classes: Annotated[
+        str | None,
+        option("A,B", "All labels, from low to high.", show_default="those in the data"),
+    ] = None,
     values: Annotated[
         str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
     ] = None,
@@ -123,11 +88,32 @@ def consensus(
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
     ] = None,
-    preset: FitPresetOption = None,
-    method: ConsensusMethodOption = None,
+    preset: Annotated[
+        Literal["converged", "paper"] | None,
+        option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
+    ] = None,
+    method: Annotated[
+        Literal["stableval", "dawid-skene", "majority"] | None,
+        option(
+            None,
+            "Method for scores of agents and items.",
+            show_default="stableval; majority if the panel is too small",
+        ),
+    ] = None,
     compare: Annotated[bool, option(None, "Compare all methods.", "--compare")] = False,
-    subsets: SubsetsOption = 50,
-    seed: SeedOption = None,
+    subsets: Annotated[
+        int, option("N", "Subsets of annotators for stability; 0: none.", min=0)
+    ] = 50,
+    seed: Annotated[
+        int | None,
+        option(
+            "S",
+            "Seed of all draws.",
+            show_default="0; 42 for stability by preset paper",
+            min=0,
+            max=2**32 - 1,
+        ),
+    ] = None,
     prior_mu: Annotated[
         float | None,
         option("A", "Dirichlet α_μ of the class shares.", show_default="by preset"),
@@ -144,7 +130,15 @@ def consensus(
         float | None,
         option("T", "Largest change at which the fit has converged.", show_default="by preset"),
     ] = None,
-    bootstrap: BootstrapResamplesOption = None,
+    bootstrap: Annotated[
+        int | None,
+        option(
+            "B",
+            "Bootstrap resamples for intervals; 0: none.",
+            show_default="200 refits; 1000 by preset paper",
+            min=0,
+        ),
+    ] = None,
     before: Annotated[
         Path | None, option("F", "Saved --json of fewer labels: show what the new ones moved.")
     ] = None,
