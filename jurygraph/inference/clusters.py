@@ -83,8 +83,8 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     return jackknife_interval(value, value + changes)
 
 
-def cluster_codes(clusters: ArrayLike) -> Ints:
-    """Return the number of each member's cluster, from 0 in the order of their names or numbers, [N]."""
+def cluster_numbers(clusters: ArrayLike) -> Ints:
+    """Return the number of each member's cluster, from 0 in the order of their names, given these names, [N]."""
     return np.unique(np.asarray(clusters), return_inverse=True)[1]
 
 
@@ -97,7 +97,7 @@ def members_by_cluster(clusters: Ints) -> list[Ints]:
 
 def mean_with_cluster_interval(values: ArrayLike, clusters: ArrayLike) -> Estimate | None:
     """Return the mean of values [N] with its interval over clusters, names or numbers [N]; None without a value."""
-    codes = cluster_codes(clusters)
+    codes = cluster_numbers(clusters)
     return ratio_interval(np.bincount(codes, values), np.bincount(codes))
 
 
@@ -320,7 +320,7 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> ProportionEstimate | No
 
 def share_with_cluster_interval(hits: ArrayLike, clusters: ArrayLike) -> ProportionEstimate | None:
     """Return the share of hits [N], each from 0 to 1, as `mean_with_cluster_interval` returns a mean."""
-    codes = cluster_codes(clusters)
+    codes = cluster_numbers(clusters)
     return share_interval(np.bincount(codes, hits), np.bincount(codes))
 
 

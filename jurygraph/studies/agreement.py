@@ -20,7 +20,7 @@ from jurygraph.inference.agreement import (
     jaccard_by_chance,
     jaccard_excess,
 )
-from jurygraph.inference.clusters import cluster_codes
+from jurygraph.inference.clusters import cluster_numbers
 from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
@@ -113,7 +113,7 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
     groups = []
     for rating in rows:
         groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
-    group = cluster_codes(groups)
+    group = cluster_numbers(groups)
     scores = [rating.score for rating in rows]
     reasons = [rating.reason or "" for rating in rows]
     return DimensionRatings(

@@ -16,7 +16,7 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
-    cluster_codes,
+    cluster_numbers,
     jackknife_interval,
     max_unseen_cluster_share,
     mean_with_cluster_interval,
@@ -93,7 +93,7 @@ def compare_judge_with_people(
     is_person_as_near = (
         person_distances <= judge_distances_from_people + ROUNDING_TOLERANCE
     ).astype(np.float64)
-    tasks = cluster_codes(people.tasks)
+    tasks = cluster_numbers(people.tasks)
     size = int(tasks.max(initial=-1)) + 1
     p_values = {}
     win_rates_by_person = {}

@@ -27,7 +27,7 @@ from jurygraph.inference.clusters import (
     ONE_SIDED_LEVEL,
     Estimate,
     bonferroni_interval,
-    cluster_codes,
+    cluster_numbers,
     detectable_difference,
     is_mean_difference_significant,
     lower_bound,
@@ -207,11 +207,11 @@ def compare(
     ).T
     has_failed = np.isnan(rewards)
     has_both_values = ~has_failed.any(axis=0)
-    tasks = cluster_codes([response_in_a.task for response_in_a, _ in pairs])
+    tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
     names = [
         _task_or_group_name(response_in_a, response_in_b) for response_in_a, response_in_b in pairs
     ]
-    units = cluster_codes(names)
+    units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
     overall_difference_figures, estimate = _difference_figures(

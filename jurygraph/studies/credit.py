@@ -33,7 +33,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
-from jurygraph.inference.clusters import cluster_codes, mean_with_cluster_interval, ratio_interval
+from jurygraph.inference.clusters import cluster_numbers, mean_with_cluster_interval, ratio_interval
 from jurygraph.messages import shorten
 from jurygraph.runs.integrity.verification import build_group_table
 from jurygraph.runs.reports.units import unit_name_of_task, units_label
@@ -457,7 +457,7 @@ def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
         p_child=_values_of_children(sheets, [sheet.p for sheet in sheets]),
         share=_values_of_children(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate(kinds),
-        task=cluster_codes(units),
+        task=cluster_numbers(units),
     )
 
 

@@ -13,7 +13,7 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import cluster_codes, difference_interval
+from jurygraph.inference.clusters import cluster_numbers, difference_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import unit_name_of_task, units_label
 from jurygraph.runs.run import Run
@@ -329,7 +329,7 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
     chosen[order[:high_disagreement_count]] = True
     lowest_high_disagreement = disagreement[order[high_disagreement_count - 1]]
     is_tied_with_threshold = disagreement == lowest_high_disagreement
-    units = cluster_codes(samples.units)
+    units = cluster_numbers(samples.units)
     columns = {"reward": samples.rewards}
     columns |= zip(samples.components, samples.values.T, strict=True)
     rows = []

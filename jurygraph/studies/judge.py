@@ -27,6 +27,8 @@ from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judge,
     Judgement,
+    Judgements,
+    LabelScale,
     LabelsWithPositions,
     RunJudgements,
     pair_name,
@@ -34,7 +36,7 @@ from jurygraph.studies.judgements import (
     resolve_label_questions,
     split_pair_name,
 )
-from jurygraph.studies.pairs import has_order_flip
+from jurygraph.studies.pairs import has_order_flip, majority_choice
 
 _LABEL_COLUMN_PREFIX = "label."
 _UNNAMED_REVIEWER = "unnamed"
@@ -99,12 +101,12 @@ class JudgeStudy:
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
-    scale: tuple[float, float] = UNIT_SCALE
+    scale: LabelScale = UNIT_SCALE
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
     shares: int = 0
     person_labels: Sequence[PersonLabel] = ()
-    traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     is_compared_by_rank: bool = False
     unsupported: Sequence[LabelledJudgement] = ()
 
@@ -138,7 +140,7 @@ def read_labels(
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
     name = source.removeprefix(_LABEL_COLUMN_PREFIX)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
-    responses_without_label: set[str] = set()
+    responses_without_label = set()
     for run in runs:
         for response, labels in run.labels.items():
             target = labels.get(name)
@@ -176,8 +178,7 @@ def _make_no_label_error(
     label_names = dict.fromkeys(
         label for run in runs for labels in run.labels.values() for label in labels
     )
-    names_text = ", ".join(label_names) or "none"
-    hint = did_you_mean(name, label_names) or f"there are {names_text}"
+    hint = did_you_mean(name, label_names) or f"there are {', '.join(label_names) or 'none'}"
     return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 
@@ -241,15 +242,15 @@ def join_labels_with_judgements(
                     )
                 )
     if not studies:
-        hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
-        raise InputError(f"{labels.path}: no judge is of a reviewer who gave a label; {hint}")
+        raise InputError(
+            f"{labels.path}: no judge is of a reviewer who gave a label; name the reviewers as the "
+            "runs do, and pairs by `id` and `other`"
+        )
     return studies
 
 
 def _has_label_scale_mismatch(
-    judgements: Mapping[str, Judgement],
-    matching_labels: LabelsWithPositions,
-    scale: tuple[float, float],
+    scores: Sequence[float], targets: Sequence[float], scale: LabelScale
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
 
@@ -257,58 +258,48 @@ def _has_label_scale_mismatch(
     unit interval, on which decisions are.
     """
     low, high = scale
-    if len({label.target for _, label in matching_labels if not low <= label.target <= high}) > 1:
+    if len({target for target in targets if not low <= target <= high}) > 1:
         return True
-    return scale == UNIT_SCALE and any(
-        not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
-    )
+    return scale == UNIT_SCALE and any(not 0.0 <= score <= 1.0 for score in scores)
 
 
 def _is_binary_decision(
-    judgements: Mapping[str, Judgement],
-    matching_labels: LabelsWithPositions,
-    scale: tuple[float, float],
-    has_label_shares: bool,
+    scores: Sequence[float], targets: Sequence[float], scale: LabelScale
 ) -> bool:
     """Return whether labels and judge decide between two values.
 
     A label between 0 and 1 is, for a judge that gives nothing else than 0 and 1, a share of people, or a tie.
     """
-    if all(isinstance(label.target, bool) for _, label in matching_labels):
+    if all(isinstance(target, bool) for target in targets):
         return True
-    if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching_labels):
+    if scale != UNIT_SCALE or not all(0.0 <= target <= 1.0 for target in targets):
         return False
-    has_binary_scores_only = all(
-        judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
+    return all(value in UNIT_SCALE for value in scores) or all(
+        value in UNIT_SCALE for value in targets
     )
-    return has_binary_scores_only or not has_label_shares
 
 
 def _join_judge_labels(
     run: RunJudgements,
     judge: Judge,
-    judgements: Mapping[str, Judgement],
+    judgements: Judgements,
     labels: FileRows[JudgedLabel],
     matching_labels: LabelsWithPositions,
     should_fit_consensus: bool,
 ) -> JudgeStudy:
-    scale = (
-        next((judged.scale for judged in judgements.values() if judged.native is not None), None)
-        or UNIT_SCALE
-    )
+    scales = [judged.scale for judged in judgements.values() if judged.native is not None]
+    scale = next(iter(scales), None) or UNIT_SCALE
     is_pair_judgement = matching_labels[0][1].other is not None
-    shares = [label.target for _, label in matching_labels if 0.0 < label.target < 1.0]
-    has_binary_labels = not is_pair_judgement and _is_binary_decision(
-        judgements, matching_labels, scale, bool(shares)
-    )
+    label_values = [label.target for _, label in matching_labels]
+    scores = [judged.score for judged in judgements.values() if judged.score is not None]
+    has_binary_labels = not is_pair_judgement and _is_binary_decision(scores, label_values, scale)
     low, high = UNIT_SCALE if has_binary_labels else scale
     is_compared_by_rank = not is_pair_judgement and _has_label_scale_mismatch(
-        judgements, matching_labels, (low, high)
+        scores, label_values, (low, high)
     )
     if is_compared_by_rank:
         has_binary_labels = False
-        values = [float(label.target) for _, label in matching_labels]
-        low, high = min(values), max(values)
+        low, high = float(min(label_values)), float(max(label_values))
     targets: dict[str, list[float]] = {}
     votes_cast = []
     for position, label in matching_labels:
@@ -332,18 +323,17 @@ def _join_judge_labels(
             response, _majority_pair_value(values) if is_pair_judgement else fmean(values)
         )
         judgement = judgements.get(response)
+        if has_binary_labels:
+            target = majority_choice([target])
         if has_binary_labels and target == MET_THRESHOLD:
             left_out["tied"] += 1
-            continue
-        target = float(target > MET_THRESHOLD) if has_binary_labels else target
-        if judgement is None or judgement.score is None:
+        elif judgement is None or judgement.score is None:
             left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
-                counted_score = judgement.counted
-                counted_value = low + counted_score * (high - low)
+                counted_value = low + judgement.counted * (high - low)
                 unsupported_rows.append(
                     LabelledJudgement(
-                        response, judgement.task, target, counted_value, counted_score
+                        response, judgement.task, target, counted_value, judgement.counted
                     )
                 )
         else:
@@ -379,7 +369,7 @@ def _join_judge_labels(
             if judged.choices
         ],
         ceiling=ceiling,
-        shares=len(shares) if has_binary_labels else 0,
+        shares=sum(0.0 < value < 1.0 for value in label_values) if has_binary_labels else 0,
         person_labels=[] if is_compared_by_rank else person_labels,
         traits=run.traits,
         is_compared_by_rank=is_compared_by_rank,
@@ -400,7 +390,7 @@ def _why_left_out(response: str, judgement: Judgement | None, run: RunJudgements
 
 def _person_labels(
     votes: Sequence[tuple[str, str, float]],
-    judgements: Mapping[str, Judgement],
+    judgements: Judgements,
     has_binary_labels: bool,
 ) -> list[PersonLabel]:
     """Return what each named person said of the judged responses; several labels of a person are their mean."""
@@ -413,26 +403,22 @@ def _person_labels(
     for (response, person), labels in labels_by_response_and_person.items():
         judgement = judgements[response]
         label = fmean(labels)
-        if has_binary_labels and label != MET_THRESHOLD:
-            label = float(label > MET_THRESHOLD)
+        if has_binary_labels:
+            label = majority_choice([label])
         prediction = _prediction_of_judgement(judgement, has_binary_labels)
         rows.append(PersonLabel(response, judgement.task, person, label, prediction))
     return rows
 
 
-def _match_label_to_judgement(
-    label: JudgedLabel, judgements: Mapping[str, Judgement]
-) -> tuple[str, float]:
+def _match_label_to_judgement(label: JudgedLabel, judgements: Judgements) -> tuple[str, float]:
     """Return the name of what a label is of, as the judge has it, and its target from that side."""
     target = float(label.target)
     if label.other is None:
         return label.id, target
     swapped_name = pair_name(label.other, label.id)
-    return (
-        (swapped_name, 1.0 - target)
-        if swapped_name in judgements
-        else (pair_name(label.id, label.other), target)
-    )
+    if swapped_name in judgements:
+        return swapped_name, 1.0 - target
+    return pair_name(label.id, label.other), target
 
 
 def _majority_pair_value(values: Sequence[float]) -> float:

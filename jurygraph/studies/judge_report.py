@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.inference.clusters import (
+    cluster_numbers,
     jackknife_interval,
     jackknife_masks,
     mean_with_cluster_interval,
@@ -47,11 +48,13 @@ from jurygraph.studies.conclusions import (
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import split_pair_name
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
 )
@@ -135,58 +138,63 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
 def _measure_judge_agreement(
     study: JudgeStudy, need: float | None, epsilon: float = DEFAULT_WIN_RATE_MARGIN
 ) -> Figures:
-    left_out = study.left_out
     judge = study.judge
-    identity = {
+    rows = study.rows
+    left_out = study.left_out
+    constant = _commonest_label(rows)
+    scale: Figures = {"scale": "binary" if study.has_binary_labels else "ordered"}
+    parts = []
+    gain = None
+    if study.is_compared_by_rank:
+        scale = {"scale": "ranks", "label_range": list(study.scale)}
+    else:
+        parts = list(_accuracy_by_trait(study))
+        gain = _gain_over_constant_judge(rows, constant)
+    flip_flags = [is_flipped for _, is_flipped in study.flips]
+    rows_with_both_orders = [row for row in rows if row.choices]
+    hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
+    figures: Figures = {
         "judge": judge.name,
         "run": judge.run,
         "question": judge.question,
         "evaluator": judge.evaluator,
+        "model": judge.model,
+        "reviewer": judge.reviewer,
+        "n": len(rows),
+        **{name: left_out.get(name, 0) for name in COUNT_FIELD_NAMES[1:]},
+        "shares": study.shares,
+        "left_out": {
+            name: count for name, count in left_out.items() if name not in COUNT_FIELD_NAMES
+        },
+        **scale,
+        "tasks": len({row.task for row in rows}),
+        "flips": _share_with_interval(flip_flags, [task for task, _ in study.flips]),
+        "strict": _share_with_interval(hits, [row.task for row in rows_with_both_orders]),
+        **_judge_agreement_figures(study),
+        **_calibration_figures(study),
+        **_estimated_mean_label(study, need),
+        **_confusion_figures(study),
+        "parts": parts,
+        "alternative_annotator": _test_alternative_annotator(study, epsilon),
+        "constant": constant,
+        "above_constant": gain,
     }
-    counts = {"n": len(study.rows)} | {
-        name: left_out.get(name, 0) for name in COUNT_FIELD_NAMES[1:]
-    }
-    figures: Figures = identity | {"model": judge.model, "reviewer": judge.reviewer} | counts
-    figures["shares"] = study.shares
-    figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
-    figures["scale"] = "binary" if study.has_binary_labels else "ordered"
-    if study.is_compared_by_rank:
-        figures["scale"] = "ranks"
-        figures["label_range"] = list(study.scale)
-    figures["tasks"] = len({row.task for row in study.rows})
-    flip_flags = [is_flipped for _, is_flipped in study.flips]
-    figures["flips"] = _share_with_interval(flip_flags, [task for task, _ in study.flips])
-    rows_with_both_orders = [row for row in study.rows if row.choices]
-    hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
-    figures["strict"] = _share_with_interval(hits, [row.task for row in rows_with_both_orders])
-    figures |= _judge_agreement_figures(study)
-    figures |= _calibration_figures(study)
-    figures |= _estimated_mean_label(study, need)
-    figures |= _confusion_figures(study.rows)
-    figures["parts"] = [] if study.is_compared_by_rank else list(_accuracy_by_trait(study))
-    figures["alternative_annotator"] = _test_alternative_annotator(study, epsilon)
-    figures["constant"] = _commonest_label(study.rows)
-    figures["above_constant"] = None
-    if study.is_compared_by_rank:
-        figures["confusion"] = None
-    else:
-        figures["above_constant"] = _gain_over_constant_judge(study.rows, figures["constant"])
     figures["conclusion"] = conclude_judge(figures, need)
     return figures
 
 
-def _confusion_figures(rows: Sequence[LabelledJudgement]) -> Figures:
+def _confusion_figures(study: JudgeStudy) -> Figures:
     """Return the number of `answers` of the judge, and how often it gave each where people gave each.
 
-    `counts` [levels][levels] has a row for each label of people; there are none for many levels.
+    `counts` [levels][levels] has a row for each label of people; there are none for many levels, or other scales.
     """
-    answers = {row.prediction for row in rows}
-    levels = sorted(answers | {row.target for row in rows})
-    pairs = Counter((row.target, row.prediction) for row in rows)
-    counts = [[pairs[target, answer] for answer in levels] for target in levels]
-    confusion = (
-        {"levels": levels, "counts": counts} if len(levels) <= _MAX_CONFUSION_CLASSES else None
-    )
+    answers = {row.prediction for row in study.rows}
+    levels = sorted(answers | {row.target for row in study.rows})
+    confusion = None
+    if len(levels) <= _MAX_CONFUSION_CLASSES and not study.is_compared_by_rank:
+        pairs = Counter((row.target, row.prediction) for row in study.rows)
+        counts = [[pairs[target, answer] for answer in levels] for target in levels]
+        confusion = {"levels": levels, "counts": counts}
     return {"answers": len(answers), "confusion": confusion}
 
 
@@ -207,22 +215,23 @@ def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
         for name, rows in groups.items():
             hits = [row.prediction == row.target for row in rows]
             tasks = [row.task for row in rows]
-            counts = {"n": len(rows), "tasks": len(set(tasks))}
             yield {
                 "by": trait_name,
                 "name": name,
-                **counts,
+                "n": len(rows),
+                "tasks": len(set(tasks)),
                 "accuracy": _share_with_interval(hits, tasks),
             }
 
 
-def _trait_by_response(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
+def _trait_by_response(study: JudgeStudy, by_name: Mapping[str, str | None]) -> dict[str, str]:
     """Return what each row is of, in order of the names; a pair is of both its responses."""
     traits = {}
     for row in study.rows:
-        found = {by_name[name] for name in split_pair_name(row.response) if name in by_name}
-        if found:
-            traits[row.response] = " and ".join(sorted(found))
+        found = set(map(by_name.get, split_pair_name(row.response)))
+        names = sorted(name for name in found if name is not None)
+        if names:
+            traits[row.response] = " and ".join(names)
     return dict(sorted(traits.items(), key=lambda item: item[1]))
 
 
@@ -254,8 +263,8 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
     rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)
     people = PersonLabels(
-        items=np.unique([row.response for row in rows], return_inverse=True)[1],
-        tasks=np.unique([row.task for row in rows], return_inverse=True)[1],
+        items=cluster_numbers([row.response for row in rows]),
+        tasks=cluster_numbers([row.task for row in rows]),
         persons=persons,
         labels=np.array([row.label for row in rows]),
         predictions=np.array([row.prediction for row in rows]),
@@ -294,7 +303,7 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
     targets = np.array([row.target for row in rows])
     predictions = np.array([row.prediction for row in rows])
     ranks = np.array([row.score for row in rows]) if has_binary_labels else predictions
-    tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
+    tasks = cluster_numbers([row.task for row in rows])
     hits = predictions == targets
     is_positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
@@ -305,7 +314,7 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
         else None
     )
     bias = mean_with_cluster_interval(predictions - targets, tasks)
-    if bias is not None and has_binary_labels:
+    if bias and has_binary_labels:
         bias = bias.within(-1.0, 1.0)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
@@ -376,7 +385,7 @@ def _calibration_figures(study: JudgeStudy) -> Figures:
     if study.has_binary_labels:
         figures["brier"] = float(((scores - targets) ** 2).mean())
     if not np.isin(scores, (0.0, 1.0)).all():
-        tasks = np.unique([row.task for row in study.rows], return_inverse=True)[1]
+        tasks = cluster_numbers([row.task for row in study.rows])
         figures["ece"], figures["reliability"] = reliability(scores, targets, tasks)
     return figures
 
@@ -384,25 +393,28 @@ def _calibration_figures(study: JudgeStudy) -> Figures:
 def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, list[Figures]]:
     """Return the expected calibration error of scores in [0, 1], and the bins that it is of, which are not empty."""
     bin_numbers = np.minimum((scores * _BIN_COUNT).astype(int), _BIN_COUNT - 1)
-    table: list[Figures] = []
+    table = []
     for number in np.unique(bin_numbers).tolist():
         is_in_bin = bin_numbers == number
         cell = _share_with_interval(targets[is_in_bin], tasks[is_in_bin])
         assert cell is not None
-        expected = float(scores[is_in_bin].mean())
-        found = {"met": cell.value, "low": cell.low, "high": cell.high}
-        table.append(
-            {"from": number / _BIN_COUNT, "n": int(is_in_bin.sum()), "expected": expected, **found}
-        )
+        row = {
+            "from": number / _BIN_COUNT,
+            "n": int(is_in_bin.sum()),
+            "expected": float(scores[is_in_bin].mean()),
+            "met": cell.value,
+            "low": cell.low,
+            "high": cell.high,
+        }
+        table.append(row)
     return sum(row["n"] * abs(row["expected"] - row["met"]) for row in table) / len(scores), table
 
 
 def _reliability_diagram(judge: Figures) -> Plot:
-    table = judge["reliability"]
-    columns = {name: [row[name] for row in table] for name in ("expected", "met", "low", "high")}
-    series = PlotSeries(
-        judge["judge"], columns["met"], columns["expected"], columns["low"], columns["high"]
-    )
+    columns = []
+    for name in ("met", "expected", "low", "high"):
+        columns.append([row[name] for row in judge["reliability"]])
+    series = PlotSeries(judge["judge"], *columns)
     equal_line = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
     title = (
         f"What {judge['judge']} scores and what people say differ by {judge['ece']:.2f} on average"
@@ -417,7 +429,7 @@ def _estimated_mean_label(study: JudgeStudy, need: float | None) -> Figures:
             ("items", "uncorrected", "corrected", "weight", "rogan_gladen", "labels_needed")
         )
     names = [row.task for row in study.rows] + [task for task, _ in study.others]
-    tasks = np.unique(names, return_inverse=True)[1]
+    tasks = cluster_numbers(names)
     n = len(study.rows)
     labels = np.array([row.target for row in study.rows])
     predictions = np.array([row.prediction for row in study.rows])
@@ -473,7 +485,7 @@ def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
             hits.append(first == second)
             tasks.append(task)
     share = _share_with_interval(hits, tasks)
-    return None if share is None else {"question": study.judge.question} | share._asdict()
+    return share and {"question": study.judge.question} | share._asdict()
 
 
 def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -487,19 +499,19 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     rows_by_judge = []
     for name, study in zip(names, studies, strict=True):
         rows_by_judge.append((name, {row.response: row for row in study.rows}))
-    rows: list[Figures] = []
+    differences: list[Figures] = []
     for (first, rows_of_first_judge), (second, rows_of_second_judge) in combinations(
         rows_by_judge, 2
     ):
-        common = [response for response in rows_of_first_judge if response in rows_of_second_judge]
-        pairs = [
-            (rows_of_first_judge[response], rows_of_second_judge[response]) for response in common
-        ]
+        pairs = []
+        for response, row in rows_of_first_judge.items():
+            if response in rows_of_second_judge:
+                pairs.append((row, rows_of_second_judge[response]))
         if not pairs or any(row.target != other.target for row, other in pairs):
             continue
-        tasks = np.unique([row.task for row, _ in pairs], return_inverse=True)[1]
+        tasks = cluster_numbers([row.task for row, _ in pairs])
         gaps = [row.distance - other.distance for row, other in pairs]
-        rows.append(
+        differences.append(
             {
                 "first": first,
                 "second": second,
@@ -508,9 +520,10 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 "p": sign_flip_p(np.bincount(tasks, gaps)),
             }
         )
-    for row, adjusted_p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p"] = adjusted_p
-    return rows
+    adjusted_p_values = holm([difference["p"] for difference in differences])
+    for difference, p in zip(differences, adjusted_p_values, strict=True):
+        difference["p"] = p
+    return differences
 
 
 def _judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
@@ -554,13 +567,13 @@ def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, statu
     }
 
 
-def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
     judges = figures["judges"]
     names = _judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
     has_unsupported_findings = any(judge["unsupported"] for judge in judges)
     counts = ("tasks", *(COUNT_FIELD_NAMES if has_unsupported_findings else COUNT_FIELD_NAMES[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))
-    rows: list[Figures] = []
+    rows = []
     judge_rows_with_baselines: list[Figures] = []
     for name, judge, constant, length in zip(
         names, judges, figures["constant"], figures["length"], strict=True
@@ -577,17 +590,32 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr", "κ": "kappa"}
     yield ReportTable.of(columns, rows, digits=3)
     yield from _confusion_tables(judges)
-    columns = {"judge": "name", "rank correlation": "rank_correlation"}
-    columns |= {"pairwise accuracy": "pairwise", "bias": "bias"}
+    columns = {
+        "judge": "name",
+        "rank correlation": "rank_correlation",
+        "pairwise accuracy": "pairwise",
+        "bias": "bias",
+    }
     yield ReportTable.of(columns, rows, digits=3)
     columns = {"calibration of scores": "judge", "Brier": "brier", "ECE": "ece"}
     yield ReportTable.of(columns, [judge for judge in judges if judge["ece"] is not None])
     parts = [{"judge": judge["judge"], **part} for judge in judges for part in judge["parts"]]
-    columns = {"accuracy by": "by", "": "name", "of the judge": "judge", "n": "n", "tasks": "tasks"}
-    columns["accuracy (95 %)"] = "accuracy"
+    columns = {
+        "accuracy by": "by",
+        "": "name",
+        "of the judge": "judge",
+        "n": "n",
+        "tasks": "tasks",
+        "accuracy (95 %)": "accuracy",
+    }
     yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
-    columns = {"mean of all responses": "judge", "by the judge": "uncorrected"}
-    columns |= {"PPI++ (95 %)": "corrected", "λ": "weight", "Rogan-Gladen (95 %)": "rogan_gladen"}
+    columns = {
+        "mean of all responses": "judge",
+        "by the judge": "uncorrected",
+        "PPI++ (95 %)": "corrected",
+        "λ": "weight",
+        "Rogan-Gladen (95 %)": "rogan_gladen",
+    }
     if need is not None:
         columns[f"labels for ±{need:g}"] = "need"
     means = [
@@ -598,11 +626,19 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     yield ReportTable.of(columns, means)
     human_ceiling_rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), human_ceiling_rows)
-    columns = {"pairs in both orders": "judge", "as people in both (95 %)": "strict"}
-    columns["flip with the order (95 %)"] = "flips"
+    columns = {
+        "pairs in both orders": "judge",
+        "as people in both (95 %)": "strict",
+        "flip with the order (95 %)": "flips",
+    }
     yield ReportTable.of(columns, [judge for judge in judges if judge["flips"] is not None])
-    columns = {"judge": "first", "other": "second", "n": "n"}
-    columns |= {"farther from people by (95 %)": "difference", "p (Holm)": "p"}
+    columns = {
+        "judge": "first",
+        "other": "second",
+        "n": "n",
+        "farther from people by (95 %)": "difference",
+        "p (Holm)": "p",
+    }
     yield ReportTable.of(columns, figures["differences"], left=2, most=_MAX_PAIRS_LISTED)
     columns = {"disagreement": "show", "judge": "judge", "people": "people"}
     if any(row["status"] == "unsupported" for row in figures["disagreements"]):
@@ -612,7 +648,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     )
 
 
-def _confusion_tables(judges: Sequence[Figures]) -> Iterator[ReportTable]:
+def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
     """Yield how often the judge says what where people say what, with both base rates; one table for equal levels."""
     tables: dict[tuple[float, ...], list[list[object]]] = {}
     for judge in judges:
@@ -640,7 +676,7 @@ def _describe_needed_label_count(judge: Figures) -> object:
     return judge["labels_needed"]
 
 
-def _notes(judges: Sequence[Figures]) -> Iterator[str]:
+def _notes(judges: FigureRows) -> Iterator[str]:
     for judge in judges:
         reasons = {name: judge[name] for name in COUNT_FIELD_NAMES[1:]} | judge["left_out"]
         omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
@@ -650,13 +686,15 @@ def _notes(judges: Sequence[Figures]) -> Iterator[str]:
             yield f"{judge['judge']}: of the labelled, {labelled_count} = {count_text}"
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
-            scales = f"labels go from {low:g} to {high:g}, and its scores have another scale"
-            yield f"{judge['judge']}: {scales}; only their order is compared, by Spearman's rank correlation"
-        if judge["shares"]:
-            meaning = (
-                "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
+            yield (
+                f"{judge['judge']}: labels go from {low:g} to {high:g}, and its scores have another "
+                "scale; only their order is compared, by Spearman's rank correlation"
             )
-            yield f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, {meaning}"
+        if judge["shares"]:
+            yield (
+                f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, taken as shares of "
+                "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
+            )
     fewest_labelled_tasks = min((judge["tasks"] for judge in judges), default=_FEW_TASKS_THRESHOLD)
     if fewest_labelled_tasks < _FEW_TASKS_THRESHOLD:
         yield f"tasks with labels: {fewest_labelled_tasks}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"

@@ -21,7 +21,9 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
 
-UNIT_SCALE = (0.0, 1.0)
+LabelScale = tuple[float, float]
+"""The lowest and the highest value."""
+UNIT_SCALE: LabelScale = (0.0, 1.0)
 
 JUDGED_STATUS = "judged"
 UNSUPPORTED_STATUS = "unsupported"
@@ -68,9 +70,13 @@ class Judgement(NamedTuple):
     score: float | None = None
     decision: float | None = None
     native: float | None = None
-    scale: tuple[float, float] | None = None
+    scale: LabelScale | None = None
     choices: tuple[float, ...] = ()
     counted: float | None = None
+
+
+Judgements = Mapping[str, Judgement]
+"""The judgements of a judge by response, or pair of them (`pair_name`)."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +84,10 @@ class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses."""
 
     run: str
-    judgements_by_judge: Mapping[Judge, Mapping[str, Judgement]]
+    judgements_by_judge: Mapping[Judge, Judgements]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
-    traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
 
 def read_judgements(
@@ -96,10 +102,10 @@ def read_judgements(
     Raises `TraceMismatch` if a record of the run has been changed.
     """
     judgements_by_judge: dict[Judge, dict[str, Judgement]] = {}
-    lengths: dict[str, int | None] = {}
-    labels: dict[str, Mapping[str, object]] = {}
-    rewards: dict[str, Judgement] = {}
-    traits: dict[str, dict[str, str]] = {"agent": {}, "domain": {}}
+    lengths = {}
+    labels = {}
+    rewards = {}
+    traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     for group in run.group_records():
         scope_by_question = {
             question.id: question.scope
@@ -107,10 +113,8 @@ def read_judgements(
         }
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
         cluster = unit_name_of_task(run, group.key)
+        domain = _task_domain(run, group.key)
         stored_responses = list(run.group(group))
-        _add_response_traits(
-            traits, _task_domain(run, group.key), [trace for trace, _ in stored_responses]
-        )
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }
@@ -118,6 +122,8 @@ def read_judgements(
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
             rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
+            traits["agent"][trace.response_id] = trace.agent
+            traits["domain"][trace.response_id] = domain
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if scope_by_question[judge.question] != "pair":
                     judgements_by_judge.setdefault(judge, {})[trace.response_id] = (
@@ -140,18 +146,9 @@ def read_judgements(
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
-    content = run.stored_task_record(task_id)
-    domain = None if content is None else content["task"].get("metadata", {}).get("domain")
+    content = run.stored_task_record(task_id) or {"task": {}}
+    domain = content["task"].get("metadata", {}).get("domain")
     return None if domain is None else str(domain)
-
-
-def _add_response_traits(
-    traits: dict[str, dict[str, str]], domain: str | None, traces: Sequence[Trace]
-) -> None:
-    for trace in traces:
-        for name, value in (("agent", trace.agent), ("domain", domain)):
-            if value is not None:
-                traits[name][trace.response_id] = value
 
 
 def _reward_judgement(task: str, reward: float | None) -> Judgement:
@@ -178,12 +175,8 @@ def _verdicts_by_judge(
     for verdict in run.verdicts_about_trace(trace, attrgetter("judge"), superseded):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
-            used_models = [
-                models[call]
-                for call in (verdict.call, *(use.id for use in verdict.calls))
-                if call in models
-            ]
-            name = verdict.judge or (used_models[0] if used_models else None)
+            calls = [verdict.call, *(use.id for use in verdict.calls)]
+            name = verdict.judge or next((models[call] for call in calls if call in models), None)
             verdicts_by_judge.setdefault(
                 Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
                 [],
@@ -214,17 +207,15 @@ def _summarize_verdicts(task: str, verdicts: Sequence[RecordedVerdict]) -> Judge
         counted_score = verdicts[0].score if status == UNSUPPORTED_STATUS else None
         return Judgement(task, status, counted=counted_score)
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
-    met_flags = [verdict.counts_as_met for verdict in judged]
+    met_share = fmean(verdict.counts_as_met for verdict in judged)
     scale = judged[0].scale
     native_values = [
         float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
     ]
-    native = (
-        fmean(native_values) if scale is not None and len(native_values) == len(judged) else None
-    )
-    return Judgement(
-        task, JUDGED_STATUS, score, float(fmean(met_flags) >= MET_THRESHOLD), native, scale
-    )
+    native = None
+    if scale is not None and len(native_values) == len(judged):
+        native = fmean(native_values)
+    return Judgement(task, JUDGED_STATUS, score, float(met_share >= MET_THRESHOLD), native, scale)
 
 
 def _summarize_pair_verdicts(

@@ -9,7 +9,9 @@ wrong on an item.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,19 +19,21 @@ from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel, alpha_estimate
-from jurygraph.inference.clusters import t_quantile
+from jurygraph.inference.clusters import cluster_numbers, members_by_cluster, t_quantile
 from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import DimensionRatings
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_series,
 )
-from jurygraph.studies.reviewers import predict
+from jurygraph.studies.reviewers import absolute_errors, predict
 
 _MIN_ITEMS_NEEDED = 30  # with fewer the interval is too narrow, and with it the answer
 _FEW_REVIEWERS_THRESHOLD = 20
@@ -72,8 +76,8 @@ class PowerStudy:
         groups of items (`items_now`). What is needed is None if no feasible number is enough.
         """
         alphas: list[Figures] = []
-        gaps: list[Figures] = []
-        notes: list[str] = []
+        gaps = []
+        notes = []
         for part in parts:
             alphas += self._plan_alpha(part)
             advance(1)
@@ -81,8 +85,10 @@ class PowerStudy:
                 if len(np.unique(part.reviewer)) > 1:
                     gaps.append(self._plan_difference(part, self.difference))
                 else:
-                    problem = "has one reviewer; a difference needs ratings of several"
-                    notes.append(f"{part.dimension or 'all'}: {problem}")
+                    notes.append(
+                        f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings "
+                        "of several"
+                    )
                 advance(1)
         figures = {
             "width": self.width,
@@ -104,18 +110,17 @@ class PowerStudy:
         levels, codes = np.unique(part.score, return_inverse=True)
         number = np.bincount(part.item, minlength=len(part.items))
         rating_codes = np.full((len(part.items), number.max()), -1)
-        order = np.argsort(part.item, kind="stable")
-        starts = np.cumsum(number) - number
-        item = part.item[order]
-        rating_codes[item, np.arange(len(order)) - starts[item]] = codes[order]
+        for ratings in members_by_cluster(part.item):
+            rating_codes[part.item[ratings[0]], : len(ratings)] = codes[ratings]
         group_of_item = np.zeros(len(part.items), dtype=np.intp)
         group_of_item[part.item] = part.group
         for per_item in range(2, min(_MAX_RATINGS_PER_ITEM, number.max()) + 1):
             has_enough_ratings = number >= per_item
-            items = _GroupedItems.of(
-                rating_codes[has_enough_ratings], group_of_item[has_enough_ratings]
+            items = _GroupedItems(
+                rating_codes[has_enough_ratings],
+                members_by_cluster(group_of_item[has_enough_ratings]),
             )
-            if len(items.sizes) < _MIN_ITEMS_NEEDED:
+            if len(items.groups) < _MIN_ITEMS_NEEDED:
                 break
             curve = self._simulate_width_curve(items, per_item, levels)
             yield {
@@ -148,9 +153,7 @@ class PowerStudy:
         return curve
 
     def _plan_difference(self, part: DimensionRatings, difference: float) -> Figures:
-        errors = {}
-        for prediction in predict(part, self.judges, (), 1, {}):
-            errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+        errors = absolute_errors(part, predict(part, self.judges, (), 1, {}))
         gaps = errors[self.judges[0]] - errors[self.judges[1]]
         is_predicted_by_both = ~np.isnan(gaps)
         gaps = gaps[is_predicted_by_both] - gaps[is_predicted_by_both].mean()
@@ -191,9 +194,7 @@ class PowerStudy:
             "reviewers": reviewers,
         }
 
-    def _sections(
-        self, alphas: Sequence[Figures], gaps: Sequence[Figures]
-    ) -> Iterator[str | ReportTable]:
+    def _sections(self, alphas: FigureRows, gaps: FigureRows) -> Iterator[ReportSection]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
             f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough; a "
@@ -222,56 +223,53 @@ class PowerStudy:
             rows.append({**row, "name": row["dimension"] or "all", "names": names})
         yield ReportTable.of(columns, rows, left=2, digits=2)
 
-    def _plots(self, alphas: Sequence[Figures]) -> Iterator[Plot]:
-        series_by_dimension: dict[str | None, list[PlotSeries]] = {}
-        for row in alphas:
-            widths = [point["half_width"] for point in row["curve"]]
-            items = [point["items"] for point in row["curve"]]
-            line = PlotSeries(f"{row['per_item']} ratings of an item", widths, items)
-            series_by_dimension.setdefault(row["dimension"], []).append(line)
-        for dimension, series in series_by_dimension.items():
+    def _plots(self, alphas: FigureRows) -> Iterator[Plot]:
+        for dimension, rows in groupby(alphas, itemgetter("dimension")):
+            series = []
+            for row in rows:
+                widths = [point["half_width"] for point in row["curve"]]
+                items = [point["items"] for point in row["curve"]]
+                series.append(PlotSeries(f"{row['per_item']} ratings of an item", widths, items))
             interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
             title = f"{describe_series(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 
 def _notes(
-    parts: Sequence[DimensionRatings], alphas: Sequence[Figures], gaps: Sequence[Figures]
+    parts: Sequence[DimensionRatings], alphas: FigureRows, gaps: FigureRows
 ) -> Iterator[str]:
     dimensions_planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in dimensions_planned:
             has_item_groups = len(np.unique(part.group)) != len(part.items)
             units = "groups of items" if has_item_groups else "items"
-            problem = f"fewer than {_MIN_ITEMS_NEEDED} {units} have two ratings, too few to draw studies from"
-            yield f"{part.dimension or 'all'}: {problem}"
+            yield (
+                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} {units} have two "
+                "ratings, too few to draw studies from"
+            )
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS_THRESHOLD:
-            problem = (
-                f"hardly shows how reviewers differ; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "
-                "the answer is rough"
+            yield (
+                f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers hardly "
+                f"shows how reviewers differ; with fewer than {_FEW_REVIEWERS_THRESHOLD}, the answer "
+                "is rough"
             )
-            yield f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers {problem}"
         if row["reviewers"] is None:
-            remedy = "more items may, where a judge errs on an item for all of its reviewers"
-            yield f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; {remedy}"
+            yield (
+                f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; more "
+                "items may, where a judge errs on an item for all of its reviewers"
+            )
 
 
 class _GroupedItems(NamedTuple):
-    """The codes of items' ratings, [N, K], -1 where there are fewer, group after group; and the sizes of groups."""
+    """The codes of items' ratings, [N, K], -1 where there are fewer; and the items of each group."""
 
     rated: Ints
-    sizes: Ints
-
-    @classmethod
-    def of(cls, rating_codes: Ints, group: Ints) -> Self:
-        order = np.argsort(group, kind="stable")
-        sizes = np.unique(group, return_counts=True)[1]
-        return cls(rating_codes[order], sizes)
+    groups: Sequence[Ints]
 
     @property
     def mean_items_per_group(self) -> float:
-        return len(self.rated) / len(self.sizes)
+        return len(self.rated) / len(self.groups)
 
     def sample_level_counts(
         self, groups: int, per_item: int, levels: int, rng: np.random.Generator
@@ -280,13 +278,9 @@ class _GroupedItems(NamedTuple):
 
         Of each item so many ratings are drawn at random.
         """
-        drawn_groups = rng.integers(0, len(self.sizes), groups)
-        sizes = self.sizes[drawn_groups]
-        group = np.repeat(np.arange(groups), sizes)
-        group_start_indices = np.cumsum(self.sizes) - self.sizes
-        starts = np.cumsum(sizes) - sizes
-        index_in_group = np.arange(len(group)) - np.repeat(starts, sizes)
-        drawn_ratings = self.rated[group_start_indices[drawn_groups][group] + index_in_group]
+        drawn_groups = [self.groups[index] for index in rng.integers(0, len(self.groups), groups)]
+        group = np.repeat(np.arange(groups), list(map(len, drawn_groups)))
+        drawn_ratings = self.rated[np.concatenate(drawn_groups)]
         keys = np.where(drawn_ratings >= 0, rng.random(drawn_ratings.shape), np.inf)
         first = np.argsort(keys, axis=1)[:, :per_item]
         chosen = np.take_along_axis(drawn_ratings, first, axis=1)
@@ -304,7 +298,7 @@ def _alpha_interval_half_width(
     return t_quantile(estimate.clusters - 1) * estimate.error
 
 
-def _interpolate_needed_items(curve: Sequence[Figures], width: float) -> int | None:
+def _interpolate_needed_items(curve: FigureRows, width: float) -> int | None:
     """Return the number of items at which the half-width is reached; it falls as a power of their number."""
     last = curve[-1]
     if last["half_width"] > width:
@@ -371,7 +365,7 @@ class _MeansByCluster(NamedTuple):
 
 
 def _means_by_cluster(cluster: Ints, values: Floats) -> _MeansByCluster:
-    number = np.unique(cluster, return_inverse=True)[1]
+    number = cluster_numbers(cluster)
     sizes = np.bincount(number)
     return _MeansByCluster(np.bincount(number, values) / sizes, sizes, number)
 

@@ -7,15 +7,15 @@ e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, compress
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import share_of_clustered_trials, wilson
+from jurygraph.inference.clusters import cluster_numbers, share_of_clustered_trials, wilson
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
@@ -23,11 +23,13 @@ from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import has_order_flip, majority_choice, scores_by_order
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
     list_omissions,
@@ -195,9 +197,10 @@ def read_comparisons(
                 comparisons_with_chosen,
                 key=lambda comparison: _PREFERENCE_RESULTS_WORST_FIRST.index(comparison.result),
             )
-            is_flipped = any(comparison.is_flipped for comparison in comparisons_with_chosen)
+            strict_wins = [comparison.is_strict_win for comparison in comparisons_with_chosen]
             comparison = worst_comparison._replace(
-                is_flipped=is_flipped, is_strict_win=_is_strict_win(comparisons_with_chosen)
+                is_flipped=any(comparison.is_flipped for comparison in comparisons_with_chosen),
+                is_strict_win=None if None in strict_wins else all(strict_wins),
             )
             outcomes.append(
                 PreferenceOutcome(
@@ -207,12 +210,10 @@ def read_comparisons(
         advance(1)
     if not outcomes:
         reasons = list_omissions(left_out)
-        hint = (
-            f"label one response of a task `{PREFERRED_LABEL_NAME}: true` and the others false, as "
-            "`import judgebench` does"
-        )
         raise InputError(
-            f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}"
+            f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); label "
+            f"one response of a task `{PREFERRED_LABEL_NAME}: true` and the others false, as "
+            "`import judgebench` does"
         )
     return RunPreferenceOutcomes(
         str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items()))
@@ -298,16 +299,9 @@ def _compare_verdicts(
 def _verdicts_on_pair(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
     for verdict in (*verdicts_about_response(chosen), *verdicts_about_response(rejected)):
-        if verdict.question != question or verdict.score is None:
-            continue
-        if set(verdict.responses) == pair:
+        is_about_pair = verdict.question == question and set(verdict.responses) == pair
+        if is_about_pair and verdict.score is not None:
             yield verdict
-
-
-def _is_strict_win(comparisons: Sequence[PreferenceComparison]) -> bool | None:
-    """Return whether both orders prefer the right response to every other one; None if one is judged in one order."""
-    strict_outcomes = [comparison.is_strict_win for comparison in comparisons]
-    return None if None in strict_outcomes else all(strict_outcomes)
 
 
 WeightedOutcomes = list[tuple[float, PreferenceOutcome]]
@@ -338,10 +332,12 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     failed_comparisons = []
     for outcome in comparisons.outcomes:
         if outcome.duel.result == "failed":
-            category = outcome.place.category
-            reason = outcome.duel.reason
             failed_comparisons.append(
-                {"task": outcome.task, "category": category, "reason": reason}
+                {
+                    "task": outcome.task,
+                    "category": outcome.place.category,
+                    "reason": outcome.duel.reason,
+                }
             )
     units = units_label(outcome.unit for outcome in comparisons.outcomes)
     figures = {
@@ -355,9 +351,9 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     judge = f"verdicts of {comparisons.decided_by} on pairs"
     if comparisons.decided_by == DECIDED_BY_REWARD:
         judge = "rewards"
-    rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
-    sections: list[str | ReportTable] = [
-        f"{comparisons.run}: decided by {judge}; {rules}",
+    sections: list[ReportSection] = [
+        f"{comparisons.run}: decided by {judge}; a tie is not right, a failed task is wrong; "
+        f"intervals are over {units}",
         *_build_preference_tables(benchmarks),
     ]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
@@ -365,8 +361,10 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     notes = list(omission_notes(comparisons.left_out))
     for benchmark in benchmarks:
         if benchmark["overall"]["accuracy"] is None:
-            problem = "no accuracy of all: it is the mean of four categories, and one has no task"
-            notes.append(f"{benchmark['benchmark']}: {problem}")
+            notes.append(
+                f"{benchmark['benchmark']}: no accuracy of all: it is the mean of four categories, "
+                "and one has no task"
+            )
     return Report(figures, sections, notes, list(map(_plot_benchmark_accuracy, benchmarks)))
 
 
@@ -382,13 +380,13 @@ def _group_outcomes_by_field(
 def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
     outcomes_by_category = _group_outcomes_by_field(outcomes, "category")
     categories = []
-    outcomes_of_all_categories: WeightedOutcomes = []
+    outcomes_of_all_categories = []
     for category in _CATEGORIES_BY_BENCHMARK.get(name, sorted(outcomes_by_category)):
         if category not in outcomes_by_category:
             continue
         outcomes_by_subset = _group_outcomes_by_field(outcomes_by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
-        weighted_outcomes: WeightedOutcomes = []
+        weighted_outcomes = []
         for subset, members in outcomes_by_subset.items():
             weight = sizes[subset] / len(members) if sizes else 1.0
             weighted_outcomes += [(weight, member) for member in members]
@@ -417,9 +415,11 @@ def _preference_figures(
     accuracy = None
     strict = None
     if is_accuracy_known:
-        accuracy = _weighted_share(weighted_outcomes, is_right)
-        if all(comparison.is_strict_win is not None for comparison in comparisons):
-            strict = _weighted_share(weighted_outcomes, is_strict)
+        hits = [comparison.result == "right" for comparison in comparisons]
+        accuracy = _weighted_share(weighted_outcomes, hits)
+        strict_wins = [comparison.is_strict_win for comparison in comparisons]
+        if None not in strict_wins:
+            strict = _weighted_share(weighted_outcomes, list(map(bool, strict_wins)))
     return {
         "name": name,
         "tasks": len(weighted_outcomes),
@@ -434,40 +434,27 @@ def _preference_figures(
     }
 
 
-def is_right(outcome: PreferenceOutcome) -> bool:
-    return outcome.duel.result == "right"
-
-
-def is_strict(outcome: PreferenceOutcome) -> bool:
-    return bool(outcome.duel.is_strict_win)
-
-
-def _weighted_share(
-    weighted_outcomes: WeightedOutcomes, is_outcome_counted: Callable[[PreferenceOutcome], bool]
-) -> IntervalCell:
+def _weighted_share(weighted_outcomes: WeightedOutcomes, hits: Sequence[bool]) -> IntervalCell:
+    """Return the share of the weights that belongs to hits."""
     weights = [weight for weight, _ in weighted_outcomes]
     total = sum(weights)
-    counted_weight = sum(
-        weight for weight, outcome in weighted_outcomes if is_outcome_counted(outcome)
-    )
-    share = min(1.0, counted_weight / total)
+    share = min(1.0, sum(compress(weights, hits)) / total)
     size = total**2 / sum(weight**2 for weight in weights)
     names = [outcome.unit for _, outcome in weighted_outcomes]
     if len(set(names)) == len(names):
         return IntervalCell(share, *wilson(share * size, size))
     # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
     trials = np.array(weights) * size / total
-    hits = np.array([is_outcome_counted(outcome) for _, outcome in weighted_outcomes])
-    units = np.unique(names, return_inverse=True)[1]
-    success_counts_by_unit = np.bincount(units, trials * hits).astype(np.float64)
+    units = cluster_numbers(names)
+    success_counts_by_unit = np.bincount(units, np.where(hits, trials, 0.0)).astype(np.float64)
     trial_counts_by_unit = np.bincount(units, trials).astype(np.float64)
     estimate = share_of_clustered_trials(success_counts_by_unit, trial_counts_by_unit)
     return IntervalCell(share, estimate.low, estimate.high)
 
 
-def _build_preference_tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
-    categories: list[Figures] = []
-    subsets: list[Figures] = []
+def _build_preference_tables(benchmarks: FigureRows) -> Iterator[ReportTable]:
+    categories = []
+    subsets = []
     for benchmark in benchmarks:
         yield _build_accuracy_table(
             benchmark["benchmark"], [*benchmark["categories"], benchmark["overall"]]
@@ -480,7 +467,7 @@ def _build_preference_tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTa
 
 
 def _build_accuracy_table(
-    title: str, rows: Sequence[Figures], max_rows_listed: int | None = None
+    title: str, rows: FigureRows, max_rows_listed: int | None = None
 ) -> ReportTable:
     columns = {title: "name"}
     for name in _COUNT_FIELDS:

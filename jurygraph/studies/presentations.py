@@ -59,8 +59,6 @@ REPEAT_FAMILY = "repeat"
 FAMILIES_OF_UNCHANGED_INPUTS = (ORIGINAL_FAMILY, REPEAT_FAMILY)
 """Families whose inputs are the response as it is; every other family is one of variants."""
 REWARD_PROTOCOL = "reward"
-_NATIVE_SCALE_WIDTH = 9.0
-"""The native scale goes from 1 to 10, so a value in [0, 1] becomes 1 + 9 · value, as in A.2."""
 
 
 _NumberByStakeholder = dict[Id, Number]
@@ -204,10 +202,7 @@ def _presentation_scores_of_group(
         )
     people = sorted(person.id for person in task.stakeholders)
     difficulty = difficulty_by_stakeholder(task, run.config.weights)
-    quality_by_response = {}
-    for trace in traces:
-        if "quality" in trace.labels:
-            quality_by_response[trace.response_id] = trace.labels["quality"]
+    qualities = {trace.response_id: trace.labels.get("quality", "-") for trace in traces}
     for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
         for trace, reward in zip(traces, rewards, strict=True):
             if reward.value is None:
@@ -219,40 +214,40 @@ def _presentation_scores_of_group(
                 "seed": seed,
                 "family": str(labels.get("family", ORIGINAL_FAMILY)),
                 "version": str(labels.get("version", "0")),
-                "quality": str(labels.get("quality", quality_by_response.get(seed, "-"))),
+                "quality": str(labels.get("quality", qualities.get(seed, "-"))),
                 "stakeholders": len(people),
                 "difficulty": difficulty,
                 "repeat": repeat,
                 "judge": judge,
                 "task": task_id,
             }
+            score = _to_native_scale(reward.value)
+            yield PresentationScore(protocol=REWARD_PROTOCOL, score=score, **common)
             for name, value in reward.components.items():
                 if value is None:
                     left_out[f"presentations without a score of {name}"] += 1
-            for protocol, fields in _native_reward_and_components(reward, people):
-                yield PresentationScore(protocol=protocol, **common, **fields)
+                    continue
+                fields = _utilities_and_weights(reward, name, people)
+                score = _to_native_scale(value)
+                yield PresentationScore(protocol=name, score=score, **common, **fields)
 
 
-def _native_reward_and_components(
-    reward: Reward, people: Sequence[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the reward and each component, on the scale from 1 to 10."""
-    assert reward.value is not None, "failed rewards have no score"
-    yield REWARD_PROTOCOL, {"score": 1.0 + _NATIVE_SCALE_WIDTH * reward.value}
-    for name, value in reward.components.items():
-        if value is None:
-            continue
-        parts = reward.parts.get(name, {})
-        figures = reward.diagnostics.get(name, {})
-        fields: dict[str, Any] = {"score": 1.0 + _NATIVE_SCALE_WIDTH * value}
-        if people and parts.keys() >= set(people):
-            fields["utilities"] = {
-                person: 1.0 + _NATIVE_SCALE_WIDTH * parts[person] for person in people
-            }
-            weights = {person: figures.get(f"weight of {person}") for person in people}
-            if None not in weights.values():
-                fields["weights"] = weights
-        yield name, fields
+def _to_native_scale(value: float) -> float:
+    """Return a value in [0, 1] on the native scale from 1 to 10: 1 + 9 · value, as in A.2."""
+    return 1.0 + 9.0 * value
+
+
+def _utilities_and_weights(
+    reward: Reward, component: str, people: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return û_i on the scale from 1 to 10, and the weights that the judge gave, where the component has both."""
+    parts = reward.parts.get(component, {})
+    if not people or not parts.keys() >= set(people):
+        return {}
+    fields = {"utilities": {person: _to_native_scale(parts[person]) for person in people}}
+    figures = reward.diagnostics.get(component, {})
+    weights = {person: figures.get(f"weight of {person}") for person in people}
+    return fields if None in weights.values() else {**fields, "weights": weights}
 
 
 def _rewards_by_repeat(
@@ -362,8 +357,10 @@ def check_stakeholder_weights(
         if file_weights.weights_by_task[task].keys() != people[task]:
             found = ", ".join(sorted(file_weights.weights_by_task[task]))
             people_text = ", ".join(sorted(people[task]))
-            problem = f"the weights of task {quote(task)} are of {found}"
-            raise InputError(f"{file_weights.name}: {problem}; write those of {people_text}")
+            raise InputError(
+                f"{file_weights.name}: the weights of task {quote(task)} are of {found}; write "
+                f"those of {people_text}"
+            )
     left_out = len(people) - len(tasks_with_file_weights)
     if left_out:
         yield f"left out of Table 5's row {file_weights.name}, tasks without weights there: {left_out}"
@@ -382,13 +379,10 @@ def fixed_weights(
         d = [score.difficulty[person] for person in people]
         for tau in PAPER_TAUS:
             by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
-    if (
-        file_weights is not None
-        and score.task is not None
-        and score.task in file_weights.weights_by_task
-    ):
-        weights = file_weights.weights_by_task[score.task]
-        by_name[file_weights.name] = np.array([weights[person] for person in people])
+    if file_weights is not None:
+        weights = file_weights.weights_by_task.get(score.task or "")
+        if weights is not None:
+            by_name[file_weights.name] = np.array([weights[person] for person in people])
     return by_name
 
 
@@ -435,7 +429,7 @@ async def ask_about_each_response(
 
     Raises what ends a run.
     """
-    result_by_id: dict[str, T] = {}
+    result_by_id = {}
     for task, responses in pairs:
         answers = await gather_all(ask(task, response, client) for response in responses)
         for response, answer in zip(responses, answers, strict=True):
@@ -499,7 +493,7 @@ def generate_presentations(
     responses_with_variants_count = 0
     left_out = 0
     for task, responses in pairs:
-        output_responses: list[Response] = []
+        output_responses = []
         for response in responses:
             presentation = present(response.data, versions)
             if presentation is None and response.id in prose:
@@ -522,8 +516,10 @@ def generate_presentations(
             line = TaskLine.model_construct(**content, responses=tuple(output_responses))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
     if not responses_with_variants_count:
-        hint = "give `data` the form of docs/stability.md, or name a model that reads them with --reader"
-        raise InputError(f"none of {left_out} responses has structured data; {hint}")
+        raise InputError(
+            f"none of {left_out} responses has structured data; give `data` the form of "
+            "docs/stability.md, or name a model that reads them with --reader"
+        )
     title = f"{responses_with_variants_count} responses, {counts['variants'].total()} variants"
     *counts_by_family, broken = counts.values()
     rows = []
@@ -533,8 +529,11 @@ def generate_presentations(
     discarded_variants_table = ReportTable(
         ("discarded, because it breaks", "variants"), broken.most_common()
     )
-    structured_count = responses_with_variants_count - prose_response_count
-    sizes = {"structured": structured_count, "prose": prose_response_count, "left_out": left_out}
+    sizes = {
+        "structured": responses_with_variants_count - prose_response_count,
+        "prose": prose_response_count,
+        "left_out": left_out,
+    }
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
     return lines, Report({**sizes, **counts}, [title, table, discarded_variants_table], notes)
 

@@ -26,7 +26,7 @@ from jurygraph.schema import Config
 from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import FigureRows, Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.views.agents import (
     AgentDifference,
     RankedAgent,
@@ -108,8 +108,8 @@ class DecisionMethods:
 
 def collect_decision_methods(run: Run) -> DecisionMethods:
     """Return the means by which a run was decided; this reads every decision."""
-    combiners: set[tuple[str, str]] = set()
-    rubrics: list[set[tuple[str, float]]] = []
+    combiners = set()
+    rubrics = []
     for decision in run.decisions():
         for spec in decision.effective_specs:
             combiners.add((spec.name, spec.combiner))
@@ -142,21 +142,19 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         )
     for name, weight in decided_by.criteria.items():
         criterion_config = config.criteria.get(name)
-        settings.append(
-            _criterion_setting(
-                name, weight if criterion_config is None else criterion_config.weight
-            )
-        )
+        settings.append(_criterion_setting(name, getattr(criterion_config, "weight", weight)))
     rubric = config.rubric
     if names & set(_RUBRIC_AGGREGATION_NAMES):
         if "gear" in names:
             max_value = max(10.0, 4.0 * rubric.kappa)
             label = "κ, how strictly prerequisites count"
             settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
-        label = "aggregation of the rubric"
         settings.append(
             _make_choice_setting(
-                "rubric.aggregation", label, rubric.aggregation, _RUBRIC_AGGREGATION_NAMES
+                "rubric.aggregation",
+                "aggregation of the rubric",
+                rubric.aggregation,
+                _RUBRIC_AGGREGATION_NAMES,
             )
         )
     if STAKEHOLDERS_COMPONENT_NAME in components:
@@ -166,26 +164,28 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         settings.append(
             _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
         )
-        methods = ("calibrated", "uniform")
         settings.append(
             _make_choice_setting(
-                "weights.method", "weights of stakeholders", weights.method, methods
+                "weights.method",
+                "weights of stakeholders",
+                weights.method,
+                ("calibrated", "uniform"),
             )
         )
     for index, gate in enumerate(config.gates):
-        name = "above" if gate.kind == "repetition" else "below"
-        gate_off_text = "1 is off" if name == "above" else "0 is off"
-        label = f"{gate.kind} gate, where {gate.component} is {name} ({gate_off_text})"
+        name, off_value = ("above", 1) if gate.kind == "repetition" else ("below", 0)
+        label = f"{gate.kind} gate, where {gate.component} is {name} ({off_value} is off)"
         settings.append(
             _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
         )
-    rules = get_args(FailureRule)
+    failure = config.failure
     settings.append(
-        _make_choice_setting("failure.rule", "what is not judged", config.failure.rule, rules)
+        _make_choice_setting(
+            "failure.rule", "what is not judged", failure.rule, get_args(FailureRule)
+        )
     )
     label = "least judged share of a reward"
-    least = config.failure.min_coverage
-    settings.append(_number_setting("failure.min_coverage", label, least, 0.0, 1.0))
+    settings.append(_number_setting("failure.min_coverage", label, failure.min_coverage, 0.0, 1.0))
     return settings
 
 
@@ -286,12 +286,7 @@ def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[
         zip(points, means, strict=True)
     ):
         for first, second in combinations(before, 2):
-            has_both_values = {first, second} <= after.keys()
-            if (
-                has_both_values
-                and before[first] >= before[second]
-                and _is_reversed(after, first, second)
-            ):
+            if before[first] >= before[second] and _is_reversed(after, first, second):
                 value = _bisect_rank_swap_value(rank, interval_start, interval_end, first, second)
                 rank_swaps.append(RankSwap(value, first, second))
     return sorted(rank_swaps)
@@ -444,8 +439,14 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     agents: list[Figures] = []
     for row in ranked_agents:
-        counts = {"responses": row.responses, "left_out": row.responses - row.scored}
-        agents.append({"agent": row.agent, "mean": row.mean, **counts})
+        agents.append(
+            {
+                "agent": row.agent,
+                "mean": row.mean,
+                "responses": row.responses,
+                "left_out": row.responses - row.scored,
+            }
+        )
     searched_setting_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried_settings),
@@ -509,9 +510,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     )
 
 
-def compare_orders(
-    means: Mapping[str, float], orders: Mapping[str, Sequence[Figures]]
-) -> Iterator[str]:
+def compare_orders(means: Mapping[str, float], orders: Mapping[str, FigureRows]) -> Iterator[str]:
     """Yield by which judges alone the agents have another order than by all, and by which some of them are equal."""
     others = []
     level = []
@@ -545,10 +544,11 @@ def _notes(
         "settings at once; a weight keeps its sign"
     )
     if others:
-        command = f"jurygraph rescore {run.folder} --out NEW --set criteria.NAME.weight=W"
-        why = "they are many, or not alike in all tasks"
-        weights = format_count(others, "weight")
-        yield f"not searched, {weights} of criteria, since {why}: {command}"
+        yield (
+            f"not searched, {format_count(others, 'weight')} of criteria, since they are many, or "
+            f"not alike in all tasks: jurygraph rescore {run.folder} --out NEW --set "
+            "criteria.NAME.weight=W"
+        )
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"

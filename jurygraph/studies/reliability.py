@@ -1,7 +1,7 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from operator import attrgetter
@@ -16,16 +16,18 @@ from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, unit_name_of_task, units_label
 from jurygraph.runs.run import Run
-from jurygraph.schema import Question, RecordedVerdict, Trace
+from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
     format_cell,
@@ -103,15 +105,17 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
     rewards = QuestionScores("reward")
-    names = dict.fromkeys(run.questions())
+    order = {name: position for position, name in enumerate(run.questions())}
     questions: dict[tuple[str, str | None], QuestionScores] = {}
-    last_judge_by_question: dict[str, str] = {}
+    last_judge_by_question = {}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
-        last_judge_by_question |= _last_judge_by_question(
-            run.survey_without_texts_of(group.key).questions
-        )
+        for question in run.survey_without_texts_of(group.key).questions:
+            escalation = question.escalate
+            # a single first judge can be compared with no other one, and stays beside the last
+            if escalation is not None and len(escalation.first) > 1:
+                last_judge_by_question[question.id] = escalation.then
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
@@ -124,7 +128,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
                 is_about_this_response = (
                     not verdict.responses or trace.response_id in verdict.responses
                 )
-                if is_about_this_response and verdict.question in names:
+                if is_about_this_response and verdict.question in order:
                     key = verdict.question, verdict.judge
                     scores = questions.setdefault(key, QuestionScores(*key))
                     _add_verdict_score(verdict, trace, unit, scores, left_out)
@@ -137,30 +141,16 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
         )
-    order = {name: position for position, name in enumerate(names)}
-    scored = [key for key, scores in questions.items() if scores.values]
-    scored.sort(key=lambda key: (order[key[0]], key[1] or ""))
+    scored = [scores for scores in questions.values() if scores.values]
+    scored.sort(key=lambda scores: (order[scores.question], scores.judge or ""))
     return RunScores(
         str(run.folder),
         rewards,
-        tuple(questions[key] for key in scored),
+        tuple(scored),
         dict(sorted(left_out.items())),
         last_judge_by_question,
         reward_limits_of_decisions(list(run.decisions()), min(rewards.values)),
     )
-
-
-def _last_judge_by_question(questions: Iterable[Question]) -> dict[str, str]:
-    """Return, by question, the judge to whom it goes on where several first ones are not enough.
-
-    A single first judge can be compared with no other one, and stays beside the last.
-    """
-    last_judge_by_question = {}
-    for question in questions:
-        escalation = question.escalate
-        if escalation is not None and len(escalation.first) > 1:
-            last_judge_by_question[question.id] = escalation.then
-    return last_judge_by_question
 
 
 def _add_verdict_score(
@@ -189,10 +179,9 @@ def report(scores: RunScores) -> Report:
     mean = clip_to_limits(mean, scores.limits)
     questions = [split_score_variance(question) for question in scores.questions]
     scores_by_question: dict[str, dict[str, QuestionScores]] = {}
-    for question_scores in scores.questions:
-        if question_scores.judge is not None:
-            scores_by_judge = scores_by_question.setdefault(question_scores.question, {})
-            scores_by_judge[question_scores.judge] = question_scores
+    for judged in scores.questions:
+        if judged.judge is not None:
+            scores_by_question.setdefault(judged.question, {})[judged.judge] = judged
     judges = [
         agreement_of_judges(name, scores_by_judge, scores.last_judge_by_question.get(name))
         for name, scores_by_judge in sorted(scores_by_question.items())
@@ -222,8 +211,10 @@ def report(scores: RunScores) -> Report:
     for question in judges:
         last_judge = scores.last_judge_by_question.get(question["name"])
         if last_judge in question["judges"]:
-            reason = f"since they chose what {last_judge} was asked"
-            notes.append(f"{question['name']}: α is of the first judges, {reason}")
+            notes.append(
+                f"{question['name']}: α is of the first judges, since they chose what {last_judge} "
+                "was asked"
+            )
     sections = [
         *_reward_sections(f"{scores.run}: rewards", rewards, mean),
         _question_table(questions),
@@ -263,7 +254,7 @@ def report(scores: RunScores) -> Report:
     )
 
 
-def _plots(questions: Sequence[Figures]) -> Iterator[Plot]:
+def _plots(questions: FigureRows) -> Iterator[Plot]:
     for name, title in (
         ("within_task", "responses to a task"),
         ("within_response", "samples of a response"),
@@ -300,7 +291,7 @@ def split_score_variance(scores: QuestionScores) -> Figures:
         ids["response"] = scores.responses
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
-    correlations: dict[str, Figures | None] = {}
+    correlations = {}
     unsplit_reason = (
         f"one {SINGULAR_UNIT_LABELS[units_label(scores.units)]}"
         if units == 1
@@ -340,7 +331,7 @@ def agreement_of_judges(
     samples are averaged, and a response that one judge alone scored is left out. It is 1 for full agreement, 0 by
     chance, and None where no two scores differ. It leaves out the `last_judge`, whom the others' answers chose.
     """
-    means: dict[str, dict[str, float]] = {}
+    means = {}
     units: dict[str, str] = {}
     for judge, scores in judges.items():
         units |= zip(scores.responses, scores.units, strict=True)
@@ -376,8 +367,8 @@ def compare_judge_pairs(
         for first, second in combinations(sorted(means), 2):
             tally = counts.setdefault((first, second), Counter())
             for response in means[first].keys() & means[second].keys():
-                scores = means[first][response], means[second][response]
-                tally[scores[0] >= MET_THRESHOLD, scores[1] >= MET_THRESHOLD] += 1
+                is_met_by_first = means[first][response] >= MET_THRESHOLD
+                tally[is_met_by_first, means[second][response] >= MET_THRESHOLD] += 1
     return [
         {
             "first": first,
@@ -395,18 +386,16 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    reliability_by_value_count = {
-        count: reliability(correlation.value, count) for count in VALUE_COUNTS_PER_MEAN
-    }
+    value = correlation.value
     return {
-        "value": correlation.value,
+        "value": value,
         "low": correlation.low,
         "high": correlation.high,
-        "of_means": reliability_by_value_count,
+        "of_means": {count: reliability(value, count) for count in VALUE_COUNTS_PER_MEAN},
     }
 
 
-def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[str | ReportTable]:
+def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[ReportSection]:
     yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
     columns = {
         "variance between": "name",
@@ -428,7 +417,7 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
     yield f"mean reward: {format_cell(mean)}, 95 % interval over {rewards['units']}"
 
 
-def _question_table(questions: Sequence[Figures]) -> ReportTable:
+def _question_table(questions: FigureRows) -> ReportTable:
     header = ["share by question", "values", "task (95 %)", "response"]
     if any(split["within_response"] for split in questions):
         header += [
@@ -446,8 +435,6 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
             split["within_task"],
             shares.get("response"),
             shares.get("sample"),
-        ]
-        cells += [
             samples,
             *(samples and samples["of_means"][count] for count in VALUE_COUNTS_PER_MEAN[1:]),
         ]

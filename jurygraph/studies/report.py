@@ -44,6 +44,8 @@ class IntervalCell(NamedTuple):
 
 Figures = dict[str, Any]
 """Figures of a study by their names, as `--json` prints them."""
+FigureRows = Sequence[Figures]
+"""Figures of the same names, such as those of each judge: the rows of a table."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class ReportTable:
         """Return a line that counts the rows that a person is not shown, if there are any."""
         hidden_row_count = len(self.rows) - len(self.rows[: self.most])
         return [f"... and {hidden_row_count} more (--json)"] if hidden_row_count else []
+
+
+ReportSection = str | ReportTable
+"""A part of a report that is read from top to bottom: a line of text, or a table."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class Report:
     """
 
     figures: Mapping[str, Any]
-    sections: Sequence[str | ReportTable] = ()
+    sections: Sequence[ReportSection] = ()
     notes: Sequence[str] = ()
     plots: Sequence[Plot] = ()
     conclusion: Sequence[str] = ()
@@ -182,7 +188,7 @@ class Report:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
     @property
-    def content(self) -> Iterator[str | ReportTable]:
+    def content(self) -> Iterator[ReportSection]:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
         unexplained_symbols = dict(self.symbol_meanings)
         for part in (self.conclusion, *([section] for section in self.sections)):
@@ -212,7 +218,7 @@ class Report:
         return "\n\n".join(blocks) + "\n"
 
 
-def _texts_of_section(section: str | ReportTable) -> list[str]:
+def _texts_of_section(section: ReportSection) -> list[str]:
     """Return the line, or the titles and the texts of a table."""
     if isinstance(section, str):
         return [section]

@@ -11,18 +11,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, groupby, product
+from itertools import chain, combinations, groupby, product, starmap
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel, alphas_leaving_out_clusters
 from jurygraph.inference.clusters import (
+    cluster_numbers,
     jackknife_interval,
     mean_with_cluster_interval,
     members_by_cluster,
@@ -61,11 +62,13 @@ from jurygraph.studies.reasons import (
     tf_idf,
 )
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
     describe_range,
@@ -104,6 +107,10 @@ class Predictions:
     def answered(self) -> Bools:
         """The ratings that have a prediction, [n]."""
         return np.asarray(~np.isnan(self.values).any(axis=0))
+
+
+PredictionColumns = Sequence[Predictions]
+"""The predictions of several judges, or of one with several numbers of examples."""
 
 
 def texts_of(ratings: RatingsFile, texts: Mapping[str, str]) -> dict[str, str]:
@@ -156,6 +163,14 @@ def predict(
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
+def absolute_errors(part: DimensionRatings, columns: Iterable[Predictions]) -> dict[str, Floats]:
+    """Return each judge's distance from each rating, [n], the mean over seeds."""
+    errors = {}
+    for prediction in columns:
+        errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+    return errors
+
+
 def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each reviewer and domain, [n]."""
     return part.reviewer * len(part.domains) + part.domain
@@ -163,9 +178,7 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
 
 def _pool_and_group_numbers(part: DimensionRatings) -> Ints:
     """Return a number for each pool and group, [n]."""
-    columns = np.stack([_reviewer_domain_numbers(part), part.group])
-    numbers = np.unique(columns, axis=1, return_inverse=True)[1]
-    return np.asarray(numbers).ravel()
+    return cluster_numbers(_reviewer_domain_numbers(part) * (part.group.max() + 1) + part.group)
 
 
 def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
@@ -260,11 +273,9 @@ class JudgeRunSetting(NamedTuple):
                 f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}"
             )
         judge = Personalized if self.judge == "personalized" else ReviewerJudge
-        params: dict[str, Any] = {"samples": 1}
-        for name, value in template.params.items():
-            if name in judge.Params.model_fields:
-                params[name] = value
-        params |= {**source, "shots": self.shots, "seed": self.seed}
+        names = judge.Params.model_fields
+        params = {name: value for name, value in template.params.items() if name in names}
+        params = {"samples": 1, **params, **source, "shots": self.shots, "seed": self.seed}
         use = EvaluatorUse(use=self.judge, params=params, timeout=template.timeout)
         changes = {
             "evaluators": (use,),
@@ -283,8 +294,9 @@ def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[J
         planned_judge_runs.append(JudgeRunSetting("zero-shot", 0, 0))
     judges_with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
     counts = sorted({*shots} - {0})
-    for judge, count, seed in product(judges_with_examples, counts, range(seeds)):
-        planned_judge_runs.append(JudgeRunSetting(judge, count, seed))
+    planned_judge_runs += starmap(
+        JudgeRunSetting, product(judges_with_examples, counts, range(seeds))
+    )
     return planned_judge_runs
 
 
@@ -296,15 +308,16 @@ def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
             ratings_by_item.setdefault(rating.item, []).append(rating)
     if not ratings_by_item:
         unread = join_names([*ratings.unread_columns]) or "none"
-        remedy = "call the column of texts `text`, or name a file of them with --items"
         raise InputError(
-            f"{ratings.path}: no rated item has a text; {remedy} (columns not read: {unread})"
+            f"{ratings.path}: no rated item has a text; call the column of texts `text`, or name a "
+            f"file of them with --items (columns not read: {unread})"
         )
-    tasks = []
+    lines = []
     for item, item_ratings in ratings_by_item.items():
         reviewers = [rating.reviewer for rating in item_ratings]
-        tasks.append(item_to_task(ratings.path, item, item_ratings, reviewers, texts))
-    return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
+        task = item_to_task(ratings.path, item, item_ratings, reviewers, texts)
+        lines.append(task.model_dump_json(exclude_defaults=True).encode() + b"\n")
+    return lines
 
 
 def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
@@ -318,7 +331,7 @@ def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
             raise InputError(
                 f"dimension {name}: all scores are {low:g}; leave it out, there is nothing to predict"
             )
-        has_integer_scores = bool((part.score == np.round(part.score)).all())
+        has_integer_scores = (part.score == np.round(part.score)).all()
         step = 1.0 if has_integer_scores else None
         dimensions[name] = {"text": name, "scale": [low, high], "step": step}
     return {"evaluators": [{"use": "zero-shot", "params": {"dimensions": dimensions, "shots": 0}}]}
@@ -369,13 +382,9 @@ def _predict_answer_from_verdicts(
     if reduce == "mean":
         return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason, "")
     failed_verdict_count = sum(v.status == "failed" for v in verdicts)
-    has_vote = np.arange(len(scores) + failed_verdict_count)[None] < len(scores)
-    majority = strict_majority(
-        np.array([scores + [0.0] * failed_verdict_count]), has_vote, np.ones_like(has_vote)
-    )
-    if not majority.decided[0]:
+    ((score, votes),) = Counter(scores).most_common(1)
+    if 2 * votes <= len(scores) + failed_verdict_count:
         return _JudgeAnswer(np.nan, "", "no majority")
-    score = float(majority.value[0])
     return _JudgeAnswer(score, confident_verdicts[scores.index(score)].reason, "")
 
 
@@ -391,7 +400,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
-    judges: dict[str, RunPredictions] = {}
+    judges = {}
     folder = str(run.folder)
     model = str(run.config.model)
     names = ReviewerJudge.Params.model_fields
@@ -441,10 +450,10 @@ def join_runs(
         seeds = runs_by_judge_shots.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
-            problem = (
-                f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
+            raise InputError(
+                f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
+                f"{first.run} has; leave one of the runs out"
             )
-            raise InputError(f"{run.run}: {problem}; leave one of the runs out")
     sorted_runs = sorted(
         runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
     )
@@ -524,16 +533,15 @@ def notes_on_unrated_predictions(
     for run in runs:
         unrated_count = len(run.verdicts.keys() - rated_keys)
         if unrated_count == len(run.verdicts):
-            problem = (
-                "predicts none of the ratings: responses, reviewers or dimensions have other names"
-            )
             cells = []
             for key in (min(run.verdicts, default=("",) * 3), min(rated_keys)):
                 dimension, reviewer, item = map(quote, key)
                 cells.append(f"{reviewer} on {dimension} of {item}")
-            examples = f"it has {cells[0]}, and the ratings have {cells[1]}"
-            hint = "a response needs the id of the rated item"
-            raise InputError(f"{run.run}: {problem} ({examples}); {hint}")
+            raise InputError(
+                f"{run.run}: predicts none of the ratings: responses, reviewers or dimensions have "
+                f"other names (it has {cells[0]}, and the ratings have {cells[1]}); a response "
+                "needs the id of the rated item"
+            )
         if unrated_count:
             yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated_count}"
 
@@ -547,7 +555,7 @@ _MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
 
-RatingsWithPredictions = tuple[DimensionRatings, Sequence[Predictions]]
+RatingsWithPredictions = tuple[DimensionRatings, PredictionColumns]
 """The ratings of a dimension, and all predictions of them."""
 
 
@@ -573,7 +581,7 @@ def report(
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
     domain_judge_rows: list[Figures] = []
-    sizes: dict[str, int] = {}
+    sizes = {}
     for part, columns in judged:
         # of each judge the last, which has the most examples
         best = list({prediction.judge: prediction for prediction in columns}.values())
@@ -608,12 +616,12 @@ def report(
     )
 
 
-def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
+def _predicting_judges(columns: PredictionColumns) -> list[Predictions]:
     """Return the judges that predict any rating, which are compared; all of them where none does."""
     return [prediction for prediction in columns if prediction.answered.any()] or list(columns)
 
 
-def _is_predicted_by_all_judges(columns: Sequence[Predictions]) -> Bools:
+def _is_predicted_by_all_judges(columns: PredictionColumns) -> Bools:
     """Return the ratings that all judges predict which predict any, [n]."""
     is_answered = [prediction.answered for prediction in _predicting_judges(columns)]
     return np.asarray(np.logical_and.reduce(is_answered))
@@ -623,7 +631,7 @@ def _measure_predictions(
     part: DimensionRatings,
     rows: Bools,
     domain: str | None,
-    columns: Sequence[Predictions],
+    columns: PredictionColumns,
     level: MeasurementLevel,
 ) -> Iterator[Figures]:
     is_compared = _is_predicted_by_all_judges(columns) & rows
@@ -677,23 +685,26 @@ def _alpha_with_interval(
     return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
 
 
-def _compare_judge_errors(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
-    for first, second in combinations(columns, 2):
-        row: Figures = {"dimension": part.dimension, "first": first.judge, "second": second.judge}
-        first_errors = np.abs(first.values - part.score)[:, common]
-        second_errors = np.abs(second.values - part.score)[:, common]
-        gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
+    errors = absolute_errors(part, columns)
+    for first, second in combinations(errors, 2):
+        gaps = (errors[first] - errors[second])[common]
         # Equal predictions may be sums in another order.
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         estimate = crossed_interval(gaps, reviewer, part.group[common])
-        row["absolute"] = as_interval(estimate)
-        row["absolute_p"] = t_test_p(estimate)
         sums = np.bincount(reviewer, gaps)
-        row["nearer"] = int((sums < 0).sum())
-        row["farther"] = int((sums > 0).sum())
+        row = {
+            "dimension": part.dimension,
+            "first": first,
+            "second": second,
+            "absolute": as_interval(estimate),
+            "absolute_p": t_test_p(estimate),
+            "nearer": int((sums < 0).sum()),
+            "farther": int((sums > 0).sum()),
+        }
         rows.append(row)
     adjusted_p_values = holm([row["absolute_p"] for row in rows])
     for row, p in zip(rows, adjusted_p_values, strict=True):
@@ -702,7 +713,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: Sequence[Predictions]
 
 
 def _test_alternative_annotator(
-    part: DimensionRatings, columns: Sequence[Predictions]
+    part: DimensionRatings, columns: PredictionColumns
 ) -> dict[str, AlternativeAnnotator]:
     """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
 
@@ -728,7 +739,7 @@ def _test_alternative_annotator(
 
 
 def _relate_reasons_to_scores(
-    part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
+    part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     sources: dict[str, Sequence[str]] = {"the reviewers": part.reasons}
     for prediction in columns:
@@ -741,7 +752,7 @@ def _relate_reasons_to_scores(
 
 
 def _measure_reason_matches(
-    part: DimensionRatings, columns: Sequence[Predictions], vectorize: TextVectorizer
+    part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
     """Yield for each judge whether its reasons are nearer to those of the person that it predicts than to others'."""
     for prediction in columns:
@@ -753,7 +764,7 @@ def _measure_reason_matches(
                 yield {"dimension": part.dimension, "judge": prediction.judge, **match._asdict()}
 
 
-def _paired_reason_rows(part: DimensionRatings, columns: Sequence[Predictions]) -> list[Figures]:
+def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     """Return each judge's reason and the person's own, where both gave one; the largest error comes first."""
     rows = []
     for prediction in columns:
@@ -774,20 +785,18 @@ def _paired_reason_rows(part: DimensionRatings, columns: Sequence[Predictions]) 
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _reviewer_figures(part: DimensionRatings, columns: Sequence[Predictions]) -> Iterator[Figures]:
+def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> Iterator[Figures]:
     common = _is_predicted_by_all_judges(columns)
-    errors: dict[str, Floats] = {}
-    for prediction in columns:
-        errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
+    errors = absolute_errors(part, columns)
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
-        mae: dict[str, float | None] = dict.fromkeys(errors)
+        mae = dict.fromkeys(errors)
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
 
 
-def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures) -> Iterator[ReportSection]:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
@@ -804,8 +813,8 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         yield ReportTable(header, rows, digits=3, most=_MAX_ROWS_LISTED)
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
-    curve_rows: list[Figures] = []
-    for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
+    curve_rows = []
+    for _, rows_of_judge in groupby(figures["curve"], itemgetter("dimension", "judge")):
         curve = list(rows_of_judge)
         if len(curve) > 1 or curve[0]["shots"] == 0:
             curve_rows += curve
@@ -821,37 +830,52 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _table(
         columns, [row for row in figures["differences"] if not has_equal_predictions(row)], left=3
     )
-    columns = {"similar reasons of": "reasons_of", "pairs": "pairs"}
-    columns |= {"correlation with agreement": "correlation", "p": "p"}
+    columns = {
+        "similar reasons of": "reasons_of",
+        "pairs": "pairs",
+        "correlation with agreement": "correlation",
+        "p": "p",
+    }
     yield _table(columns, figures["reasons"])
-    columns = {"reasons of": "judge", "cells": "cells", "as the person's": "own"}
-    columns |= {"as others'": "others", "less (95 %)": "difference"}
+    columns = {
+        "reasons of": "judge",
+        "cells": "cells",
+        "as the person's": "own",
+        "as others'": "others",
+        "less (95 %)": "difference",
+    }
     yield _table(columns, figures["matches"])
     yield _reasons_table(figures["side_by_side"])
 
 
-def _reasons_table(cells: Sequence[Figures]) -> ReportTable:
+def _reasons_table(cells: FigureRows) -> ReportTable:
     rows = []
     for cell in cells:
-        texts = [
-            shorten(cell[name], _MAX_REASON_LENGTH) for name in ("reviewer_reason", "judge_reason")
-        ]
-        scores = [cell["score"], cell["predicted"]]
-        rows.append([cell["reviewer"], cell["item"], cell["judge"], *texts, *scores])
-    titles = ("reasons of", "item", "judge", "the person's", "the judge's", "score", "predicted")
-    return ReportTable(titles, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
+        texts = {
+            name: shorten(cell[name], _MAX_REASON_LENGTH)
+            for name in ("reviewer_reason", "judge_reason")
+        }
+        rows.append(cell | texts)
+    columns = {
+        "reasons of": "reviewer",
+        "item": "item",
+        "judge": "judge",
+        "the person's": "reviewer_reason",
+        "the judge's": "judge_reason",
+        "score": "score",
+        "predicted": "predicted",
+    }
+    return ReportTable.of(columns, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
 
 
 def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -> ReportTable:
     """Return a table of records, whose dimension, with its domain, comes first."""
-    rows_with_dimension = [{**row, "part": dimension_domain_name(row)} for row in rows]
-    columns_with_dimension = {"dimension": "part", **columns}
-    return ReportTable.of(
-        columns_with_dimension, rows_with_dimension, left=left, digits=3, most=_MAX_ROWS_LISTED
-    )
+    named_rows = [{**row, "part": dimension_domain_name(row)} for row in rows]
+    named_columns = {"dimension": "part", **columns}
+    return ReportTable.of(named_columns, named_rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
 
 
-def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
+def _judge_table(title: str, judges: FigureRows) -> ReportTable:
     columns = {
         title: "judge",
         "shots": "shots",
@@ -887,26 +911,28 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             )
         item_group_count = len(np.unique(part.group))
         if item_group_count < _FEW_ITEMS_THRESHOLD:
-            limit = f"with fewer than {_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
-            yield f"{name}: items, or groups of them: {item_group_count}; {limit}"
+            yield (
+                f"{name}: items, or groups of them: {item_group_count}; with fewer than "
+                f"{_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
+            )
         for prediction in columns:
             origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
             if prediction.answered.any():
                 yield from omission_notes(prediction.left_out, origin)
                 continue
             reasons = ", ".join(f"{count} {why}" for why, count in prediction.left_out.items())
-            problem = (
-                f"predicts none of {len(part.score)} ratings ({reasons or 'no others to go by'})"
-            )
             remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
-            yield f"{origin}{problem}, so only the others are compared{remedy}"
+            yield (
+                f"{origin}predicts none of {len(part.score)} ratings "
+                f"({reasons or 'no others to go by'}), so only the others are compared{remedy}"
+            )
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
     for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
         series = []
         errors = {}
-        for judge, points in groupby(curve, key=lambda row: str(row["judge"])):
+        for judge, points in groupby(curve, key=itemgetter("judge")):
             cells = {}
             for row in points:
                 if row["shots"] is not None and row["mae"] is not None:

@@ -50,14 +50,12 @@ def estimate_variance_terms(
     that go together, which the theorem excludes, are not in the sum.
     """
     rest = scores - np.sum(weights * utilities, axis=1)
-    covariance = np.cov(weights, rowvar=False)
-    covariance = np.atleast_2d(covariance)  # NumPy gives a number for one stakeholder
-    utility_variances = np.var(utilities, axis=0, ddof=1)
-    mean_stakeholder_weights = weights.mean(axis=0)
-    mean_utilities = utilities.mean(axis=0)
-    score_variance = float(np.var(rest, ddof=1))
     return variance_terms(
-        mean_stakeholder_weights, mean_utilities, covariance, utility_variances, score_variance
+        weights.mean(axis=0),
+        utilities.mean(axis=0),
+        np.atleast_2d(np.cov(weights, rowvar=False)),  # NumPy gives a number for one stakeholder
+        np.var(utilities, axis=0, ddof=1),
+        float(np.var(rest, ddof=1)),
     )
 
 

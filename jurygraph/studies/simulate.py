@@ -19,7 +19,15 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies import symbols
 from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr_theory
-from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    FigureRows,
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportSection,
+    ReportTable,
+)
 
 RaterBehaviour = Literal["normal", "strict", "lenient", "adversarial"]
 RATER_BEHAVIOURS: tuple[RaterBehaviour, ...] = get_args(RaterBehaviour)
@@ -261,7 +269,7 @@ def score_by_each_method(
         agent = np.array(estimate.items) // simulation.setting.items
         credit = np.bincount(agent, weights=estimate.posterior @ CREDIT_BY_CLASS, minlength=agents)
         items = np.bincount(agent, minlength=agents)
-        scores.append(np.asarray(credit / items))
+        scores.append(credit / items)
     return scores
 
 
@@ -298,18 +306,17 @@ class MeanOverSeeds(NamedTuple):
 
 
 def select_configurations(parts: Sequence[SimulationName]) -> dict[str, PaperConfiguration]:
-    chosen = {}
-    for name, paper_configuration in PAPER_CONFIGURATION_BY_NAME.items():
-        if paper_configuration.sweep in parts:
-            chosen[name] = paper_configuration
-    return chosen
+    return {
+        name: configuration
+        for name, configuration in PAPER_CONFIGURATION_BY_NAME.items()
+        if configuration.sweep in parts
+    }
 
 
 def count_evaluations(parts: Sequence[SimulationName], seeds: Sequence[int]) -> int:
     """Return the number of evaluations that `report` simulates, without those of DecompR's theory."""
-    chosen = select_configurations(parts)
-    settings = {paper_configuration.setting for paper_configuration in chosen.values()}
-    return len(seeds) * len(settings)
+    configurations = select_configurations(parts).values()
+    return len(seeds) * len({configuration.setting for configuration in configurations})
 
 
 def report(
@@ -330,7 +337,7 @@ def report(
     if len(seeds) > 1:
         seeds_text = f"means over seeds {seeds[0]} to {seeds[-1]}"
         seeds_text += " (standard error)" if rows else ""
-    sections: list[str | ReportTable] = [f"{seeds_text}, and the paper's number"]
+    sections: list[ReportSection] = [f"{seeds_text}, and the paper's number"]
     for name, title, digits in _RECOVERY_TABLE_SPECS:
         header = [title]
         for method in CONSENSUS_METHODS:
@@ -378,20 +385,19 @@ def _mean_of_seeds(values_by_seed: Floats, paper: float) -> MeanOverSeeds:
     return MeanOverSeeds(mean, error, paper)
 
 
-def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
+def _plots(recovery_rows: FigureRows) -> Iterator[Plot]:
+    if not recovery_rows:
+        return
     names = [row["name"] for row in recovery_rows]
     series = []
-    for method in CONSENSUS_METHODS if recovery_rows else ():
+    errors = {}
+    for method in CONSENSUS_METHODS:
         means = [row["mse"][method] for row in recovery_rows]
         low = [mean.mean - NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         high = [mean.mean + NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         series.append(PlotSeries(method, [mean.mean for mean in means], names, low, high))
         series.append(PlotSeries(f"{method}, paper", [mean.paper for mean in means], names))
-    if series:
-        errors = {
-            method: sum(row["mse"][method].mean for row in recovery_rows)
-            for method in CONSENSUS_METHODS
-        }
-        best = min(errors, key=errors.__getitem__)
-        title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"
-        yield Plot(title, "points", series, y_label="MSE, 10⁻³")
+        errors[method] = sum(mean.mean for mean in means)
+    best = min(errors, key=errors.__getitem__)
+    title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"
+    yield Plot(title, "points", series, y_label="MSE, 10⁻³")

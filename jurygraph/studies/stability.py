@@ -11,8 +11,8 @@ Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i =
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple, SupportsFloat
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.inference.clusters import Estimate, cluster_numbers, ratio_interval
 from jurygraph.inference.positive import (
     ValuesByCluster,
     difference_of_positive_means,
@@ -31,6 +31,7 @@ from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_stability
 from jurygraph.studies.presentations import (
+    FAMILIES_OF_UNCHANGED_INPUTS,
     REWARD_PROTOCOL,
     Presentations,
     PresentationScore,
@@ -39,11 +40,13 @@ from jurygraph.studies.presentations import (
     fixed_weights,
 )
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
     describe_range,
@@ -63,6 +66,8 @@ from jurygraph.studies.reward_noise import (
 _ROUNDING_ERROR = 1e-12
 _TOO_FEW_DEGREES_OF_FREEDOM = 2
 """With as few degrees of freedom, the inverse of an estimated variance has no mean."""
+UnitArrays = tuple[Floats, Floats, Floats]
+"""The weights and the utilities of a unit's variants, [V, n] each, and their scores, [V]."""
 
 
 def variance(scores: Sequence[float] | Floats) -> float:
@@ -127,24 +132,20 @@ class WeightDriftSummary(NamedTuple):
     explained: Estimate | None
 
 
-def diagnose_drift(
-    units: Sequence[tuple[Floats, Floats, Floats]], clusters: Sequence[str]
-) -> WeightDriftSummary:
+def diagnose_drift(units: Sequence[UnitArrays], clusters: Sequence[str]) -> WeightDriftSummary:
     """Return Table 3's diagnostics of at least one unit: its variants' weights and utilities [V, n], and scores [V].
 
     `clusters` has the cluster of each unit.
     """
-    score_changes_by_weights = []
-    for weights, utilities, _ in units:
-        score_changes_by_weights.append(weight_shift(weights, weights.mean(axis=0), utilities))
-    score_variances = [variance(scores) for _, _, scores in units]
+    weights, utilities, scores = zip(*units, strict=True)
+    mean_weights = [unit_weights.mean(axis=0) for unit_weights in weights]
+    shifts = list(map(weight_shift, weights, mean_weights, utilities))
+    score_variances = list(map(variance, scores))
     spread = float(np.mean(np.sqrt(score_variances)))
-    sizes = np.abs(np.concatenate(score_changes_by_weights))
-    shift_ranges = [np.ptp(shift) for shift in score_changes_by_weights]
-    cluster = np.unique(clusters, return_inverse=True)[1]
-    shift_variances = [variance(shift) for shift in score_changes_by_weights]
+    sizes = np.abs(np.concatenate(shifts))
+    cluster = cluster_numbers(clusters)
     explained_share = ratio_interval(
-        np.bincount(cluster, shift_variances), np.bincount(cluster, score_variances)
+        np.bincount(cluster, list(map(variance, shifts))), np.bincount(cluster, score_variances)
     )
 
     def divide_by_score_spread(size: SupportsFloat) -> float | None:
@@ -153,12 +154,12 @@ def diagnose_drift(
     return WeightDriftSummary(
         units=len(units),
         variants=len(sizes),
-        weight_cv=_mean_variation_coefficient([weights for weights, _, _ in units]),
-        utility_cv=_mean_variation_coefficient([utilities for _, utilities, _ in units]),
+        weight_cv=_mean_variation_coefficient(weights),
+        utility_cv=_mean_variation_coefficient(utilities),
         spread=spread,
         mean_shift=divide_by_score_spread(sizes.mean()),
         p95_shift=divide_by_score_spread(np.quantile(sizes, 0.95)),
-        shift_range=divide_by_score_spread(np.mean(shift_ranges)),
+        shift_range=divide_by_score_spread(np.mean(list(map(np.ptp, shifts)))),
         explained=explained_share and explained_share.within(0.0, math.inf),
     )
 
@@ -222,7 +223,7 @@ class ScoredResponseVariants(NamedTuple):
 
     def weights_utilities_and_scores(
         self,
-    ) -> tuple[list[PresentationScore], list[str], tuple[Floats, Floats, Floats]] | None:
+    ) -> tuple[list[PresentationScore], list[str], UnitArrays] | None:
         """Return variants with weights, the stakeholders, and arrays of weights, utilities [V, n] and scores [V].
 
         None for fewer than two of them.
@@ -237,6 +238,7 @@ class ScoredResponseVariants(NamedTuple):
         return rows, people, (weights, utilities, scores)
 
 
+Units = Sequence[ScoredResponseVariants]
 PresentationMeasure = Callable[[ScoredResponseVariants], float | None]
 MEASURE_BY_NAME: Mapping[str, PresentationMeasure] = {
     "semantic": ScoredResponseVariants.semantic,
@@ -245,18 +247,20 @@ MEASURE_BY_NAME: Mapping[str, PresentationMeasure] = {
 }
 
 
-def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[ScoredResponseVariants]]:
+def units_by_protocol(
+    rows: Iterable[PresentationScore],
+) -> dict[str, list[ScoredResponseVariants]]:
     protocol_units: dict[str, list[ScoredResponseVariants]] = {}
-    for (protocol, _), members in _group_by(rows, attrgetter("protocol", "unit")).items():
+    for members in _group_by(rows, attrgetter("protocol", "unit")).values():
         first = members[0]
         unit = ScoredResponseVariants(
-            judge=first.judge,
-            quality=first.quality,
-            cluster=first.task or first.seed,
-            stakeholders=first.stakeholders,
-            rows=tuple(members),
+            first.judge,
+            first.quality,
+            first.task or first.seed,
+            first.stakeholders,
+            tuple(members),
         )
-        protocol_units.setdefault(protocol, []).append(unit)
+        protocol_units.setdefault(first.protocol, []).append(unit)
     return protocol_units
 
 
@@ -281,9 +285,7 @@ def measure_stability(
     """
     rows = _select_presentations_by_quality(presentations, quality_bands)
     protocol_units = units_by_protocol(rows)
-    units_of_all_protocols: list[ScoredResponseVariants] = list(
-        chain.from_iterable(protocol_units.values())
-    )
+    units_of_all_protocols = list(chain.from_iterable(protocol_units.values()))
     sizes = sorted({unit.stakeholders for unit in units_of_all_protocols})
     if all(unit.semantic() is None for unit in units_of_all_protocols):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
@@ -299,7 +301,7 @@ def measure_stability(
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
-    sections: list[str | ReportTable] = [_variants_summary_sentence(rows)]
+    sections: list[ReportSection] = [_variants_summary_sentence(rows)]
     for protocol, units in protocol_units.items():
         figures["units"] += [_stability_figures_of_unit(protocol, unit) for unit in units]
         sections += _noise_tables(protocol, units, sizes, figures)
@@ -327,21 +329,18 @@ def measure_stability(
     figures["left_out"] = presentations.left_out
     notes = list(_notes(presentations, units_of_all_protocols, figures["ratios"]))
     notes += weight_notes
-    plot = _noise_plot(figures["noise"], list(protocol_units), len(sizes))
+    plot = _noise_plot(figures["noise"], len(sizes))
     tasks = len({unit.cluster for unit in units_of_all_protocols})
     conclusion = list(conclude_stability(figures["ratios"], tasks))
     return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING_SYMBOL_MEANINGS)
 
 
 def _units_by_family(
-    units: Sequence[ScoredResponseVariants],
-) -> dict[str, Sequence[ScoredResponseVariants]]:
+    units: Units,
+) -> dict[str, Units]:
     """Return the units with the variants of a family alone, by its name, and after these the units themselves."""
-    families: set[str] = set()
-    for unit in units:
-        families.update(row.family for row in unit.variants)
-    units_by_family: dict[str, Sequence[ScoredResponseVariants]] = {}
-    for name in sorted(families):
+    units_by_family: dict[str, Units] = {}
+    for name in sorted(_families_in_units(units).difference(FAMILIES_OF_UNCHANGED_INPUTS)):
         units_by_family[name] = [unit.select_families({name}) for unit in units]
     units_by_family["all variants"] = units
     return units_by_family
@@ -363,28 +362,22 @@ def _select_presentations_by_quality(
 
 
 def _stability_figures_of_unit(protocol: str, unit: ScoredResponseVariants) -> Figures:
-    inputs = {row.input for row in unit.variants}
-    measures = {name: measure(unit) for name, measure in MEASURE_BY_NAME.items()}
     return {
         "protocol": protocol,
         "judge": unit.judge,
         "seed": unit.rows[0].seed,
         "quality": unit.quality,
         "stakeholders": unit.stakeholders,
-        "variants": len(inputs),
-        **measures,
+        "variants": len({row.input for row in unit.variants}),
+        **{name: measure(unit) for name, measure in MEASURE_BY_NAME.items()},
     }
 
 
-def _units_with_stakeholder_count(
-    units: Iterable[ScoredResponseVariants], stakeholders: int
-) -> list[ScoredResponseVariants]:
+def _units_with_stakeholder_count(units: Units, stakeholders: int) -> Units:
     return [unit for unit in units if unit.stakeholders == stakeholders]
 
 
-def _measures_by_cluster(
-    units: Iterable[ScoredResponseVariants], measure: PresentationMeasure
-) -> dict[str, list[float]]:
+def _measures_by_cluster(units: Units, measure: PresentationMeasure) -> dict[str, list[float]]:
     """Return the measure of the units that have it, by cluster."""
     measures_by_cluster: dict[str, list[float]] = {}
     for unit in units:
@@ -395,7 +388,7 @@ def _measures_by_cluster(
 
 
 def _growths(
-    units: Sequence[ScoredResponseVariants],
+    units: Units,
     sizes: Sequence[int],
     measure: PresentationMeasure = ScoredResponseVariants.semantic,
 ) -> Figures:
@@ -406,32 +399,24 @@ def _growths(
     """
     if len(sizes) < 2:
         return {"growth": None, "growth_same_families": None}
-    units_with_most_stakeholders = _units_with_stakeholder_count(units, sizes[-1])
-    units_with_fewest_stakeholders = _units_with_stakeholder_count(units, sizes[0])
-    families = _families_in_units(units_with_most_stakeholders) & _families_in_units(
-        units_with_fewest_stakeholders
-    )
-
-    def ratio_of_cluster_means(
-        above: Iterable[ScoredResponseVariants], below: Iterable[ScoredResponseVariants]
-    ) -> Estimate | None:
-        return ratio_of_positive_means(
+    ends = [_units_with_stakeholder_count(units, size) for size in (sizes[-1], sizes[0])]
+    families = set.intersection(*map(_families_in_units, ends))
+    ends_of_common_families: list[Units] = []
+    for end in ends:
+        ends_of_common_families.append([unit.select_families(families) for unit in end])
+    growths: Figures = {}
+    pairs: dict[str, list[Units]] = {
+        "growth": ends,
+        "growth_same_families": ends_of_common_families,
+    }
+    for name, (above, below) in pairs.items():
+        growths[name] = ratio_of_positive_means(
             _measures_by_cluster(above, measure), _measures_by_cluster(below, measure)
         )
-
-    common = [
-        [unit.select_families(families) for unit in end]
-        for end in (units_with_most_stakeholders, units_with_fewest_stakeholders)
-    ]
-    return {
-        "growth": ratio_of_cluster_means(
-            units_with_most_stakeholders, units_with_fewest_stakeholders
-        ),
-        "growth_same_families": ratio_of_cluster_means(*common),
-    }
+    return growths
 
 
-def _families_in_units(units: Iterable[ScoredResponseVariants]) -> set[str]:
+def _families_in_units(units: Units) -> set[str]:
     rows = chain.from_iterable(unit.rows for unit in units)
     return {row.family for row in rows}
 
@@ -440,13 +425,9 @@ _QUALITY_BANDS_BY_ROW = {"All (Med+High)": ("med", "medium", "high"), "All (Low)
 """The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
 
 
-def _units_by_noise_row(
-    units: Sequence[ScoredResponseVariants],
-) -> dict[tuple[str, str], list[ScoredResponseVariants]]:
+def _units_by_noise_row(units: Units) -> Mapping[tuple[str, str], Units]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
-    rows: dict[tuple[str, str], list[ScoredResponseVariants]] = _group_by(
-        units, attrgetter("judge", "quality")
-    )
+    rows = _group_by(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
         for name, quality_bands in _QUALITY_BANDS_BY_ROW.items():
             pooled_units = [unit for unit in units if unit.quality.casefold() in quality_bands]
@@ -457,15 +438,15 @@ def _units_by_noise_row(
 
 
 def _noise_tables(
-    protocol: str, units: Sequence[ScoredResponseVariants], sizes: Sequence[int], figures: Figures
+    protocol: str, units: Units, sizes: Sequence[int], figures: Figures
 ) -> Iterator[ReportTable]:
     """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
-    cells: list[list[object]] = []
-    variances: list[object] = []
-    ratios: list[Figures] = []
+    cells = []
+    variances = []
+    ratios = []
     for (judge, quality), members in _units_by_noise_row(units).items():
         band = {"protocol": protocol, "judge": judge, "quality": quality}
-        row: list[object] = []
+        row = []
         for size in sizes:
             means = {}
             for name, measure in MEASURE_BY_NAME.items():
@@ -489,15 +470,21 @@ def _noise_tables(
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
     yield ReportTable(header, cells, left=2, digits=variance_table_digits(variances))
-    columns = {f"Table 1: {protocol}": "judge", "quality": "quality", "Growth (A.3)": "growth"}
-    columns |= {"same families": "growth_same_families", f"S/R n={sizes[-1]}": "semantic_to_repeat"}
-    columns |= {"d": "repeat_freedom", "σ²_Sem - σ²_Rep": "part"}
+    columns = {
+        f"Table 1: {protocol}": "judge",
+        "quality": "quality",
+        "Growth (A.3)": "growth",
+        "same families": "growth_same_families",
+        f"S/R n={sizes[-1]}": "semantic_to_repeat",
+        "d": "repeat_freedom",
+        "σ²_Sem - σ²_Rep": "part",
+    }
     digits = variance_table_digits(ratio["wording_alone"] for ratio in ratios)
     rows = [{**ratio, "part": format_cell(ratio["wording_alone"], digits)} for ratio in ratios]
     yield ReportTable.of(columns, rows, left=2, digits=_TABLE_DIGITS)
 
 
-def _wording_noise_figures(units: Sequence[ScoredResponseVariants]) -> Figures:
+def _wording_noise_figures(units: Units) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone."""
     semantic_variances = _measures_by_cluster(units, ScoredResponseVariants.semantic)
     repeat_variances = _measures_by_cluster(units, ScoredResponseVariants.repeat)
@@ -515,7 +502,7 @@ def _table_by_stakeholder_count(
     title: str,
     name: str,
     common: Figures,
-    units_by_key: Mapping[str, Sequence[ScoredResponseVariants]],
+    units_by_key: Mapping[str, Units],
     sizes: Sequence[int],
     figures: Figures,
 ) -> ReportTable:
@@ -544,14 +531,14 @@ def _table_by_stakeholder_count(
 
 
 def _units_by_weighting(
-    units: Sequence[ScoredResponseVariants], file_weights: StakeholderWeightsFromFile | None
-) -> dict[str, list[ScoredResponseVariants]]:
+    units: Units, file_weights: StakeholderWeightsFromFile | None
+) -> Mapping[str, Units]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
     units_by_weighting: dict[str, list[ScoredResponseVariants]] = {}
     for unit in units:
         if not all(row.utilities for row in unit.rows):
             continue
-        rows: dict[str, list[PresentationScore]] = {}
+        rows = {}
         if unit.rows[0].weights:
             rows["by the judge"] = list(unit.rows)
         for row in unit.rows:
@@ -588,11 +575,11 @@ def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list
 
 
 def _weight_drift_sections(
-    protocol: str, units: Sequence[ScoredResponseVariants], sizes: Sequence[int], figures: Figures
-) -> Iterator[str | ReportTable]:
+    protocol: str, units: Units, sizes: Sequence[int], figures: Figures
+) -> Iterator[ReportSection]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
-    cells: list[list[object]] = []
-    largest_shift_presentations: list[tuple[float, PresentationScore, Figures]] = []
+    cells = []
+    largest_shift_presentations = []
     for size in sizes:
         clusters = []
         arrays = []
@@ -604,10 +591,12 @@ def _weight_drift_sections(
                 largest_shift_presentations.append(_find_largest_weight_shift(*stakeholder_arrays))
         if clusters:
             summary = diagnose_drift(arrays, clusters)
-            record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
-            figures["drift"].append(record)
-            cells.append([str(size), *summary])
+            figures["drift"].append(
+                {"protocol": protocol, "stakeholders": size, **summary._asdict()}
+            )
+            cells.append([size, *summary])
     header = (
+        f"Table 3: {protocol}, n",
         "units",
         "variants",
         "w CV",
@@ -618,7 +607,7 @@ def _weight_drift_sections(
         "range/σ",
         "w Var share",
     )
-    yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
+    yield ReportTable(header, cells, digits=3)
     if largest_shift_presentations:
         shift, row, people = max(largest_shift_presentations, key=lambda variant: abs(variant[0]))
         record = {
@@ -632,15 +621,13 @@ def _weight_drift_sections(
         }
         figures["worst"].append(record)
         yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
-        stakeholder_rows = [(name, *person.values()) for name, person in people.items()]
-        columns = ("stakeholder", "w", "w̄", "Δw", "û", "Δw × û")
-        yield ReportTable(
-            columns, [*stakeholder_rows, ("total shift", *[None] * 4, shift)], digits=3
-        )
+        shifts = [[name, *person.values()] for name, person in people.items()]
+        shifts.append(["total shift", None, None, None, None, shift])
+        yield ReportTable(("stakeholder", "w", "w̄", "Δw", "û", "Δw × û"), shifts, digits=3)
 
 
 def _find_largest_weight_shift(
-    rows: Sequence[PresentationScore], people: Sequence[str], arrays: tuple[Floats, Floats, Floats]
+    rows: Sequence[PresentationScore], people: Sequence[str], arrays: UnitArrays
 ) -> tuple[float, PresentationScore, Figures]:
     """Return the largest shift by weights among variants, its variant, and the breakdown by stakeholder."""
     weights, utilities, _ = arrays
@@ -659,21 +646,20 @@ def _find_largest_weight_shift(
     return float(shift[largest_shift_index]), rows[largest_shift_index], shift_by_stakeholder
 
 
-def _noise_plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
+def _noise_plot(noise: FigureRows, sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
-    variances_by_protocol: dict[str, object] = {}
-    for protocol in protocols:
-        rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
-        variance_by_stakeholder_count = {str(row["stakeholders"]): row["semantic"] for row in rows}
-        variances_by_protocol |= {
-            f"{protocol}, {size} stakeholders": cell
-            for size, cell in variance_by_stakeholder_count.items()
-        }
+    variances_by_protocol = {}
+    for protocol, rows in groupby(noise, itemgetter("protocol")):
+        variance_by_stakeholder_count = {}
+        for row in list(rows)[-sizes:]:
+            size = str(row["stakeholders"])
+            variance_by_stakeholder_count[size] = row["semantic"]
+            variances_by_protocol[f"{protocol}, {size} stakeholders"] = row["semantic"]
         series.append(
             PlotSeries.from_estimates_with_intervals(protocol, variance_by_stakeholder_count)
         )
-    digits = variance_table_digits(list(variances_by_protocol.values()))
+    digits = variance_table_digits(variances_by_protocol.values())
     title = describe_range("The noise of wording, σ²_Sem,", variances_by_protocol, digits)
     return Plot(title, "points", series, x_label="stakeholders", y_label="σ²_Sem, 95 % interval")
 
@@ -688,16 +674,16 @@ def _variants_summary_sentence(rows: Sequence[PresentationScore]) -> str:
     )
 
 
-def _notes(
-    presentations: Presentations, units: Sequence[ScoredResponseVariants], ratios: Sequence[Figures]
-) -> Iterator[str]:
+def _notes(presentations: Presentations, units: Units, ratios: FigureRows) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
     seeds_with_one_variant = {unit.rows[0].seed for unit in units if unit.semantic() is None}
     if seeds_with_one_variant:
         yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(seeds_with_one_variant)}"
     if all(unit.repeat() is None for unit in units):
-        hint = "score with `samples: 5` and the param `rotate: false`"
-        yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
+        yield (
+            "no input was scored twice, so σ²_Rep and S/R are not measured; score with `samples: 5` "
+            "and the param `rotate: false`"
+        )
     elif any(0 < row["repeat_freedom"] <= _TOO_FEW_DEGREES_OF_FREEDOM for row in ratios):
         yield (
             f"S/R is not given for d = Σ (R - 1) ≤ {_TOO_FEW_DEGREES_OF_FREEDOM}: it has no mean "
@@ -773,7 +759,7 @@ def measure_signal_to_noise(
     name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "together": pooled_signal}
     figures |= {"terms": terms, "flips": flips}
-    sections: list[str | ReportTable] = [
+    sections: list[ReportSection] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
         ReportTable(
             ["of all groups together", "value (95 %)"], list(pooled_signal.items()), digits=3
@@ -802,15 +788,14 @@ def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> R
         "P(correct sign)": "sign_correct",
         f"variants for {correct:g}": "variants",
     }
-    sorted_groups = sorted(groups, key=lambda group: group.sign_correct)
-    rows = [group._asdict() for group in sorted_groups]
+    rows = [group._asdict() for group in sorted(groups, key=attrgetter("sign_correct"))]
     digits = variance_table_digits((group.noise for group in groups), 3)
     return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
 
 
-def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
-    flipped_responses = [flip_figures for flip_figures in flips if flip_figures["flips"]]
-    flipped_responses.sort(key=lambda flip_figures: -float(flip_figures["flips"]))
+def _flip_sections(flips: FigureRows, cut: float) -> Iterator[ReportSection]:
+    flipped_share = itemgetter("flips")
+    flipped_responses = sorted(filter(flipped_share, flips), key=flipped_share, reverse=True)
     yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
     columns = {
         "response that flips": "seed",
@@ -836,22 +821,19 @@ def _measure_pooled_signal(
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
     size = round(fmean(group.group for group in groups))
-    snrs: list[float | None] = []
-    signs: list[float | None] = []
-    for end in ratio[:3]:
-        snr = None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size)
-        snrs.append(snr)
-        signs.append(None if snr is None else sign_correctness(snr, size))
+    # an end of 0 is an SNR of 0, too
+    snrs = [end and max(0.0, end - 1.0) * (1.0 - 1.0 / size) for end in ratio[:3]]
+    signs = [None if snr is None else sign_correctness(snr, size) for snr in snrs]
     return {"SNR": IntervalCell(*snrs), "P(correct sign)": IntervalCell(*signs)}
 
 
 def _select_units_of_protocol(
     presentations: Presentations, protocol: str | None, source: str
-) -> list[ScoredResponseVariants]:
+) -> Units:
     protocol_units = units_by_protocol(presentations.rows)
     name = protocol or REWARD_PROTOCOL
-    if not protocol and protocol_units and name not in protocol_units:
-        name = next(iter(protocol_units))
+    if not protocol and name not in protocol_units:
+        name = next(iter(protocol_units), name)
     if name not in protocol_units:
         hint = (
             did_you_mean(name, protocol_units) or f"there are {', '.join(protocol_units) or 'none'}"
@@ -860,9 +842,7 @@ def _select_units_of_protocol(
     return protocol_units[name]
 
 
-def _signals_by_group(
-    units: Sequence[ScoredResponseVariants], pooled_noise: float, correct: float
-) -> Iterator[GroupSignal]:
+def _signals_by_group(units: Units, pooled_noise: float, correct: float) -> Iterator[GroupSignal]:
     for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
@@ -883,45 +863,44 @@ def _signals_by_group(
 
 def _original_score(unit: ScoredResponseVariants) -> float:
     """Return the score of the response as it is, or of its first variant where only variants were scored."""
-    original_scores = [row.score for row in unit.rows if not row.is_variant]
-    return original_scores[0] if original_scores else unit.rows[0].score
+    return next((row.score for row in unit.rows if not row.is_variant), unit.rows[0].score)
 
 
 def _variance_terms_by_stakeholder_count(
-    units: Sequence[ScoredResponseVariants],
+    units: Units,
 ) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
     # the weight of one alone cannot drift
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
-        terms = []
-        exchangeable_drift_variances = []
-        totals = []
+        figures_by_unit = []
         for unit in _units_with_stakeholder_count(units, size):
             stakeholder_arrays = unit.weights_utilities_and_scores()
             if stakeholder_arrays is not None:
                 weights, utilities, scores = stakeholder_arrays[2]
                 drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
-                terms.append(estimate_variance_terms(weights, utilities, scores))
-                exchangeable_drift_variances.append(
-                    exchangeable_aggregation(utilities.mean(axis=0), drift)
+                figures_by_unit.append(
+                    (
+                        float(np.var(scores, ddof=1)),
+                        exchangeable_aggregation(utilities.mean(axis=0), drift),
+                        *estimate_variance_terms(weights, utilities, scores),
+                    )
                 )
-                totals.append(float(np.var(scores, ddof=1)))
-        if not terms:
-            continue
-        means = RewardVarianceTerms(*map(fmean, zip(*terms, strict=True)))
-        yield {
-            "stakeholders": size,
-            "units": len(terms),
-            **means._asdict(),
-            "sum": means.total,
-            "variance": fmean(totals),
-            "exchangeable": fmean(exchangeable_drift_variances),
-        }
+        if figures_by_unit:
+            total, exchangeable, *terms = map(fmean, zip(*figures_by_unit, strict=True))
+            means = RewardVarianceTerms(*terms)
+            yield {
+                "stakeholders": size,
+                "units": len(figures_by_unit),
+                **means._asdict(),
+                "sum": means.total,
+                "variance": total,
+                "exchangeable": exchangeable,
+            }
 
 
-def _variance_terms_table(terms: Sequence[Figures]) -> ReportTable:
+def _variance_terms_table(terms: FigureRows) -> ReportTable:
     columns = {
-        "Theorem 1: n": "size",
+        "Theorem 1: n": "stakeholders",
         "I estimation": "estimation",
         "II weights": "aggregation",
         "III shared": "shared",
@@ -930,9 +909,8 @@ def _variance_terms_table(terms: Sequence[Figures]) -> ReportTable:
         "Var[score]": "variance",
         "II by Prop. 1": "exchangeable",
     }
-    rows = [{**row, "size": str(row["stakeholders"])} for row in terms]
     digits = variance_table_digits((row["variance"] for row in terms), 4)
-    return ReportTable.of(columns, rows, digits=digits)
+    return ReportTable.of(columns, terms, digits=digits)
 
 
 def _count_flips(unit: ScoredResponseVariants, cut: float) -> Iterator[Figures]:

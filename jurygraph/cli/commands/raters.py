@@ -9,8 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
@@ -68,44 +66,6 @@ from jurygraph.studies.consensus import (
 )
 from jurygraph.studies.report import Report
 
-ClassesOption = Annotated[
-    str | None,
-    option("A,B", "All labels, from low to high.", show_default="those in the data"),
-]
-FitPresetOption = Annotated[
-    Literal["converged", "paper"] | None,
-    option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
-]
-_DEFAULT_METHOD_TEXT = "stableval; majority if the panel is too small"
-ConsensusMethodOption = Annotated[
-    Literal["stableval", "dawid-skene", "majority"] | None,
-    option(None, "Method for scores of agents and items.", show_default=_DEFAULT_METHOD_TEXT),
-]
-SubsetsOption = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none."),
-]
-SeedOption = Annotated[
-    int | None,
-    option(
-        "S",
-        "Seed of all draws.",
-        show_default="0; 42 for stability by preset paper",
-        min=0,
-        max=2**32 - 1,
-    ),
-]
-
-BootstrapResamplesOption = Annotated[
-    int | None,
-    option(
-        "B",
-        "Bootstrap resamples for intervals; 0: none.",
-        show_default="200 refits; 1000 by preset paper",
-        min=0,
-    ),
-]
-
 
 @make_report_command
 def consensus(
@@ -116,7 +76,10 @@ def consensus(
     agent: AgentColumnOption = None,
     group: Annotated[str | None, option("C", "Column for `group`.")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
-    classes: ClassesOption = None,
+    classes: Annotated[
+        str | None,
+        option("A,B", "All labels, from low to high.", show_default="those in the data"),
+    ] = None,
     values: Annotated[
         str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
     ] = None,
@@ -124,11 +87,32 @@ def consensus(
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
     ] = None,
-    preset: FitPresetOption = None,
-    method: ConsensusMethodOption = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
-    subsets: SubsetsOption = 50,
-    seed: SeedOption = None,
+    preset: Annotated[
+        Literal["converged", "paper"] | None,
+        option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
+    ] = None,
+    method: Annotated[
+        Literal["stableval", "dawid-skene", "majority"] | None,
+        option(
+            None,
+            "Method for scores of agents and items.",
+            show_default="stableval; majority if the panel is too small",
+        ),
+    ] = None,
+    compare: Annotated[bool, option(None, "Compare all methods.", "--compare")] = False,
+    subsets: Annotated[
+        int, option("N", "Subsets of annotators for stability; 0: none.", min=0)
+    ] = 50,
+    seed: Annotated[
+        int | None,
+        option(
+            "S",
+            "Seed of all draws.",
+            show_default="0; 42 for stability by preset paper",
+            min=0,
+            max=2**32 - 1,
+        ),
+    ] = None,
     prior_mu: Annotated[
         float | None,
         option("A", "Dirichlet α_μ of the class shares.", show_default="by preset"),
@@ -145,7 +129,15 @@ def consensus(
         float | None,
         option("T", "Largest change at which the fit has converged.", show_default="by preset"),
     ] = None,
-    bootstrap: BootstrapResamplesOption = None,
+    bootstrap: Annotated[
+        int | None,
+        option(
+            "B",
+            "Bootstrap resamples for intervals; 0: none.",
+            show_default="200 refits; 1000 by preset paper",
+            min=0,
+        ),
+    ] = None,
     before: Annotated[
         Path | None, option("F", "Saved --json of fewer labels: show what the new ones moved.")
     ] = None,
@@ -189,7 +181,6 @@ def consensus(
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
     if earlier is not None and not earlier.values and not classes:
         ballots = ballots._replace(has_order=False)
-    prior_settings = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
@@ -197,17 +188,26 @@ def consensus(
         subsets=subsets,
         seed=seed,
         compare=compare,
-        fit={**prior_settings, "diagonal": diagonal, "tol": tol},
+        fit={
+            "prior_mu": prior_mu,
+            "prior_confusion": prior_confusion,
+            "diagonal": diagonal,
+            "tol": tol,
+        },
         bootstrap=bootstrap,
     )
     if not ballots.has_order and (values or artifact):
-        problem = "these labels have no order; name them by --classes LOWEST,…,HIGHEST"
-        raise InputError(f"{'--values' if values else '--artifact'}: {problem}")
+        raise InputError(
+            f"{'--values' if values else '--artifact'}: these labels have no order; name them by "
+            "--classes LOWEST,…,HIGHEST"
+        )
     fitted_consensus = fit_consensus(ballots, settings)
     is_majority_fallback = fitted_consensus.method == "majority" and method is None
     if artifact is not None and is_majority_fallback:
-        problem = "not written, because the majority vote has no confusions"
-        print_message(f"{artifact}: {problem}; use --method stableval")
+        print_message(
+            f"{artifact}: not written, because the majority vote has no confusions; use --method "
+            "stableval"
+        )
     elif artifact is not None:
         from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
 
@@ -256,8 +256,10 @@ def _read_ballots(
     ]
     for file in files:
         if file.empty:
-            reason = "n/a, NA, unsure, ? or -, unless --classes names it"
-            print_message(f"{file.path}: {file.empty} rows have no label ({reason})")
+            print_message(
+                f"{file.path}: {file.empty} rows have no label (n/a, NA, unsure, ? or -, unless "
+                "--classes names it)"
+            )
         for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
@@ -285,9 +287,7 @@ _JUDGES_WITH_POWER_ANALYSIS = ("own-history", "item-mean", "rater-offset")
 @make_report_command
 def power(
     ratings: RatingsFileArgument,
-    width: Annotated[
-        float, typer.Option(metavar="W", help="Wanted half-width of alpha's interval.", min=0.001)
-    ] = 0.1,
+    width: Annotated[float, option("W", "Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
     difference: Annotated[
         float | None, option("D", "Difference of two judges to find, in units of scores.")
     ] = None,
@@ -299,17 +299,15 @@ def power(
             show_default="own-history,item-mean",
         ),
     ] = None,
-    chance: Annotated[
-        float, typer.Option("--power", metavar="P", help="Wanted probability of finding it.")
-    ] = 0.8,
+    chance: Annotated[float, option("P", "Wanted probability of finding it.", "--power")] = 0.8,
     level: Annotated[
-        MeasurementLevel, typer.Option(help="What the difference of two scores means.")
+        MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
     item: ItemColumnOption = None,
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the draws.", min=0)] = 0,
+    seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
 
@@ -333,11 +331,7 @@ def power(
         raise InputError(
             "--judges: needs --difference, the difference of the two that a study is to find"
         )
-    if (
-        len(names) != 2
-        or names[0] == names[1]
-        or not set(names) <= set(_JUDGES_WITH_POWER_ANALYSIS)
-    ):
+    if len(names) != 2 or len(set(names) & set(_JUDGES_WITH_POWER_ANALYSIS)) != 2:
         raise InputError(
             f"--judges: is {judges!r}; name two of {', '.join(_JUDGES_WITH_POWER_ANALYSIS)}"
         )
@@ -369,7 +363,7 @@ def assign(
     ],
     reviewers: Annotated[str, option("A,B", "Names of reviewers, or a file with one a line.")],
     out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
-    per_item: Annotated[int, typer.Option(metavar="K", help="Reviewers of each item.", min=1)] = 2,
+    per_item: Annotated[int, option("K", "Reviewers of each item.", min=1)] = 2,
     gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
     dimensions: Annotated[
         str | None,
@@ -384,15 +378,11 @@ def assign(
     ] = None,
     above: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="The ambiguity that these items exceed.",
-            show_default=str(HIGH_AMBIGUITY),
-        ),
+        option("X", "The ambiguity that these items exceed.", show_default=str(HIGH_AMBIGUITY)),
     ] = None,
     item: ItemColumnOption = None,
     column: ColumnNamesOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
+    seed: Annotated[int, option("S", "Seed of the assignment.", min=0)] = 0,
     json: JsonOption = False,
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.
@@ -437,7 +427,7 @@ def assign(
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
         )
-    raters: dict[str, Sequence[str]] = {}
+    raters = {}
     if ambiguous is not None:
         earlier_consensus = read_consensus(ambiguous)
         raters = {name: found.annotators for name, found in earlier_consensus.items.items()}
@@ -445,8 +435,10 @@ def assign(
             earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
         )
         if earlier_consensus.doubtful_items:
-            reason = "by majority vote, items that one vote decides are in doubt, too"
-            print_message(f"{ambiguous}: {reason}: {len(earlier_consensus.doubtful_items)}")
+            print_message(
+                f"{ambiguous}: by majority vote, items that one vote decides are in doubt, too: "
+                f"{len(earlier_consensus.doubtful_items)}"
+            )
         _print_new_reviewers(names, set(chain.from_iterable(raters.values())), ambiguous)
         scale = ", ".join(map(format_label, earlier_consensus.classes))
         update = {
@@ -484,16 +476,16 @@ def assign(
     }
     sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts_by_pair)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
-    command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
     lines = list(_format_assignment_lines(figures, sparse_pair_count))
-    lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
+    lines.append(
+        f"next: send the sheets in {sheets}, not the key; then jurygraph import sheets "
+        f"{shell_quote(key)} SHEET... --out {target}"
+    )
     if ambiguous:
         lines.append(f"scores: {scale}")
-        consensus_command = (
-            f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
-        )
         lines.append(
-            f"last: {consensus_command}, with the options that named the columns of RATINGS"
+            f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}, with "
+            "the options that named the columns of RATINGS"
         )
     print_report(json, figures, lines)
 
@@ -515,18 +507,17 @@ def _read_sheet_items(
         raise InputError(
             "--id-column and --column: the responses of a run have no columns; leave them out"
         )
-    found: dict[Path, list[SheetItem]] = {}
+    found = {}
     paths = [
         path for path in (items, gold) if path is not None and not (is_run_folder and path == items)
     ]
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
-            unread_columns_note = (
-                f"reviewers do not see {join_names(list(map(quote, file.unread_columns)))}"
-            )
+            unread_column_names = join_names(list(map(quote, file.unread_columns)))
             print_message(
-                f"{path}: {unread_columns_note}, but `prompt` (or `question`) and the texts"
+                f"{path}: reviewers do not see {unread_column_names}, but `prompt` (or `question`) "
+                "and the texts"
             )
         found[path] = [row for _, row in file.rows]
     if is_run_folder:
@@ -553,10 +544,12 @@ def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
 
 def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int) -> Iterator[str]:
     """Return lines on the items of a reviewer and of two; `sparse_pair_count` is that of pairs that share too few."""
-    items = f"{figures['items']} items for {figures['reviewers']} reviewers"
     items_per_reviewer_text = _format_count_range(figures["least_items"], figures["most_items"])
-    gold = f"{figures['gold']} gold items for everybody"
-    yield f"{items}, each item {figures['per_item']} times; {items_per_reviewer_text} for each, and {gold}"
+    yield (
+        f"{figures['items']} items for {figures['reviewers']} reviewers, each item "
+        f"{figures['per_item']} times; {items_per_reviewer_text} for each, and {figures['gold']} "
+        "gold items for everybody"
+    )
     shared_item_count_text = _format_count_range(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
         yield (
@@ -583,11 +576,13 @@ def _read_reviewer_names(text: str) -> list[str]:
         located_names = [
             ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
         ]
-    name_by_folded_name: dict[str, str] = {}
+    name_by_folded_name = {}
     for location, name in located_names:
         if not _FILE_NAME_PATTERN.fullmatch(name):
-            hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
-            raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")
+            raise InputError(
+                f"{location}: {quote(name)} cannot name a sheet; use letters, digits, spaces, . _ @ "
+                "+ and -; a comma separates names, or a line in a file"
+            )
         if name.casefold() in name_by_folded_name:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
         name_by_folded_name[name.casefold()] = name

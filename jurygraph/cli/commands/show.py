@@ -224,7 +224,12 @@ def explain(
     run: RunFolderArgument,
     response: Annotated[str | None, option("ID", "Explain this response.")] = None,
     what_if: Annotated[
-        bool, option(None, "Show the single changes that would raise or lower the reward.")
+        bool,
+        option(
+            None,
+            "Show the single changes that would raise or lower the reward.",
+            show_default=False,
+        ),
     ] = False,
     status: StatusOption = None,
     agent: AgentOption = None,

@@ -63,12 +63,6 @@ study = typer.Typer(
     rich_markup_mode=None,
 )
 RunFoldersArgument = Annotated[list[Path], argument("RUN", "Folders of runs.")]
-ScoreSourcesArgument = Annotated[
-    list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")
-]
-_SIMULATION_PARTS_HELP = (
-    "Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr."
-)
 _GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
@@ -104,7 +98,7 @@ def agreement(
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
     level: Annotated[
-        MeasurementLevel, typer.Option(help="What the difference of two scores means.")
+        MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
@@ -153,17 +147,17 @@ def reliability(run: RunFolderArgument) -> Report:
 
 @register_study_command
 def stability(
-    sources: ScoreSourcesArgument,
+    sources: Annotated[
+        list[Path], argument("RUN", "Runs, or tables of scores; with --config, TASKS.")
+    ],
     config: Annotated[
         Path | None, option("F", "Config of the judge: makes and scores the variants of TASKS.")
     ] = None,
     out: Annotated[
         Path | None, option("FOLDER", "Folder of the runs that --config makes.", "-o", "--out")
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Exact repeats of each response; 1 for none.")
-    ] = 5,
-    versions: Annotated[int, typer.Option(min=1, metavar="N", help="Versions of each family.")] = 5,
+    repeats: Annotated[int, option("N", "Exact repeats of each response; 1 for none.", min=1)] = 5,
+    versions: Annotated[int, option("N", "Versions of each family.", min=1)] = 5,
     model: ModelNameOption = None,
     writer: Annotated[str | None, option("M", "Model that writes the four other families.")] = None,
     reader: Annotated[str | None, option("M", "Model that reads responses without `data`.")] = None,
@@ -208,9 +202,16 @@ def stability(
     fixed_weights = None if weights is None else read_weights(weights)
     quality_bands = split_names(quality or None)
     if config is None:
-        limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
-        model_by_option = {"--model": model, "--writer": writer, "--reader": reader}
-        for name, value in {"--out": out, **model_by_option, **limits}.items():
+        options_with_config = {
+            "--out": out,
+            "--model": model,
+            "--writer": writer,
+            "--reader": reader,
+            "--dry-run": dry_run or None,
+            "--max-cost": max_cost,
+            "--max-calls": max_calls,
+        }
+        for name, value in options_with_config.items():
             if value is not None:
                 raise InputError(
                     f"{name}: is for the variants of TASKS; name the judge's config with --config"
@@ -246,9 +247,7 @@ def signal(
     protocol: Annotated[
         str | None, option("NAME", "Component to measure.", show_default="the reward")
     ] = None,
-    correct: Annotated[
-        float, typer.Option(metavar="P", help="Wanted probability of a correct sign.")
-    ] = 0.9,
+    correct: Annotated[float, option("P", "Wanted probability of a correct sign.")] = 0.9,
     cut: Annotated[float | None, option("T", "Threshold of a decision, from 1 to 10.")] = None,
 ) -> Report:
     """Measure whether rewards still order a group through the noise of wording (DecompR, section 4).
@@ -339,8 +338,8 @@ def judge(
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
-        typer.Option(
-            "--consensus", help="Compare with the consensus of several people, not their majority."
+        option(
+            None, "Compare with the consensus of several people, not their majority.", "--consensus"
         ),
     ] = False,
     need: Annotated[
@@ -348,12 +347,7 @@ def judge(
     ] = None,
     epsilon: Annotated[
         float,
-        typer.Option(
-            metavar="E",
-            help="What a judge may be worse than a person; 0.2 for experts.",
-            min=0,
-            max=1,
-        ),
+        option("E", "What a judge may be worse than a person; 0.2 for experts.", min=0, max=1),
     ] = 0.1,
     gate: GateConditionsOption = None,
     plot: PlotFileOption = None,
@@ -418,26 +412,27 @@ def judge(
         )
     report = judge_report.report(studies, need, epsilon, notes)
     output.write(report)
-    has_missed_condition = False
+    exit_code = ExitCode.SUCCESS
     for row in report.figures["judges"]:
         missed_conditions = failed_thresholds(thresholds, judge_report.gate_values(row))
         print_missed_conditions(missed_conditions, row["judge"])
-        has_missed_condition = has_missed_condition or bool(missed_conditions)
-    raise typer.Exit(ExitCode.SOME_FAILED if has_missed_condition else ExitCode.SUCCESS)
+        if missed_conditions:
+            exit_code = ExitCode.SOME_FAILED
+    raise typer.Exit(exit_code)
 
 
 @register_study_command
 def simulate(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PART", help=_SIMULATION_PARTS_HELP, show_default="all"),
+        typer.Argument(
+            metavar="PART",
+            help="Sweeps to simulate: labels, gaps, adversarial, strict, lenient, hard; or decompr.",
+            show_default="all",
+        ),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Evaluations of each configuration.")
-    ] = 100,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="S", help="The first seed; the others follow it.")
-    ] = 0,
+    seeds: Annotated[int, option("N", "Evaluations of each configuration.", min=1)] = 100,
+    seed: Annotated[int, option("S", "The first seed; the others follow it.", min=0)] = 0,
 ) -> Report:
     """Simulate annotators and measure what is recovered (STABLEVAL, Tables 4, 6 and 7).
 
@@ -567,20 +562,18 @@ def reviewers(
     judges: Annotated[
         str | None, option("A,B", "Judges to compare.", show_default="all that need no model")
     ] = None,
-    shots: Annotated[str, typer.Option(metavar="N,M", help="Numbers of examples.")] = "0,1,2,5,10",
-    seeds: Annotated[int, typer.Option(metavar="N", help="Draws of examples.", min=1)] = 3,
+    shots: Annotated[str, option("N,M", "Numbers of examples.")] = "0,1,2,5,10",
+    seeds: Annotated[int, option("N", "Draws of examples.", min=1)] = 3,
     run: Annotated[
         list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")
     ] = None,
     min_confidence: Annotated[
         float,
-        typer.Option(
-            metavar="C", help="Leave out less confident predictions, 0 to 100.", min=0, max=100
-        ),
+        option("C", "Leave out less confident predictions, 0 to 100.", min=0, max=100),
     ] = 80.0,
     reduce: Annotated[
         Literal["majority", "mean"],
-        typer.Option(help="How the answers of all seeds become one prediction."),
+        option(None, "How the answers of all seeds become one prediction."),
     ] = "majority",
     out: Annotated[
         Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")
@@ -601,7 +594,7 @@ def reviewers(
     agent: AgentColumnOption = None,
     level: Annotated[
         Literal["ordinal", "interval"],
-        typer.Option(help="What the difference of two scores means."),
+        option(None, "What the difference of two scores means."),
     ] = "ordinal",
     json: JsonOption = False,
 ) -> Report | None:
@@ -630,24 +623,20 @@ def reviewers(
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    study = _ReviewerStudy(
-        ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
-    )
+    study = _ReviewerStudy(ratings, items, columns, judges, shots, seeds)
     options = ScoreOptions(
         tasks="",  # each run has its own
         run=out or Path(),
         config=config,
+        model=model,
         dry_run=dry_run,
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    run_folders = list(run or ())
-    run_folders += study.score(options, model, out is not None, json)
+    run_folders = [*(run or ()), *study.score(options, out is not None, json)]
     if dry_run:
         return None
-    return study.report(
-        run_folders, least=min_confidence / 100.0, reduce=reduce, embedder=embedder, level=level
-    )
+    return study.report(run_folders, min_confidence / 100.0, reduce, embedder, level)
 
 
 class _ReviewerStudy:
@@ -655,7 +644,6 @@ class _ReviewerStudy:
 
     def __init__(
         self,
-        *,
         ratings: Path,
         items: Path | None,
         columns: Mapping[str, str],
@@ -677,9 +665,7 @@ class _ReviewerStudy:
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
-    def score(
-        self, options: "ScoreOptions", model: str | None, has_output_folder: bool, as_json: bool
-    ) -> list[Path]:
+    def score(self, options: "ScoreOptions", has_output_folder: bool, as_json: bool) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
         from jurygraph.studies.reviewers import default_config, task_lines
@@ -693,7 +679,7 @@ class _ReviewerStudy:
         problem = f"--judges {self._designs[0].judge}: asks a model"
         if not has_output_folder and not options.dry_run:
             raise InputError(f"{problem}; name a folder for its runs with --out")
-        if model is None and options.config is None:
+        if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
         tasks = task_lines(self._file, self._texts)
         runs = []
@@ -705,12 +691,11 @@ class _ReviewerStudy:
                 path = Path(folder, "jury.yaml")
                 path.write_text(dumps(default_config(self._parts)), encoding="utf-8")
                 options = replace(options, config=path)
-            return score_study(options.run, runs, replace(options, model=model), as_json)
+            return score_study(options.run, runs, options, as_json)
 
     def report(
         self,
         run_folders: Sequence[Path],
-        *,
         least: float,
         reduce: "SeedReduction",
         embedder: str | None,
@@ -735,12 +720,11 @@ class _ReviewerStudy:
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
             predictions_by_part = []
-            for part, predictions_from_run in zip(self._parts, joined_predictions, strict=True):
-                predictions = list(
-                    predict(part, self._judges, self._shots, self._seeds, self._texts, vectorize)
+            for part, predictions_from_runs in zip(self._parts, joined_predictions, strict=True):
+                predictions = predict(
+                    part, self._judges, self._shots, self._seeds, self._texts, vectorize
                 )
-                predictions += predictions_from_run
-                predictions_by_part.append((part, predictions))
+                predictions_by_part.append((part, [*predictions, *predictions_from_runs]))
             report = compare_judges(predictions_by_part, level, vectorize)
         report.notes = [*report.notes, *notes_on_unrated]
         return report
