@@ -585,7 +585,7 @@ class Analyzer:
         before = series.value_of_score(baseline_before.mean)
         after = series.value_of_score(score)
         since = int(tests.last_zero_step[test]) + 1
-        direction: Direction = "down" if direction_index else "up"
+        direction = "down" if direction_index else "up"
         verb_text = "falls" if direction_index else "rises"
         since_name = self.step_names[since - 1]
         change_text = f"since about step {since_name}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"

@@ -44,7 +44,7 @@ def words(text: str) -> list[str]:
 
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
-    word_pieces: list[str] = []
+    word_pieces = []
     for character_run in _WORD_OR_SIGNS_PATTERN.findall(_fold_case(text)):
         if len(character_run) <= MAX_WORD_LENGTH:
             word_pieces.append(character_run)
@@ -109,7 +109,7 @@ def unrepeated_share(text: str) -> float:
     A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
     its distinct 3-grams occurred in earlier sentences.
     """
-    seen_sentence_pieces: set[tuple[str, ...]] = set()
+    seen_sentence_pieces = set()
     seen_ngrams: set[tuple[str, ...]] = set()
     total = repeated_word_count = 0
     sentences = (
@@ -197,7 +197,7 @@ class GroupDiversity:
                 shared_words_by_response, vocabularies, strict=True
             )
         ]
-        response_counts_by_n: dict[int, Counter[WordNgram]] = {}
+        response_counts_by_n = {}
         for n in _NGRAM_SIZES:
             ngram_sets = [
                 set(to_ngrams(shared_response_words, n))
@@ -258,7 +258,7 @@ def _split_at_repetitions(word_sequence: WordNgram) -> Iterator[list[str]]:
     repeat_flags = [
         index > 0 and word_sequence[index - 1] == word for index, word in enumerate(word_sequence)
     ]
-    earlier_ngrams: set[WordNgram] = set()
+    earlier_ngrams = set()
     for index, ngram in enumerate(to_ngrams(word_sequence, _REPEATED_NGRAM_LENGTH)):
         if ngram in earlier_ngrams:
             repeat_flags[index : index + _REPEATED_NGRAM_LENGTH] = [True] * _REPEATED_NGRAM_LENGTH

@@ -521,7 +521,7 @@ def make_rule_based_edits(
 
     `final_answer_result` is what `check_final_answer` returned.
     """
-    edits_by_kind: dict[EditKind, Iterator[TextEdit]] = {
+    edits_by_kind = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
@@ -614,7 +614,7 @@ async def propose_edits(
     result = await inputs.client.judge(
         request, reply_model, lambda reply: _describe_reply_problems(text, reply)
     )
-    edit_proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+    edit_proposals = result.value.contrasts  # type: ignore[attr-defined]
     edits = [
         _edit_of_proposal(text, edit_proposal)
         for edit_proposal in edit_proposals
@@ -700,7 +700,7 @@ def _proposals_model(kinds: tuple[EditKind, ...]) -> type[FrozenModel]:
         "says": (_ShortText, ...),
     }
     contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
-    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
+    contrasts_field = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
     return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
 
 

@@ -153,7 +153,7 @@ class FunctionEvaluator(CallableEvaluator):
         are_params_complete: bool,
     ) -> None:
         """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
-        names: list[str] = []
+        names = []
         try:
             signature = inspect.signature(self.target)
             names = list(signature.parameters)[len(argument_names) :]

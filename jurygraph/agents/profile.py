@@ -82,7 +82,7 @@ async def read_profiles(
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
     hand_written_profiles = None
-    stakeholder_ids: set[str] = set()
+    stakeholder_ids = set()
     if line is not None:
         for profile_error in profile_line_problems(task, line):
             raise InputError(
@@ -202,7 +202,7 @@ def parse_constraints(
 ) -> tuple[list[ReadConstraint], list[str]]:
     """Accept the constraints that quote the profile, named by their order, and list problems of the others."""
     accepted_constraints: list[ReadConstraint] = []
-    problems: list[str] = []
+    problems = []
     for reply_constraint in reply.constraints:
         passage = text.find_support(reply_constraint.quote)
         words = " ".join(reply_constraint.text.split())
@@ -264,8 +264,8 @@ def _parse_tensions(
     reply: TensionsReply, names: Mapping[str, Stakeholder]
 ) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
-    tension_by_pair: dict[tuple[str, str], ReadTension] = {}
-    problems: list[str] = []
+    tension_by_pair = {}
+    problems = []
     for reply_tension in reply.tensions:
         unknown_names = [
             name for name in (reply_tension.one, reply_tension.other) if name not in names

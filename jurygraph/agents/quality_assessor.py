@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field, create_model, model_validator
 
@@ -163,7 +163,7 @@ def find_false_calculations(
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    false_steps: list[UnsoundStep] = []
+    false_steps = []
     previous_end = 0
     for calculation in sorted(
         _find_false_equalities(text), key=lambda step: (step.start, -step.end)
@@ -269,7 +269,7 @@ class StepsReply(FrozenModel):
 
 @lru_cache(maxsize=128)
 def steps_reply_model(number: int) -> type[StepsReply]:
-    steps: Any = Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)]
+    steps = Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)]
     return create_model("StepsReply", __base__=StepsReply, steps=(steps, ...))
 
 
@@ -368,7 +368,7 @@ def _read_faults(
     are_quotes_checked: bool,
     reply: StepsReply,
 ) -> list[tuple[ReasoningAspect, UnsoundStep]]:
-    faults: list[tuple[ReasoningAspect, UnsoundStep]] = []
+    faults = []
     for step_reply in reply.steps:
         step = steps[step_reply.step - 1]
         for fault in step_reply.faults:

@@ -268,7 +268,7 @@ class Evaluator(Configurable, ABC):
         default_subject = view.member or self.name.rpartition(".")[2]
         aspect = "" if subject is None else f"/{subject}"
         member = "" if view.member is None else f"@{view.member}"
-        default_question_fields: dict[str, Any] = {
+        default_question_fields = {
             "id": f"{self.name}{aspect}{member}",
             "evaluator": self.name,
             "version": self.version,
@@ -442,7 +442,7 @@ class QuotableTexts:
     def __init__(self, response: SearchableText, passages: Mapping[str, str] | None = None) -> None:
         context = {name: to_searchable_text(text) for name, text in (passages or {}).items()}
         # In the order of the search: a quotation that stands in several texts is evidence from the first.
-        self._texts: dict[_TextKind, dict[str, SearchableText]] = {
+        self._texts = {
             "response": {"response": response},
             "context": context,
             "other": {},
@@ -675,7 +675,7 @@ def verify_quotes(
     quotations: Sequence[str], text: QuotableTexts
 ) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
-    passages: dict[tuple[str, int | None, int | None], Evidence] = {}
+    passages = {}
     rejected_quotes = []
     for quotation in dict.fromkeys(quotations):
         evidence = text.find_support(quotation)
@@ -712,7 +712,7 @@ class SingleCallEvaluator(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
-        inputs_by_model_call: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
+        inputs_by_model_call = defaultdict(list)
         for inputs in batch:
             inputs_by_model_call[inputs.response.id, inputs.sample].append(inputs)
         results = await gather_all(map(self._judge_call, inputs_by_model_call.values()))

@@ -52,9 +52,7 @@ class RunCheckTool(Tool):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         error_location = f"{self.name}: params.checks"
-        self._checks: dict[str, Evaluator] = load_components_by_name(
-            error_location, _load_check, self.settings.checks
-        )
+        self._checks = load_components_by_name(error_location, _load_check, self.settings.checks)
         self._opened: set[str] = set()
         versions = [[name, check.version] for name, check in sorted(self._checks.items())]
         self.version = f"{self.version} of {digest_of(versions)[:12]}"

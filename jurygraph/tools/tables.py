@@ -85,7 +85,7 @@ def _describe_fact_table(name: str, table: FactTableSpec) -> str:
 
 def _look_up_rows(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str:
     columns: set[str] = set()
-    lines: list[str] = []
+    lines = []
     total = 0
     for row in _read_rows(table):
         columns.update(row)

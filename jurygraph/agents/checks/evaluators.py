@@ -186,9 +186,7 @@ def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] |
 
     Return None if it fails regardless of them: a single failed test decides.
     """
-    lacking_columns: list[str] = (
-        [] if item.finding is None or item.has_table_row else [_MISSING_ITEM_MARKER]
-    )
+    lacking_columns = [] if item.finding is None or item.has_table_row else [_MISSING_ITEM_MARKER]
     for column, test in tests.items():
         for name, expected in test.requirements:
             needed_values = {column: item.value(column)}
@@ -287,7 +285,7 @@ def _decide_item_share_check(check: Check, items: Sequence[ListedItem]) -> Check
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown_values = UnknownValues()
-    test_results: list[tuple[ListedItem, TestResult, TestResult]] = []
+    test_results = []
     for item in items:
         among_test_result = unknown_values.test_item(check.among, item)
         if among_test_result != "no":
@@ -325,7 +323,7 @@ def _decide_sum_check(check: Check, items: ListedItemsByKind) -> CheckResult:
         item_kinds = dict.fromkeys(term.of for term in terms)
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(item_kinds)}")
     unknown_values = UnknownValues()
-    priced_items: list[tuple[ListedItem, TestResult, float]] = []
+    priced_items = []
     for term in terms:
         for item in items[term.of]:
             price, missing_operands = _read_price(term, item)
@@ -505,7 +503,7 @@ class _ItemValue(NamedTuple):
 def _decide_values_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown_values = UnknownValues()
     column = check.column or ""
-    values: list[_ItemValue] = []
+    values = []
     for item in items:
         value = item.value(column)
         test_result = unknown_values.test_item(
@@ -609,8 +607,8 @@ def _decide_distinct_check(
         # Values that could be any are repeats at worst, so None is not among the different ones.
         return len(counted_keys) - len(set(counted_keys) - {None})
 
-    repeated_entries: list[_ItemValue] = []
-    distinct_keys: set[Any] = set()
+    repeated_entries = []
+    distinct_keys = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.test_result == "yes":
             if key in distinct_keys:

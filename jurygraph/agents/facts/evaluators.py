@@ -285,7 +285,7 @@ def describe_finding(finding: FactFinding) -> str:
         differences.append(
             f"{column} is {actual_text or 'not told'}, not {claimed_text or 'left open'}"
         )
-    descriptions: dict[FindingStatus, str] = {
+    descriptions = {
         "confirmed": f"is there{where}",
         "differs": f"is there{where}, but {', '.join(differences)}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",

@@ -122,7 +122,7 @@ class QueryRelevance(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
-        verdicts: list[Verdict] = []
+        verdicts = []
         for query, query_inputs in groupby(
             batch, key=lambda inputs: query_to_text(inputs.task.query)
         ):
@@ -140,7 +140,7 @@ class QueryRelevance(BatchEvaluator):
         self, query: str, documents: Sequence[str], size: int = MAX_TEXTS_PER_REQUEST
     ) -> list[Verdict]:
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
-        verdicts: list[Verdict] = []
+        verdicts = []
         for start in range(0, len(documents), size):
             verdicts += await self._score_batch(query, documents[start : start + size])
         return verdicts

@@ -194,7 +194,7 @@ def find_answer_line_start(text: str, answer: Passage) -> int:
 
 def _find_boxed_answer(text: str) -> Span | None:
     open_brace_starts: list[int] = []  # the start of each open brace's content; negative: not a box
-    box_spans: list[Span] = []
+    box_spans = []
     for token in _BOX_OR_BRACE_PATTERN.finditer(text):
         mark = token.group()
         if mark == "}":

@@ -109,7 +109,7 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     ignored. In a chain "2 + 3 = 5 + 4 = 9" a side is compared with the whole of the next and with its first number. An
     annotation and the plain equation around it are one step.
     """
-    all_steps: list[CalculationStep] = []
+    all_steps = []
     start = 0
     remaining_equals_sign_count = MAX_EQUALS_SIGNS
     for line in text.split("\n"):  # no equality spans a line end
@@ -259,7 +259,7 @@ def _read_right_side(line: str, ascii_line: str, start: int, stop: int) -> _Equa
     expression_end = (
         start + len(right_side_text) - len(right_side_text.lstrip(_EXPRESSION_CHARACTERS))
     )
-    side: list[re.Match[str]] = []
+    side = []
     bracket_depth = 0
     for token in _TOKEN_PATTERN.finditer(ascii_line, start, expression_end):
         bracket_depth += _DEPTH_CHANGE_BY_BRACKET.get(token.group(), 0)

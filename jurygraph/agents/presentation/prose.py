@@ -273,7 +273,7 @@ ProseVariantGenerator = Callable[[Prose, random.Random], Iterator[str]]
 def _find_person_sections(prose: Prose) -> list[PieceRange]:
     """Return the ranges of pieces about one person each: their passages, headings that name them, and what follows
     these within a line."""
-    groups: list[PieceRange] = []
+    groups = []
     previous_person = None
     for index, piece in enumerate(prose.pieces):
         people = piece.people if "stakeholders" in piece.topics else frozenset()
@@ -325,7 +325,7 @@ def _reorder_groups(
     pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
 ) -> list[ProsePiece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved_pieces: list[ProsePiece] = []
+    moved_pieces = []
     end = 0
     for (start, stop), source in zip(groups, order, strict=True):
         first, *others = pieces[slice(*groups[source])]
@@ -365,7 +365,7 @@ def _vary_format(prose: Prose, rng: random.Random) -> Iterator[str]:
         ("| |\n|---|\n", "| ", " |\n"),
         ("| | |\n|---|---|\n", "| {number} | ", " |\n"),
     ):
-        blocks: list[str] = []
+        blocks = []
         number = 0
         for piece in prose.pieces:
             if piece.is_heading:

@@ -426,14 +426,14 @@ class TrajectoryLoops(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = list_messages(inputs.response)
-        results: dict[str | None, list[str]] = defaultdict(list)
+        results = defaultdict(list)
         for message in reversed(messages):
             if message.role == "tool":
                 # the first result is the last here
                 results[message.tool_call_id].append(message.text)
-        earlier_steps: set[tuple[str, ...]] = set()
+        earlier_steps = set()
         count = 0
-        repetition_texts: list[str] = []
+        repetition_texts = []
         for index, message in enumerate(messages):
             for step in _list_message_steps(message, results):
                 count += 1
