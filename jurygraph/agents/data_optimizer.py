@@ -19,7 +19,7 @@ from pydantic import Field
 
 from jurygraph.agents.roles import Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.safety.gates import remove_invisible
-from jurygraph.schema import EvaluatorScope, GraphBranchName, Question, TaskView, Verdict
+from jurygraph.schema import Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_to_text
 
@@ -307,8 +307,8 @@ class Efficiency(Evaluator):
 
     name = "optimizer.efficiency"
     version = "1"
-    branch: GraphBranchName = "specialists"
-    scope: EvaluatorScope = "group"
+    branch = "specialists"
+    scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
     bounds_its_time = True
     settings: Params
@@ -364,8 +364,8 @@ class Diversity(Evaluator):
 
     name = "optimizer.diversity"
     version = "1"
-    branch: GraphBranchName = "specialists"
-    scope: EvaluatorScope = "group"
+    branch = "specialists"
+    scope = "group"
     shares = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0})
     bounds_its_time = True
 

@@ -38,7 +38,6 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
@@ -195,7 +194,7 @@ class FeedbackEvaluator(FunctionEvaluator):
     the config says otherwise. It abstains where the task lacks a part for which it has no default.
     """
 
-    sees: VisiblePart | None = "without_reasoning"
+    sees = "without_reasoning"
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
         self._declared = declared_keywords(target)

@@ -49,7 +49,7 @@ from jurygraph.agents.roles import (
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import to_searchable_text
-from jurygraph.schema import Evidence, FrozenModel, GraphBranchName, Question, TaskView, Verdict
+from jurygraph.schema import Evidence, FrozenModel, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import StrictBool
 from jurygraph.schema.task import chat_to_prompt_text
 
@@ -298,7 +298,7 @@ class Reasoning(SingleCallEvaluator):
     """
 
     name = "quality.reasoning"
-    branch: GraphBranchName = "specialists"
+    branch = "specialists"
     shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(REASONING_ASPECTS, 1.0))
 
     def __init__(self) -> None:
@@ -446,7 +446,7 @@ class Arithmetic(CodeEvaluator):
     """
 
     name = "quality.arithmetic"
-    branch: GraphBranchName = "specialists"
+    branch = "specialists"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)

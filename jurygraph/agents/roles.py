@@ -702,7 +702,7 @@ def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, 
 class SingleCallEvaluator(BatchEvaluator):
     """Ask a model once about a response, and read all verdicts from the reply."""
 
-    layer: Layer = "model"
+    layer = "model"
     uses_model = True
     bounds_its_time = True
 

@@ -16,7 +16,7 @@ from jurygraph.models.embedding import (
     open_reranker,
 )
 from jurygraph.models.request import Fault
-from jurygraph.schema import GraphBranchName, Layer, Verdict
+from jurygraph.schema import Verdict
 from jurygraph.schema.frozen_model import ParamsModel, StrictBool
 from jurygraph.schema.task import query_to_text
 
@@ -40,8 +40,8 @@ class Similarity(BatchEvaluator):
 
     name = "similarity"
     task_fields = ("reference",)
-    branch: GraphBranchName = "specialists"
-    layer: Layer = "model"
+    branch = "specialists"
+    layer = "model"
     bounds_its_time = True
 
     settings: Params
@@ -106,8 +106,8 @@ class QueryRelevance(BatchEvaluator):
         """Set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker."""
 
     name = "ranker"
-    branch: GraphBranchName = "specialists"
-    layer: Layer = "model"
+    branch = "specialists"
+    layer = "model"
     bounds_its_time = True
 
     settings: Params

@@ -36,7 +36,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, RenderedText, VisiblePart
+from jurygraph.schema.conversation import ChatMessage, RenderedText
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
@@ -46,7 +46,7 @@ _MAX_LISTED_ITEMS = 5
 class TrajectoryEvaluator(CodeEvaluator):
     """Base class of evaluators that read all messages of a response."""
 
-    sees: VisiblePart | None = "without_reasoning"
+    sees = "without_reasoning"
 
 
 def _make_evidence_of_calls(
