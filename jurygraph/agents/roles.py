@@ -234,13 +234,7 @@ class Evaluator(Configurable, ABC):
     @property
     def record(self) -> EvaluatorRecord:
         """Return the record of this evaluator that a run stores."""
-        return EvaluatorRecord(
-            version=self.version,
-            audience=self.audience,
-            combiner=self.combiner,
-            shares=dict(self.shares),
-            depends_on=self.depends_on,
-        )
+        return EvaluatorRecord.model_validate(self, from_attributes=True)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -538,21 +532,17 @@ async def request_finding_verdicts(
         return describe_missing_quotes(problems)
 
     def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
-        findings = find(reply.value, reply.reply)
         return {
             subject: build_verdict(finding, text, reply.call.id, evidence_rule)
-            for subject, finding in findings.items()
+            for subject, finding in find(reply.value, reply.reply).items()
         }
-
-    def fail(fault: Fault) -> dict[str, Verdict]:
-        return dict.fromkeys(subjects, failed_verdict(fault))
 
     return await ask_model(
         client,
         request,
         reply_model,
         read=read,
-        fail=fail,
+        fail=lambda fault: dict.fromkeys(subjects, failed_verdict(fault)),
         find_reply_flaw=find_reply_flaw,
         find_reply_problem=find_reply_problem,
         record_tool_results=None if text is None else text.add_tool_results,
@@ -717,11 +707,10 @@ class SingleCallEvaluator(BatchEvaluator):
             inputs_by_model_call[inputs.response.id, inputs.sample].append(inputs)
         results = await gather_all(map(self._judge_call, inputs_by_model_call.values()))
         verdicts_by_model_call = dict(zip(inputs_by_model_call, results, strict=True))
-        verdicts = []
-        for inputs in batch:
-            call_verdicts = verdicts_by_model_call[inputs.response.id, inputs.sample]
-            verdicts.append(call_verdicts[inputs.question.subject])
-        return verdicts
+        return [
+            verdicts_by_model_call[inputs.response.id, inputs.sample][inputs.question.subject]
+            for inputs in batch
+        ]
 
     async def _judge_call(self, call_inputs: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
         shared_call_input = replace(call_inputs[0], client=share_client(call_inputs))

@@ -208,10 +208,8 @@ def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] |
 @lru_cache(maxsize=1 << 12)
 def _contains_words(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
-    if not words:
-        return False
     pattern = notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)")
-    return pattern.search(text) is not None
+    return words != "" and pattern.search(text) is not None
 
 
 def _is_at_most(value: Any, other: Any) -> bool | None:
@@ -320,8 +318,8 @@ def _decide_sum_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     terms = check.sum or ()
     divisor = check.per or 1.0
     if not any(items[term.of] for term in terms):
-        item_kinds = dict.fromkeys(term.of for term in terms)
-        return CheckResult(False, 0.0, f"the response names no {' and no '.join(item_kinds)}")
+        missing_kinds = " and no ".join(dict.fromkeys(term.of for term in terms))
+        return CheckResult(False, 0.0, f"the response names no {missing_kinds}")
     unknown_values = UnknownValues()
     priced_items = []
     for term in terms:
@@ -520,9 +518,6 @@ def _decide_values_check(check: Check, items: Sequence[ListedItem]) -> CheckResu
     return _decide_distinct_check(label, values, unknown_values)
 
 
-_NONE_ALLOWED_BOUND: _Interval = (-math.inf, 0.0)
-
-
 def _decide_includes_check(
     label: str,
     required_values: Sequence[Scalar],
@@ -548,15 +543,12 @@ def _decide_includes_check(
         f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
     )
     share = 1.0 - len(missing_values) / len(required_values)
-    possible_measures = _measures_under_unknowns(count_included_values, unknown_values)
-    items = [entry.item for entry in found_entries]
-    bound_interval = (len(required_values), math.inf)
     return _conclude_check(
-        possible_measures,
-        bound_interval,
+        _measures_under_unknowns(count_included_values, unknown_values),
+        (len(required_values), math.inf),
         reasons,
         unknown_values,
-        items,
+        [entry.item for entry in found_entries],
         share=lambda: share,
         unproven_share=share,
     )
@@ -571,10 +563,6 @@ def _decide_excludes_check(
     possible_violations = [
         entry for entry in values if entry.is_unknown or is_one_of(entry.value, barred_values)
     ]
-    violations = [entry for entry in possible_violations if entry.test_result == "yes"]
-    success_text = f"{label} includes none of {_quote_values(barred_values)}"
-    failure_text = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    reasons = _CheckReasons(success_text, failure_text, success_text)
 
     def count_barred(counting_rule: CountingRule) -> float:
         return sum(counting_rule[entry.test_result] for entry in possible_violations)
@@ -588,10 +576,13 @@ def _decide_excludes_check(
             certainly_counted_item_ids | possibly_barred_item_ids
         )
 
-    possible_measures = _measures_under_unknowns(count_barred, unknown_values)
-    items = [entry.item for entry in violations]
-    return _conclude_check(
-        possible_measures, _NONE_ALLOWED_BOUND, reasons, unknown_values, items, share=share
+    return _decide_violations(
+        f"{label} includes none of {_quote_values(barred_values)}",
+        f"{label} includes",
+        [entry for entry in possible_violations if entry.test_result == "yes"],
+        count_barred,
+        unknown_values,
+        share,
     )
 
 
@@ -618,16 +609,32 @@ def _decide_distinct_check(
     def share() -> float:
         return 0.0 if None in keys else len(distinct_keys) / len(keys)
 
-    success_text = f"{label} never repeats"
-    failure_text = f"{label} repeats {_quote_values([entry.value for entry in repeated_entries])}"
-    possible_measures = _measures_under_unknowns(count_repeats, unknown_values)
-    items = [entry.item for entry in repeated_entries]
-    return _conclude_check(
-        possible_measures,
-        _NONE_ALLOWED_BOUND,
-        _CheckReasons(success_text, failure_text, success_text),
+    return _decide_violations(
+        f"{label} never repeats",
+        f"{label} repeats",
+        repeated_entries,
+        count_repeats,
         unknown_values,
-        items,
+        share,
+    )
+
+
+def _decide_violations(
+    success_text: str,
+    failure_text: str,
+    violations: Sequence[_ItemValue],
+    count_violations: MeasureFunction,
+    unknown_values: UnknownValues,
+    share: Callable[[], float],
+) -> CheckResult:
+    """Decide a check that no value may violate; the reason of a failure ends with the values that surely do."""
+    violating_values = _quote_values([entry.value for entry in violations])
+    return _conclude_check(
+        _measures_under_unknowns(count_violations, unknown_values),
+        (-math.inf, 0.0),
+        _CheckReasons(success_text, f"{failure_text} {violating_values}", success_text),
+        unknown_values,
+        [entry.item for entry in violations],
         share=share,
     )
 
@@ -661,14 +668,14 @@ class Constraints(Evaluator):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        function_paths = self.settings.functions
         self._functions = import_objects_by_name(
-            "checks.constraints: params.functions", function_paths, "__call__", "a function"
+            "checks.constraints: params.functions",
+            self.settings.functions,
+            "__call__",
+            "a function",
         )
-        function_versions = [
-            source_version(function) for _, function in sorted(self._functions.items())
-        ]
-        self.version = " ".join(["1", *function_versions])
+        functions = [self._functions[name] for name in sorted(self._functions)]
+        self.version = " ".join(["1", *map(source_version, functions)])
         self.runs_inline = not self._functions  # functions of the config may be slow
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -698,13 +705,12 @@ class Constraints(Evaluator):
                 _require_known_sources(error_location, facts, check)
                 digest_params = facts.digest_params
                 needs = self.needs
-        standby = constraint.check is None
         return self.question(
             view,
             constraint.id,
             params={**self.params, **digest_params},
             needs=needs,
-            standby=standby,
+            standby=constraint.check is None,
         )
 
     def _check_function_call(
@@ -747,11 +753,8 @@ class Constraints(Evaluator):
         reason = f"{label}: {result.reason}"
         if result.holds is None:
             return Verdict.abstain(reason)
-        score = 1.0
-        items: Sequence[ListedItem] = ()
-        if not result.holds:
-            score = result.share if check.partial else 0.0
-            items = result.items[:10]
+        score = result.share if result.holds or check.partial else 0.0
+        items = () if result.holds else result.items[:10]
         evidence = tuple(chain.from_iterable(map(_make_item_evidence, items)))
         return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 
@@ -797,23 +800,22 @@ def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Se
     separators_by_table = {
         name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()
     }
-    items_by_kind = {}
-    for kind in check.claim_kinds:
-        items = []
-        for finding in findings[kind]:
-            separators = separators_by_table.get(finding["table"] or "", {})
-            items.append(ListedItem(finding["text"], finding["values"], finding, separators))
-        items_by_kind[kind] = items
-    return items_by_kind
+
+    def make_item(finding: FactFinding) -> ListedItem:
+        separators = separators_by_table.get(finding["table"] or "", {})
+        return ListedItem(finding["text"], finding["values"], finding, separators)
+
+    return {kind: [*map(make_item, findings[kind])] for kind in check.claim_kinds}
 
 
 def _items_at_path(path: str, data: JsonValue) -> Sequence[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
-    items = []
-    for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location)):
-        values = node.value if isinstance(node.value, dict) else {"value": node.value}
-        items.append(ListedItem(node.path(), values))
-    return items
+    return [
+        ListedItem(
+            node.path(), node.value if isinstance(node.value, dict) else {"value": node.value}
+        )
+        for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
+    ]
 
 
 def _decide_text_pattern(label: str, pattern: str, response: Response) -> Verdict:

@@ -215,13 +215,11 @@ class Check(FrozenModel):
 
     @cached_property
     def claim_kinds(self) -> tuple[str, ...]:
-        kinds = [source for source, _ in self.items if not source.startswith("$")]
-        return tuple(dict.fromkeys(kinds))
+        return tuple(dict.fromkeys(kind for kind, _ in self.items if not kind.startswith("$")))
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        paths = [source for source, _ in self.items if source.startswith("$")]
-        return tuple(dict.fromkeys(paths))
+        return tuple(dict.fromkeys(path for path, _ in self.items if path.startswith("$")))
 
 
 _ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
@@ -302,15 +300,11 @@ def _find_tension_of_checks(first: Check, second: Check) -> tuple[float, str] | 
 
 
 def _find_shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    if first.among or second.among:
-        return None
     # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
-    share_lower_bounds = [check.bound_interval[0] for check in (first, second)]
-    column = (
-        _find_conflicting_column(first.where, second.where)
-        if sum(share_lower_bounds) > 1.0
-        else None
-    )
+    has_common_item = first.bound_interval[0] + second.bound_interval[0] > 1.0
+    if first.among or second.among or not has_common_item:
+        return None
+    column = _find_conflicting_column(first.where, second.where)
     return None if column is None else (1.0, f"no {column} of {first.share} passes both")
 
 

@@ -1,12 +1,12 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 from pydantic import Field
 
@@ -305,9 +305,8 @@ async def look_up(
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTable]) -> FactFinding:
     if claim.form is None:
-        response_columns = sorted(claim.record_values)
-        values = dict(claim.record_values)
-        return _build_finding(claim, "unread", values=values, own=response_columns)
+        own_columns = sorted(claim.record_values)
+        return _build_finding(claim, "unread", values=dict(claim.record_values), own=own_columns)
     table = tables[claim.form.table]
     claimed_values = claim.values
     if claim.form.compiled_pattern is None:
@@ -317,18 +316,13 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     key = table.build_row_key(values)
     # A claim without a part of the key matches no row.
     rows = await table.find(key) if all(key) else ()
-    columns: Collection[str] = ()
-    if table.columns is not None:
-        columns = table.columns
-    elif rows:
-        columns = rows[0].values.keys()
+    columns = table.columns or (rows[0].values.keys() if rows else ())
     response_columns = sorted(name for name in record_and_form_values if name not in columns)
     if not rows:
         places_with_name = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
-        status: FindingStatus = "elsewhere" if places_with_name else "unknown"
         return _build_finding(
             claim,
-            status,
+            "elsewhere" if places_with_name else "unknown",
             table=table.name,
             values=values,
             own=response_columns,
@@ -338,15 +332,10 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     row_values = {
         name: None if name in columns else value for name, value in record_and_form_values.items()
     }
-    row_values |= first.values
     compared_values = {
         name: value_to_text(value)
-        for name, value in record_and_form_values.items()
-        if name in columns
-    }
-    compared_values |= claimed_values
-    compared_values = {
-        name: value for name, value in compared_values.items() if name not in table.spec.key
+        for name, value in values.items()
+        if name not in table.spec.key and (name in columns or name in claimed_values)
     }
     tolerances = claim.form.within
     differs = [
@@ -359,7 +348,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
         "differs" if differs else "confirmed",
         table=table.name,
         row=first.number,
-        values=row_values,
+        values={**row_values, **first.values},
         own=response_columns,
         claimed=compared_values,
         differs=differs,
@@ -369,8 +358,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
 def _describe_places(table: ReferenceFactTable, name: str) -> list[str]:
     if not name:
         return []
-    names = {", ".join(filter(None, parts)) for parts in table.places(name)}
-    return sorted(names - {""})
+    return sorted({", ".join(filter(None, parts)) for parts in table.places(name)} - {""})
 
 
 def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> FactFinding:
@@ -439,9 +427,11 @@ class Claims(Deriver):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        expected_kind_text = "a langchain-core tool, such as one made with @tool"
         self._tools = import_objects_by_name(
-            "facts.claims: params.tools", self.settings.tools, "ainvoke", expected_kind_text
+            "facts.claims: params.tools",
+            self.settings.tools,
+            "ainvoke",
+            "a langchain-core tool, such as one made with @tool",
         )
 
     def params_for(self, view: TaskView) -> RawParams:
@@ -461,14 +451,14 @@ class Claims(Deriver):
 
     async def derive(self, inputs: DeriverInput) -> Material:
         facts = load_facts(inputs.task)
-        data = inputs.response.data
         tables = dict(facts.tables)
         for name, table in facts.tables.items():
             if table.spec.tool is not None:
                 tables[name] = ToolTable(name, table.spec, self._tools.get(table.spec.tool))
-        results: Any = {}
-        for kind, claims_spec in facts.claims.items():
-            results[kind] = await look_up(claims_spec, tables, data)
+        results: Any = {
+            kind: await look_up(claims_spec, tables, inputs.response.data)
+            for kind, claims_spec in facts.claims.items()
+        }
         sha256_by_name = facts.digest_params.get("files", {})
         file_hash_evidence = tuple(
             Evidence(quote=sha256, source=table) for table, sha256 in sha256_by_name.items()
@@ -485,15 +475,14 @@ def get_claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFind
     Raises InputError if a table file is not the one that the question was planned with.
     """
     planned_file_digests: Any = inputs.question.params.get("files", {})
-    material: Any = inputs.material[0][CLAIMS_MATERIAL_NAME]
+    material = inputs.material[0][CLAIMS_MATERIAL_NAME]
     used_file_digests = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned_file_digests.items():
         if used_file_digests.get(table) != sha256:
             raise InputError(
                 f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"
             )
-    findings: Mapping[str, Sequence[FactFinding]] = material.data
-    return findings
+    return cast("Mapping[str, Sequence[FactFinding]]", material.data)
 
 
 _MAX_SHOWN_CLAIMS = 20
@@ -540,7 +529,7 @@ class ConfirmedClaims(CodeEvaluator):
 
 def _build_claim_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
     finding_by_key = {compute_claim_key(finding): finding for finding in reversed(all_findings)}
-    findings = list(finding_by_key.values())[::-1]
+    findings = [*reversed(finding_by_key.values())]
     if not findings:
         return Verdict(
             score=0.0,
@@ -571,11 +560,8 @@ def make_claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
     claim = Evidence(quote=finding["text"], source=path, verified=True)
     if finding["row"] is None:
         return (claim,)
-    response_columns = finding["own"]
     row_values = {
-        column: value
-        for column, value in finding["values"].items()
-        if column not in response_columns
+        column: value for column, value in finding["values"].items() if column not in finding["own"]
     }
     source = f"{finding['table']}, row {finding['row']}"
     return claim, Evidence(quote=value_to_text(row_values), source=source, verified=True)
