@@ -17,7 +17,12 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from jurygraph.agents.roles import Evaluator, EvaluatorAnswer, EvaluatorInput
+from jurygraph.agents.roles import (
+    Evaluator,
+    EvaluatorAnswer,
+    EvaluatorAnswers,
+    EvaluatorInput,
+)
 from jurygraph.safety.gates import remove_invisible
 from jurygraph.schema import Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
@@ -318,7 +323,7 @@ class Efficiency(Evaluator):
         compressibility_question = self.question(view, "compression", scope="response")
         return [self.question(view, "length"), redundancy_question, compressibility_question]
 
-    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
+    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         text = inputs.response.text
         if inputs.question.subject == "length":
             lengths = [_count_words(response.text) for response in inputs.responses]

@@ -29,7 +29,14 @@ from jurygraph.agents.quality_assessor import facts_for_prompt
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import gather_all
-from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, count_true, weighted_mean
+from jurygraph.decision.combiners import (
+    Combiner,
+    Component,
+    InputMatrices,
+    ScoreMatrix,
+    count_true,
+    weighted_mean,
+)
 from jurygraph.errors import PlanError
 from jurygraph.messages import validate
 from jurygraph.prompts import load_prompt
@@ -43,7 +50,7 @@ from jurygraph.schema import (
     TaskView,
     Variant,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import query_to_text
 
@@ -311,9 +318,7 @@ class ContrastRanking(Combiner):
         """Return false: a verdict on a contrast counts against the same verdict on the response."""
         return False
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         super().freeze(inputs, params)
         contrast_by_name = {}
         for key in inputs:
@@ -343,7 +348,7 @@ class ContrastRanking(Combiner):
         }
         return {"twos": contrast_by_name, "asked": pairs}
 
-    def validate_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: RawParams) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
                 raise PlanError(
@@ -353,7 +358,7 @@ class ContrastRanking(Combiner):
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, question_by_id[original], question_by_id[contrast])
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         pairs = sorted(params["twos"].items())
         matrix_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
         margin, is_judged, has_contrast, fill_value = _compute_margins(matrix_pairs)

@@ -199,6 +199,7 @@ def _fixed_length_field(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
+RolesById = Mapping[str, CriterionRole]
 EDGE_KINDS_BY_ROLES: Mapping[tuple[CriterionRole, CriterionRole], tuple[EdgeKind, ...]] = {
     ("core", "core"): ("weak", "strong"),
     ("core", "additional"): ("weak", "strong"),
@@ -219,16 +220,14 @@ class CriterionPair(NamedTuple):
         return f"{self.parent} -> {self.child}"
 
 
-def possible_edge_kinds(
-    roles: Mapping[str, CriterionRole], pair: CriterionPair
-) -> tuple[EdgeKind, ...]:
+def possible_edge_kinds(roles: RolesById, pair: CriterionPair) -> tuple[EdgeKind, ...]:
     """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()
     return EDGE_KINDS_BY_ROLES.get((roles[pair.parent], roles[pair.child]), ())
 
 
-def candidate_pairs(roles: Mapping[str, CriterionRole]) -> tuple[CriterionPair, ...]:
+def candidate_pairs(roles: RolesById) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
     pairs = starmap(CriterionPair, product(roles, repeat=2))
     return sort_criterion_pairs(pair for pair in pairs if possible_edge_kinds(roles, pair))
@@ -295,7 +294,7 @@ class CheckedEdges:
 def check_edges(
     edges: Iterable[EdgeReply],
     requested_pairs: Sequence[CriterionPair],
-    roles: Mapping[str, CriterionRole],
+    roles: RolesById,
 ) -> CheckedEdges:
     """Validate a reply about `requested_pairs`.
 
@@ -334,7 +333,7 @@ def _edge_problem(
     relation: EdgeKindOrNone,
     pair: CriterionPair,
     requested_pairs: Sequence[CriterionPair],
-    roles: Mapping[str, CriterionRole],
+    roles: RolesById,
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
     if pair not in requested_pairs:
@@ -353,7 +352,7 @@ class KnownGraph:
     that an earlier projection removed, `projected_out_edges`, may come back.
     """
 
-    roles: Mapping[str, CriterionRole]
+    roles: RolesById
     unchanged_criterion_ids: frozenset[str]
     hand_written_edges: tuple[Edge, ...]
     annotated_edges: tuple[Edge, ...]
@@ -754,7 +753,7 @@ class GraphAnnotator:
     async def edges(
         self,
         pairs: Sequence[CriterionPair],
-        roles: Mapping[str, CriterionRole],
+        roles: RolesById,
         batch: int,
         votes: int,
     ) -> list[PairBatchAnswers]:
@@ -814,7 +813,7 @@ class GraphAnnotator:
         )
 
     async def _ask_edges(
-        self, pairs: Sequence[CriterionPair], roles: Mapping[str, CriterionRole], sample: int
+        self, pairs: Sequence[CriterionPair], roles: RolesById, sample: int
     ) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = []

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from jurygraph.agents.roles import (
     CODE_TIME_LIMIT_SECONDS,
     Evaluator,
-    EvaluatorAnswer,
+    EvaluatorAnswers,
     EvaluatorInput,
     UndeclaredClient,
 )
@@ -74,7 +74,7 @@ class IsolatedEvaluator(Evaluator):
     def close(self) -> None:
         self._pool.close()
 
-    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         try:
             request = _WorkerRequest.model_validate(inputs)
             result = await self._pool.call(json.dumps(request.model_dump(mode="json")))
@@ -82,7 +82,7 @@ class IsolatedEvaluator(Evaluator):
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        answer: EvaluatorAnswer | Sequence[EvaluatorAnswer] = _parse_worker_answer(result)
+        answer: EvaluatorAnswers = _parse_worker_answer(result)
         return answer
 
 

@@ -39,7 +39,7 @@ from jurygraph.schema import (
     FrozenModel,
     digest_of,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -47,13 +47,15 @@ from jurygraph.sources.user_modules import (
     importing_from,
 )
 
+ImportPaths = Mapping[str, str]
+"""Dotted paths by the names of what they lead to."""
 _BUILTIN_PATHS_BY_ROLE = tomllib.loads(
     files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8")
 )
-BUILTIN_EVALUATOR_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["evaluators"]
-BUILTIN_DERIVER_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["derivers"]
-BUILTIN_COMBINER_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["combiners"]
-BUILTIN_TOOL_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["tools"]
+BUILTIN_EVALUATOR_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["evaluators"]
+BUILTIN_DERIVER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["derivers"]
+BUILTIN_COMBINER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["combiners"]
+BUILTIN_TOOL_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["tools"]
 _MAX_NAMES_LISTED = 20
 """Of a role with more, such as the evaluators, the reference has a table."""
 ROLE_CLASSES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
@@ -279,7 +281,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     return combiners_by_name
 
 
-def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, Any]) -> None:
+def _check_combiner_params(key: str, combiner: Combiner, params: RawParams) -> None:
     """Raise ConfigError for the first wrong param of a component, unless its combiner reads them in its own way."""
     if combiner.Params is ParamsModel and type(combiner).freeze is not Combiner.freeze:
         return
@@ -337,7 +339,7 @@ def make_instance(
     role: str,
     name: str,
     target: Any,
-    params: Mapping[str, Any],
+    params: RawParams,
     kinds: tuple[type, ...] = ROLE_CLASSES,
 ) -> Any:
     """Return an instance of a class, made with the params, or a copy of an instance, which takes none.
@@ -388,7 +390,7 @@ def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
 
 
 def find_named_object(
-    role: str, name: str, builtin_paths: Mapping[str, str], registered_objects: Mapping[str, Any]
+    role: str, name: str, builtin_paths: ImportPaths, registered_objects: Mapping[str, Any]
 ) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
     if name in builtin_paths:
@@ -407,7 +409,7 @@ def find_named_object(
 
 
 @cache
-def find_plugin_paths(role: str) -> Mapping[str, str]:
+def find_plugin_paths(role: str) -> ImportPaths:
     """Return the paths of the installed plug-ins of a role, by name. Cached: a scan reads every installed package."""
     return {
         entry_point.name: entry_point.value
@@ -448,7 +450,7 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
 
 
 def import_objects_by_name(
-    param_name: str, paths: Mapping[str, str], attribute: str, kind: str
+    param_name: str, paths: ImportPaths, attribute: str, kind: str
 ) -> dict[str, Any]:
     """Return the objects that a param of a config names, each by a dotted path.
 

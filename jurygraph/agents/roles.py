@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply, ProblemFinder
 
 EvaluatorAnswer = Verdict | float | bool
+EvaluatorAnswers = EvaluatorAnswer | Sequence[EvaluatorAnswer]
+"""One answer; in scope `group`, one for each response."""
 MaterialByName = Mapping[str, Material]
 NO_PARAMS: RawParams = MappingProxyType({})
 
@@ -278,13 +280,7 @@ class Evaluator(Configurable, ABC):
         return Question.model_validate(default_question_fields | fields)
 
     @abstractmethod
-    def answer(
-        self, inputs: EvaluatorInput
-    ) -> (
-        EvaluatorAnswer
-        | Sequence[EvaluatorAnswer]
-        | Awaitable[EvaluatorAnswer | Sequence[EvaluatorAnswer]]
-    ):
+    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers | Awaitable[EvaluatorAnswers]:
         """Return the verdict on the question."""
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem, did_you_mean, shorten
 from jurygraph.schema import digest_of
+from jurygraph.schema.frozen_model import RawParams
 from jurygraph.tools.result import to_result_text
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
@@ -52,7 +53,7 @@ class FunctionTool(CustomTool):
     is shown neither.
     """
 
-    def __init__(self, target: Callable[..., Any], name: str, params: Mapping[str, Any]) -> None:
+    def __init__(self, target: Callable[..., Any], name: str, params: RawParams) -> None:
         super().__init__(target, name)
         self._bound = dict(params)
         self._input_name: str | None = None

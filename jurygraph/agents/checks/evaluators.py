@@ -793,7 +793,7 @@ def _is_empty_data(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
+def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> ListedItemsByKind:
     if not check.claim_kinds:
         return {}
     findings = get_claim_findings(inputs)

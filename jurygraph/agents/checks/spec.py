@@ -241,6 +241,10 @@ def _list_tested_columns(tests: TestsByColumn, *operands: str | float | None) ->
     return frozenset(columns)
 
 
+_TensionOrNone = tuple[float, str] | None
+"""The strength of a tension, and the reason; None where there is none."""
+
+
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
     return _find_tensions_of_pairs(
@@ -284,7 +288,7 @@ def _find_tensions_of_pairs(
     return tensions
 
 
-def _find_tension_of_checks(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_tension_of_checks(first: Check, second: Check) -> _TensionOrNone:
     if first.values is None and _normalise_measure(first) == _normalise_measure(second):
         return _find_bounds_tension(first, second)
     if first.share is not None and first.share == second.share:
@@ -299,7 +303,7 @@ def _find_tension_of_checks(first: Check, second: Check) -> tuple[float, str] | 
     return None
 
 
-def _find_shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_shares_tension(first: Check, second: Check) -> _TensionOrNone:
     # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
     has_common_item = first.bound_interval[0] + second.bound_interval[0] > 1.0
     if first.among or second.among or not has_common_item:
@@ -316,7 +320,7 @@ def _normalise_measure(check: Check) -> Check:
     )
 
 
-def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_bounds_tension(first: Check, second: Check) -> _TensionOrNone:
     low, high = (end * (first.per or 1.0) for end in first.bound_interval)
     other_low, other_high = (end * (second.per or 1.0) for end in second.bound_interval)
     if max(low, other_low) > min(high, other_high):
@@ -328,7 +332,7 @@ def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | Non
     return None
 
 
-def _compute_gap_tension(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
+def _compute_gap_tension(check: Check, ends: Sequence[float]) -> _TensionOrNone:
     smaller_bound, larger_bound = ends
     if larger_bound <= 0 or larger_bound == smaller_bound:
         return None

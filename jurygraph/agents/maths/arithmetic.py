@@ -68,6 +68,10 @@ _OPERATION_BY_AST_TYPE: Mapping[type, Callable[[Fraction, Fraction], Fraction]] 
 }
 
 
+_Token = re.Match[str]
+"""A number or sign of a line, or the boundary of an equation, where it stands."""
+
+
 class _NotArithmeticError(Exception):
     """The text is not pure arithmetic within the limits."""
 
@@ -92,7 +96,7 @@ class CalculationStep:
 class _EquationSide(NamedTuple):
     """The tokens of one side; `is_reading_uncertain` if text around may change its meaning."""
 
-    tokens: Sequence[re.Match[str]]
+    tokens: Sequence[_Token]
     is_reading_uncertain: bool
 
     def contains_any_token(self, *texts: str) -> bool:
@@ -155,9 +159,9 @@ _read_equalities_cached = lru_cache(maxsize=4096)(_read_equalities)
 def _read_calculation_step(
     line: str,
     ascii_line: str,
-    equals_match: re.Match[str],
-    before: re.Match[str] | None,
-    after: re.Match[str] | None,
+    equals_match: _Token,
+    before: _Token | None,
+    after: _Token | None,
 ) -> CalculationStep | None:
     side_end = after.start() if after else len(ascii_line)
     if before and before.group() == "<<" and not after:
@@ -183,7 +187,7 @@ def _read_calculation_step(
 
 
 def _read_left_side(
-    ascii_line: str, previous_boundary: re.Match[str] | None, equals_sign_start: int
+    ascii_line: str, previous_boundary: _Token | None, equals_sign_start: int
 ) -> _EquationSide:
     min_start = previous_boundary.end() if previous_boundary else 0
     window_start = max(min_start, equals_sign_start - MAX_EQUATION_SIDE_CHARACTERS)
@@ -231,7 +235,7 @@ def _read_left_side(
     )
 
 
-def _may_belong_to_equation(before: str, first: re.Match[str], end: int) -> bool:
+def _may_belong_to_equation(before: str, first: _Token, end: int) -> bool:
     """Return true if the text before an equation may belong to it; raise if it or a sign certainly does."""
     is_text_adjacent = first.start() == end
     if first.lastgroup == "operator":
@@ -313,7 +317,7 @@ def _is_claim_correct(
     left_side: _EquationSide,
     exact_value: Fraction,
     claimed_value: Fraction,
-    right_tokens: Sequence[re.Match[str]],
+    right_tokens: Sequence[_Token],
     *,
     may_round_to_integer: bool = True,
 ) -> bool:
@@ -348,12 +352,12 @@ def _is_claim_correct(
     )
 
 
-def _count_decimal_places(token: re.Match[str]) -> int:
+def _count_decimal_places(token: _Token) -> int:
     return len(token.group().partition(".")[2]) if token.lastgroup == "number" else 0
 
 
 def _evaluate_expression(
-    expression: Sequence[re.Match[str]], percent_sign_factor: Fraction = _HUNDREDTH
+    expression: Sequence[_Token], percent_sign_factor: Fraction = _HUNDREDTH
 ) -> Fraction:
     """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by
     `percent_sign_factor`.

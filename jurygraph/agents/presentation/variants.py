@@ -283,7 +283,8 @@ PresentationFamily = Literal[
     "section-header",
     "low-level-formatting",
 ]
-VariantGenerator = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
+VariantDraws = Iterator[tuple[FactDocument, Layout]]
+VariantGenerator = Callable[[FactDocument, random.Random], VariantDraws]
 MAX_ORDER_DRAWS = 200
 """Draws of an order until enough different ones are found."""
 
@@ -343,7 +344,7 @@ def _draw_orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
 def _make_reordering_generator(kind: str) -> VariantGenerator:
     """Return a family that permutes the sections of a kind, or the records of its only section."""
 
-    def draw(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
+    def draw(document: FactDocument, rng: random.Random) -> VariantDraws:
         sections = [section for section in document if section.kind == kind]
         orders = _draw_orders(sections, rng)
         if sections and kind != "stakeholder":
@@ -360,9 +361,7 @@ def _make_reordering_generator(kind: str) -> VariantGenerator:
     return draw
 
 
-def _shuffle_attributions(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _shuffle_attributions(document: FactDocument, rng: random.Random) -> VariantDraws:
     if not any(section.kind == "shared" for section in document):
         return
     for _ in range(MAX_ORDER_DRAWS):
@@ -377,9 +376,7 @@ def _shuffle_attributions(
         yield tuple(sections), Layout()
 
 
-def _vary_format(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _vary_format(document: FactDocument, rng: random.Random) -> VariantDraws:
     pairs = list(product(LAYOUT_FORMATS, LAYOUT_FORMATS))
     rng.shuffle(pairs)
     # Those with one format throughout come first.
@@ -387,16 +384,12 @@ def _vary_format(
         yield document, Layout(itinerary, rest)
 
 
-def _vary_headings(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _vary_headings(document: FactDocument, rng: random.Random) -> VariantDraws:
     for number in range(1, len(SECTION_HEADINGS["itinerary"])):
         yield document, Layout(heading=number)
 
 
-def _vary_typography(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _vary_typography(document: FactDocument, rng: random.Random) -> VariantDraws:
     forms = (("*", "", ""), ("-", "**", ""), ("+", "", ""), ("-", "", "  "), ("•", "**", "   "))
     for bullet, emphasis, indent in forms:
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)
