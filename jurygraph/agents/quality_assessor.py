@@ -173,13 +173,9 @@ def find_false_calculations(
         quote = text[start:end]
         if quote not in query and start >= previous_end:
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))
-            truth = "it is not defined"
-            if calculation.value is not None:
-                truth = f"it is {float(calculation.value):.10g}"
+            reason = f"{shorten(quote, 100)!r}, but {calculation.truth}"
             evidence = Evidence(quote=quote, start=start, end=end, verified=True)
-            false_steps.append(
-                UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,))
-            )
+            false_steps.append(UnsoundStep(number, reason, (evidence,)))
             previous_end = end
     return false_steps
 
@@ -299,7 +295,7 @@ class Reasoning(SingleCallEvaluator):
 
     name = "quality.reasoning"
     branch = "specialists"
-    shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(REASONING_ASPECTS, 1.0))
+    shares = MappingProxyType(dict.fromkeys(REASONING_ASPECTS, 1.0))
 
     def __init__(self) -> None:
         self._prompt = load_prompt("steps")

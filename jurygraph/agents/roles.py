@@ -166,8 +166,8 @@ class Configurable(ShortRepr):
     """
 
     name: str
-    bounds_its_time: ClassVar[bool] = False
-    may_take_long: ClassVar[bool] = False
+    bounds_its_time = False
+    may_take_long = False
     """Its answers may take long, though the class bounds its time."""
     Params: ClassVar[type[ParamsModel]] = ParamsModel
     settings: Any
@@ -200,25 +200,25 @@ class Evaluator(Configurable, ABC):
     abstains where a task has none of its `task_fields`.
     """
 
-    version: str = "1"
+    version = "1"
     audience: Audience = "task"
     layer: Layer = "check"
     scope: EvaluatorScope = "response"
-    uses_model: bool = False
-    no_model_message: str = "the config's model is none"
+    uses_model = False
+    no_model_message = "the config's model is none"
     """Why it abstains where it uses the model and there is none."""
-    batched: bool = False
-    runs_inline: bool = False
-    reads_data: bool = False
+    batched = False
+    runs_inline = False
+    reads_data = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: RawParams = NO_PARAMS
-    combiner: str = "mean"
+    combiner = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
-    depends_on: str = ""
+    depends_on = ""
     sees: VisiblePart | None = None
-    reads_context: bool = False
-    judges_whole_conversation: bool = False
+    reads_context = False
+    judges_whole_conversation = False
     task_fields: tuple[str, ...] = ()
 
     def describe_missing_fields(self, view: TaskView) -> str | None:
@@ -324,10 +324,10 @@ class Deriver(Configurable, ABC):
     response's own data for those that read data.
     """
 
-    version: str = "1"
+    version = "1"
     gives: str
-    uses_model: bool = False
-    reads_data: bool = False
+    uses_model = False
+    reads_data = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: RawParams = NO_PARAMS
@@ -610,7 +610,7 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> 
     )
 
 
-WORST_CASE_VERDICT_FIELDS: Mapping[str, Any] = MappingProxyType(
+WORST_CASE_VERDICT_FIELDS = MappingProxyType(
     {
         "score": 0.0,
         "met": False,
@@ -663,7 +663,7 @@ def verify_quotes(
     """Return the quoted passages as evidence, and the quotations that match no passage."""
     passages = {}
     rejected_quotes = []
-    for quotation in dict.fromkeys(quotations):
+    for quotation in quotations:
         evidence = text.find_support(quotation)
         if evidence is None:
             rejected_quotes.append(quotation)

@@ -82,7 +82,7 @@ class RunCheckTool(Tool):
 
 
 def _load_check(use: CheckUse) -> Evaluator:
-    check = load_evaluator(EvaluatorUse(use=use.use, name=use.name, params=use.params))
+    check = load_evaluator(EvaluatorUse(**dict(use)))
     problem = ""
     if check.layer not in ("check", "fact") or check.uses_model:
         problem = "asks a model"

@@ -195,9 +195,10 @@ def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] |
                 needed_values[expected.column] = expected_value = item.value(expected.column)
             undecided_columns = [key for key, value in needed_values.items() if value is None]
             if not undecided_columns:
-                is_passing = _TEST_FUNCTION_BY_NAME[name](
-                    needed_values[column], expected_value, item.lists.get(column)
-                )
+                value = needed_values[column]
+                if name in ("has", "has_not"):
+                    value = split_list(value, item.lists.get(column))
+                is_passing = _TEST_FUNCTION_BY_NAME[name](value, expected_value)
                 if is_passing is False:
                     return None
                 undecided_columns = [] if is_passing else [*needed_values]
@@ -217,26 +218,24 @@ def _is_at_most(value: Any, other: Any) -> bool | None:
     return None if comparison is None else comparison <= 0
 
 
-_TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
-    "equals": lambda value, expected, _: are_equal(value, expected),
-    "is_not": lambda value, expected, _: not are_equal(value, expected),
-    "one_of": lambda value, expected, _: is_one_of(value, expected),
-    "none_of": lambda value, expected, _: not is_one_of(value, expected),
-    "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
-    "has_not": lambda value, expected, separator: (
-        not is_one_of(expected, split_list(value, separator))
-    ),
-    "names": lambda value, expected, _: _contains_words(
+_TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any], bool | None]] = {
+    "equals": are_equal,
+    "is_not": lambda value, expected: not are_equal(value, expected),
+    "one_of": is_one_of,
+    "none_of": lambda value, expected: not is_one_of(value, expected),
+    "has": lambda parts, expected: is_one_of(expected, parts),
+    "has_not": lambda parts, expected: not is_one_of(expected, parts),
+    "names": lambda value, expected: _contains_words(
         normalise_text(expected), normalise_text(value)
     ),
-    "at_least": lambda value, expected, _: _is_at_most(expected, value),
-    "at_most": lambda value, expected, _: _is_at_most(value, expected),
-    "matches": lambda value, expected, _: (
+    "at_least": lambda value, expected: _is_at_most(expected, value),
+    "at_most": _is_at_most,
+    "matches": lambda value, expected: (
         notation.compile_pattern(expected).search(value_to_text(value)) is not None
     ),
 }
-"""The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
-the two cannot be compared."""
+"""The test functions by name. Arguments: a value, or the parts of a list, and the expected value; None means that the
+two cannot be compared."""
 
 
 ListedItemsByKind = Mapping[str, Sequence[ListedItem]]

@@ -92,6 +92,11 @@ class CalculationStep:
     value: Fraction | None
     is_right: bool
 
+    @property
+    def truth(self) -> str:
+        """Return what the left side is, as the end of a sentence."""
+        return "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
+
 
 class _EquationSide(NamedTuple):
     """The tokens of one side; `is_reading_uncertain` if text around may change its meaning."""
@@ -216,21 +221,15 @@ def _read_left_side(
     if not any(token.lastgroup == "operator" for token in left_side_tokens[1:]):
         raise _NotArithmeticError
     previous_end = tokens[first - 1].end() if first else start
-    text_before = (
-        ""
-        if is_bracketed
-        else ascii_line[max(min_start, previous_end - MAX_EQUATION_SIDE_CHARACTERS) : previous_end]
-    )
-    if (
-        not text_before
-        and previous_boundary
-        and previous_boundary.group() == ">>"
-        and not is_bracketed
-    ):
+    text_before = ascii_line[
+        max(min_start, previous_end - MAX_EQUATION_SIDE_CHARACTERS) : previous_end
+    ]
+    if not text_before and previous_boundary and previous_boundary.group() == ">>":
         text_before = ">"
     return _EquationSide(
         left_side_tokens,
         text_before != ""
+        and not is_bracketed
         and _may_belong_to_equation(text_before, left_side_tokens[0], previous_end),
     )
 

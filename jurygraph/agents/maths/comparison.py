@@ -317,35 +317,30 @@ def _are_equal_objects(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
     value = gold.value
     other = claim.value
     has_decimals = gold.has_decimals or claim.has_decimals
-    members = value.args
-    other_members = other.args
+    members = [_ParsedAnswer(member, has_decimals) for member in value.args]
+    other_members = [_ParsedAnswer(member, has_decimals) for member in other.args]
     if isinstance(value, Interval) and isinstance(other, Interval):
         are_ends_alike = members[2:] == other_members[2:]  # open or closed
-        return are_ends_alike and _are_equal_in_order(members[:2], other_members[:2], has_decimals)
+        return are_ends_alike and _are_equal_in_order(members[:2], other_members[:2])
     if isinstance(value, Tuple) and isinstance(other, Tuple):
-        return _are_equal_in_order(members, other_members, has_decimals)
+        return _are_equal_in_order(members, other_members)
     if isinstance(value, FiniteSet) and isinstance(other, FiniteSet):
-        return _are_equal_in_any_order(members, other_members, has_decimals)
+        return _are_equal_in_any_order(members, other_members)
     if _is_plain_number(value) and _is_plain_number(other):
         return _are_equal_plain_numbers(value, other, has_decimals)
     options = {"numeric_precision": _ZERO_CUTOFF_DECIMALS, "allow_set_relation_comp": True}
     return bool(verify(value, other, timeout_seconds=None, raise_on_error=True, **options))
 
 
-def _are_equal_in_order(members: Sequence[Any], others: Sequence[Any], has_decimals: bool) -> bool:
-    if len(members) != len(others):
-        return False
-    gold_members = [_ParsedAnswer(member, has_decimals) for member in members]
-    claimed_members = [_ParsedAnswer(other, has_decimals) for other in others]
-    return all(map(_are_equal_objects, gold_members, claimed_members))
+def _are_equal_in_order(members: Sequence[_ParsedAnswer], others: Sequence[_ParsedAnswer]) -> bool:
+    return len(members) == len(others) and all(map(_are_equal_objects, members, others))
 
 
 def _are_equal_in_any_order(
-    members: Sequence[Any], others: Sequence[Any], has_decimals: bool
+    members: Sequence[_ParsedAnswer], others: Sequence[_ParsedAnswer]
 ) -> bool:
-    remaining_answers = [_ParsedAnswer(other, has_decimals) for other in others]
-    for member in members:
-        gold = _ParsedAnswer(member, has_decimals)
+    remaining_answers = list(others)
+    for gold in members:
         equal_answer = next(
             (other for other in remaining_answers if _are_equal_objects(gold, other)), None
         )

@@ -146,8 +146,7 @@ class CorrectCalculations(CodeEvaluator):
         right_calculation_count = len(steps) - len(numbered_wrong_steps)
         reason = f"{right_calculation_count} of {len(steps)} calculations are right"
         for number, step in numbered_wrong_steps:
-            value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
-            reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
+            reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {step.truth}"
         evidence = [
             Evidence(quote=step.quote, start=step.start, end=step.end)
             for _, step in numbered_wrong_steps
