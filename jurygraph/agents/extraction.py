@@ -407,8 +407,7 @@ class Extract(Deriver):
     Params = RecordParams
     settings: RecordParams
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._kinds: FieldSpecsByKind = self.settings.records
         self._reply = reply_model(self._kinds)
         self._prompt = load_prompt("extract")

@@ -178,6 +178,10 @@ class Configurable(ShortRepr):
         """Validate the params. Raises ConfigError that names the first wrong one."""
         owner = getattr(self, "name", type(self).__name__)
         self.settings = read_params(owner, self.Params, params, ConfigError)
+        self._set_up_from_settings()
+
+    def _set_up_from_settings(self) -> None:
+        """Set what depends on the settings. Raises ConfigError for what no type of a param excludes."""
 
 
 class Evaluator(Configurable, ABC):

@@ -49,8 +49,7 @@ class RunCheckTool(Tool):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         error_location = f"{self.name}: params.checks"
         self._checks = load_components_by_name(error_location, _load_check, self.settings.checks)
         self._opened: set[str] = set()

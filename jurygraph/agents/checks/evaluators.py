@@ -665,8 +665,7 @@ class Constraints(Evaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._functions = import_objects_by_name(
             "checks.constraints: params.functions",
             self.settings.functions,

@@ -425,8 +425,7 @@ class Claims(Deriver):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._tools = import_objects_by_name(
             "facts.claims: params.tools",
             self.settings.tools,
@@ -506,8 +505,7 @@ class ConfirmedClaims(CodeEvaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self.audience = self.settings.audience
 
     def questions(self, view: TaskView) -> Sequence[Question]:

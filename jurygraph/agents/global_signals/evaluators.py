@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -46,8 +45,7 @@ class Similarity(BatchEvaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._embedder = open_embedder(self.settings.embedder)
         self.version = f"1 {self._embedder.version}"
 
@@ -112,8 +110,7 @@ class QueryRelevance(BatchEvaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._reranker = open_reranker(self.settings.ranker, self.settings.logits)
         self.version = f"1 {self._reranker.version}"
 

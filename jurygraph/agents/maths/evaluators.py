@@ -7,7 +7,6 @@ import re
 from functools import cached_property
 from importlib.metadata import version
 from math import cos, pi
-from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
@@ -60,8 +59,7 @@ class Accuracy(Evaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self.version = f"3 math-verify {version('math-verify')}"
 
     @cached_property

@@ -389,8 +389,7 @@ class TrajectoryBudget(TrajectoryEvaluator):
     name = "trajectory.budget"
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         if not self.settings.model_dump(exclude_none=True):
             names = ", ".join(type(self.settings).model_fields)
             raise ConfigError(f"{self.name}: params: set a limit, one of {names}")
