@@ -276,21 +276,20 @@ class StreamCalibration(NamedTuple):
 def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = calibration_steps[0].components
-    shares = []
-    for name, column in components.items():
-        if not ((column < 0.0) | (column > 1.0)).any():
-            shares.append(name)
+    shares = [
+        name for name, column in components.items() if not ((column < 0.0) | (column > 1.0)).any()
+    ]
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
-    calibration = StreamCalibration(opposed_component_names, shares, float("nan"), np.empty(0))
-    if len(calibration_steps) < CALIBRATION_STEPS:
-        return calibration
-    rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
-    if opposed_component_names:
-        pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
-        calibration = calibration._replace(conflict_threshold=find_conflict_threshold(pairs))
-    return calibration._replace(rewards=rewards)
+    conflict_threshold = float("nan")
+    rewards = np.empty(0)
+    if len(calibration_steps) >= CALIBRATION_STEPS:
+        rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
+        if opposed_component_names:
+            pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
+            conflict_threshold = find_conflict_threshold(pairs)
+    return StreamCalibration(opposed_component_names, shares, conflict_threshold, rewards)
 
 
 def measure_series(

@@ -319,9 +319,11 @@ class Efficiency(Evaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        redundancy_question = self.question(view, "redundancy", scope="response")
-        compressibility_question = self.question(view, "compression", scope="response")
-        return [self.question(view, "length"), redundancy_question, compressibility_question]
+        response_questions = [
+            self.question(view, subject, scope="response")
+            for subject in ("redundancy", "compression")
+        ]
+        return [self.question(view, "length"), *response_questions]
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         text = inputs.response.text

@@ -320,11 +320,11 @@ class ContrastRanking(Combiner):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         super().freeze(inputs, params)
-        contrast_by_name = {}
-        for key in inputs:
-            name, contrast_infix, _ = key.partition(CONTRAST_NAME_INFIX)
-            if contrast_infix:
-                contrast_by_name[name] = key
+        contrast_by_name = {
+            key.partition(CONTRAST_NAME_INFIX)[0]: key
+            for key in inputs
+            if CONTRAST_NAME_INFIX in key
+        }
         if not inputs or sorted(inputs) != sorted(chain(*contrast_by_name.items())):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
@@ -428,7 +428,7 @@ CONTRASTS_MATERIAL_NAME = "contrasts"
 PROPOSE_PROMPT_ID = "contrast"
 COMPARE_PROMPT_ID = "contrast-check"
 EDIT_KINDS: tuple[EditKind, ...] = get_args(EditKind)
-EDIT_KINDS_WITHOUT_FACTS: tuple[EditKind, ...] = EDIT_KINDS[:-1]
+EDIT_KINDS_WITHOUT_FACTS = EDIT_KINDS[:-1]
 """Kinds that need nothing beside the task and the response."""
 MAX_EDITS_PER_KIND = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_RESPONSE_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made

@@ -61,7 +61,7 @@ _ARGUMENTS_BY_SCOPE = {
 }
 
 
-_PLAIN_TYPE_BY_NAME: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
+_PLAIN_TYPE_BY_NAME = {kind.__name__: kind for kind in (bool, int, float, str)}
 
 
 class AdaptedSettings(FrozenModel):
@@ -428,12 +428,12 @@ def criteria(
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
         hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
         raise InputError(f"criteria: is {describe_type(values)}; {hint}")
-    criterion_entries: list[Any] = []
-    for value in values:
-        if isinstance(value, Criterion):
-            criterion_entries.append(value.model_dump(mode="json", exclude_defaults=True))
-        else:
-            criterion_entries.append(value)
+    criterion_entries = [
+        value.model_dump(mode="json", exclude_defaults=True)
+        if isinstance(value, Criterion)
+        else value
+        for value in values
+    ]
     if not criterion_entries:
         raise InputError(
             'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'

@@ -32,9 +32,7 @@ class GivenScores(CodeEvaluator):
         criterion_id = inputs.question.subject
         value = scores.get(criterion_id)
         if value is None:
-            hint = (
-                did_you_mean(criterion_id, list(scores)) or f"it has {', '.join(scores) or 'none'}"
-            )
+            hint = did_you_mean(criterion_id, scores) or f"it has {', '.join(scores) or 'none'}"
             return Verdict.abstain(f"`scores` has none for {quote(criterion_id)}; {shorten(hint)}")
         if isinstance(value, bool):
             value = {"score": float(value), "met": value}

@@ -394,9 +394,7 @@ class KnownGraph:
                 yield edge
 
 
-def build_known_graph(
-    task: Task, rubric: Rubric, reviewed_rubric: Rubric | None = None
-) -> KnownGraph:
+def build_known_graph(task: Task, rubric: Rubric, reviewed_rubric: Rubric | None) -> KnownGraph:
     """Return the known state of a task's `rubric`, from itself and from the `reviewed_rubric` one if there is one.
 
     An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of

@@ -93,10 +93,10 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     if len(steps) > MAX_REASONING_STEPS:
         rest = (steps[MAX_REASONING_STEPS - 1][0], steps[-1][1])
         steps[MAX_REASONING_STEPS - 1 :] = [rest]
-    reasoning_steps = []
-    for number, (start, end) in enumerate(steps, start=1):
-        reasoning_steps.append(ReasoningStep(number, start, end, text[start:end]))
-    return tuple(reasoning_steps)
+    return tuple(
+        ReasoningStep(number, start, end, text[start:end])
+        for number, (start, end) in enumerate(steps, start=1)
+    )
 
 
 def _find_reasoning(text: str) -> tuple[int, int, bool]:

@@ -58,7 +58,7 @@ BUILTIN_COMBINER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["combiners"]
 BUILTIN_TOOL_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["tools"]
 _MAX_NAMES_LISTED = 20
 """Of a role with more, such as the evaluators, the reference has a table."""
-ROLE_CLASSES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
+ROLE_CLASSES = (Evaluator, Deriver, Combiner)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
@@ -140,9 +140,7 @@ def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
-    folder_modules = None
-    if folder is not None:
-        folder_modules = FolderModules(Path(folder), Config(evaluators=(use,)))
+    folder_modules = folder and FolderModules(Path(folder), Config(evaluators=(use,)))
     with importing_from(folder_modules):
         evaluator = load_evaluator(use)
     return open_request_handler(evaluator)
@@ -315,10 +313,11 @@ def add_settings_to_version(component: Any, target: Any) -> None:
     """
     if inspect.isclass(target) or isinstance(component, CallableEvaluator):
         return
-    settings = {}
-    for name, value in sorted(vars(target).items()):
-        if name not in ("name", "params", "version"):
-            settings[name] = _describe_setting(value)
+    settings = {
+        name: _describe_setting(value)
+        for name, value in sorted(vars(target).items())
+        if name not in ("name", "params", "version")
+    }
     if settings:
         component.version += f" with {digest_of(settings)[:12]}"
 

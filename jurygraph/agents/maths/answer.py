@@ -263,12 +263,10 @@ def find_step_markers(text: str) -> list[StepMarker]:
     step_markers = []
     for match in _STEP_MARKER_PATTERN.finditer(text):
         ordinal = match["ordinal"]
+        number = int(match["step"] or match["number"] or 0)
         if ordinal:
             number = _ORDINAL_WORDS.index(ordinal.lower()) + 1
-            step_markers.append(StepMarker(match.start(), number, is_word=True))
-        else:
-            number = int(match["step"] or match["number"])
-            step_markers.append(StepMarker(match.start(), number, is_word=False))
+        step_markers.append(StepMarker(match.start(), number, is_word=bool(ordinal)))
     return step_markers
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents.maths.kinds import MatrixAnswer, TypedAnswer, read_answer, read_reference
 from jurygraph.agents.maths.reading import AnswerValue, find_measure_unit
@@ -105,7 +105,7 @@ def list_claimed_expressions(answer: str, reference: str) -> list[str]:
     return equation_sides[1:] if _SYMBOL_PATTERN.match(equation_sides[0]) else equation_sides
 
 
-ComparisonStatus: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
+ComparisonStatus = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
 """`equal` and `different` are judgements; else that side cannot be read, the reference being read first."""
 
 _MAX_COMPARED_DIGITS = 300  # significant digits in which numbers are compared that are no fractions
@@ -164,7 +164,7 @@ def compare_answers(answer: str, reference: str, unit: str = "") -> ComparisonSt
     return next((status for status in statuses if status != "equal"), "equal")
 
 
-def compare_without_maths(answer: str, reference: str, unit: str = "") -> ComparisonStatus | None:
+def compare_without_maths(answer: str, reference: str, unit: str) -> ComparisonStatus | None:
     """Compare two answers unless that takes mathematics: numbers, letters, words, and what cannot be read.
 
     Returns None for other expressions, also if only the answer cannot be read: the reference may not be either. Takes

@@ -185,10 +185,11 @@ def _collect_prose_facts(records: Sequence[_ProseRecord], people: Sequence[str])
     quote_by_start = {record.evidence.start: record.evidence.quote for record in records}
     text = "\n".join(quote_by_start.values())
     strength_word_counts = count_strength_words(text)
-    statuses = []
-    for record in records:
-        if record.kind == "summary":
-            statuses.append((record.fields["person"].casefold(), record.fields["status"]))
+    statuses = [
+        (record.fields["person"].casefold(), record.fields["status"])
+        for record in records
+        if record.kind == "summary"
+    ]
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=find_mentioned_people(text, people),
@@ -237,7 +238,7 @@ def _iter_sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
             yield sentence_gap_match.end()
 
 
-def join_pieces(pieces: Sequence[ProsePiece], end: str = "") -> str:
+def join_pieces(pieces: Sequence[ProsePiece], end: str) -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
