@@ -115,7 +115,7 @@ def unrepeated_share(text: str) -> float:
     its distinct 3-grams occurred in earlier sentences.
     """
     seen_sentence_pieces = set()
-    seen_ngrams: set[tuple[str, ...]] = set()
+    seen_ngrams: set[WordNgram] = set()
     total = repeated_word_count = 0
     sentences = (
         tuple(words(sentence))

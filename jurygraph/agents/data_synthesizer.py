@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from pydantic import Field, create_model
 
-from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, value_to_text
+from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, RowValues, value_to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
@@ -563,7 +563,7 @@ def _edits_of_row(
     line: str,
     table_name: str,
     table: FactTableSpec,
-    row: Mapping[str, Any],
+    row: RowValues,
 ) -> Iterator[TextEdit]:
     for column in sorted(row.keys() - set(table.key)):
         spans = _find_value_spans(line, row, column)
@@ -576,7 +576,7 @@ def _edits_of_row(
             yield replace_passage("fact", start + begin, start + end, absent_values[0], reason)
 
 
-def _find_value_spans(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
+def _find_value_spans(line: str, row: RowValues, column: str) -> list[tuple[int, int]]:
     """Return where a line has the value of a row as whole words or a whole number."""
     words = value_to_text(row.get(column, "")).strip()
     if not words:

@@ -6,7 +6,7 @@ What crosses is JSON: the question, the view of the task, the responses, their m
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic import ConfigDict
@@ -16,6 +16,7 @@ from jurygraph.agents.roles import (
     Evaluator,
     EvaluatorAnswers,
     EvaluatorInput,
+    MaterialByName,
     UndeclaredClient,
 )
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
@@ -23,7 +24,6 @@ from jurygraph.schema import (
     EvaluatorUse,
     FrozenModel,
     GraphBranchName,
-    Material,
     Question,
     Response,
     TaskView,
@@ -94,7 +94,7 @@ class _WorkerRequest(FrozenModel):
     question: Question
     task: TaskView
     responses: tuple[Response, ...]
-    material: tuple[Mapping[str, Material], ...]
+    material: tuple[MaterialByName, ...]
     sample: int
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 from pydantic import Field
 
 from jurygraph.agents.checks.spec import find_tensions
-from jurygraph.agents.roles import ask_model
+from jurygraph.agents.roles import QuoteText, ask_model
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import quote_prose
@@ -50,7 +50,7 @@ T = TypeVar("T")
 class ConstraintSpec(FrozenModel):
     """A constraint as a model states it."""
 
-    quote: Annotated[str, Field(max_length=1000)]
+    quote: QuoteText
     text: Annotated[str, Field(max_length=500)]
     kind: Literal["hard", "soft"]
     restrictiveness: DegreeName

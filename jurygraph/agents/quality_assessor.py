@@ -33,10 +33,11 @@ from jurygraph.agents.maths.answer import (
     find_step_markers,
     measure_longest_run,
 )
-from jurygraph.agents.maths.labels import iter_sentence_ends
+from jurygraph.agents.maths.labels import Span, iter_sentence_ends
 from jurygraph.agents.roles import (
     CodeEvaluator,
     EvaluatorInput,
+    QuoteText,
     ReasonText,
     SingleCallEvaluator,
     ask_model,
@@ -50,7 +51,7 @@ from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.schema import Evidence, FrozenModel, Question, TaskView, Verdict
-from jurygraph.schema.frozen_model import StrictBool
+from jurygraph.schema.frozen_model import PositiveInt, StrictBool
 from jurygraph.schema.task import chat_to_prompt_text
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _find_sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
             yield start
 
 
-def _trim_span(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim_span(text: str, start: int, end: int) -> Span | None:
     if not _LETTER_OR_DIGIT_PATTERN.search(text, start, end):
         return None
     passage = text[start:end]
@@ -224,11 +225,11 @@ REASONING_ASPECTS: tuple[ReasoningAspect, ...] = get_args(ReasoningAspect)
 class FaultReply(FrozenModel):
     aspect: ReasoningAspect
     reason: ReasonText
-    quote: Annotated[str, Field(max_length=1000)]
+    quote: QuoteText
 
 
 class StepReply(FrozenModel):
-    step: Annotated[int, Field(strict=True, ge=1)]
+    step: PositiveInt
     faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(REASONING_ASPECTS))]
     accuracy: StrictBool
     facts: StrictBool

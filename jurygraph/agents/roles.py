@@ -350,9 +350,8 @@ R = TypeVar("R")
 
 MAX_QUOTES = 3
 CANNOT_TELL_REASON = "the judge cannot tell"
-QuoteTexts = Annotated[
-    tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)
-]
+QuoteText = Annotated[str, Field(max_length=1000)]
+QuoteTexts = Annotated[tuple[QuoteText, ...], Field(max_length=MAX_QUOTES)]
 ReasonText = Annotated[str, Field(max_length=2000)]
 
 

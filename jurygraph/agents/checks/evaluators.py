@@ -39,6 +39,7 @@ from jurygraph.agents.facts.evaluators import (
     make_claim_evidence,
 )
 from jurygraph.agents.facts.tables import (
+    RowValues,
     are_equal,
     compare_values,
     equality_key,
@@ -63,7 +64,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 
 UnknownTestResult = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
@@ -82,7 +83,7 @@ class ListedItem(NamedTuple):
     """
 
     text: str
-    values: Mapping[str, Any]
+    values: RowValues
     finding: FactFinding | None = None
     lists: Mapping[str, str] = {}
 
@@ -115,6 +116,9 @@ class ListedItem(NamedTuple):
         return describe_finding(self.finding)
 
 
+ListedItems = Sequence[ListedItem]
+
+
 class CheckResult(NamedTuple):
     """The result of a check. `holds` is None if it cannot be decided; `reason` then names what is missing.
 
@@ -124,7 +128,7 @@ class CheckResult(NamedTuple):
     holds: bool | None
     share: float
     reason: str
-    items: Sequence[ListedItem] = ()
+    items: ListedItems = ()
 
 
 class UnknownValues:
@@ -238,7 +242,7 @@ _TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any], bool | None]] = {
 two cannot be compared."""
 
 
-ListedItemsByKind = Mapping[str, Sequence[ListedItem]]
+ListedItemsByKind = Mapping[str, ListedItems]
 CountingRule = Mapping[TestResult, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
@@ -263,7 +267,7 @@ def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     return _decide_sum_check(check, items)
 
 
-def _decide_count_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_count_check(check: Check, items: ListedItems) -> CheckResult:
     unknown_values = UnknownValues()
     test_results = [unknown_values.test_item(check.where, item) for item in items]
     passing_items = [
@@ -278,7 +282,7 @@ def _decide_count_check(check: Check, items: Sequence[ListedItem]) -> CheckResul
     )
 
 
-def _decide_item_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_item_share_check(check: Check, items: ListedItems) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown_values = UnknownValues()
@@ -362,7 +366,7 @@ def _decide_bounded_check(
     compute_measure: MeasureFunction,
     label: str,
     unknown_values: UnknownValues,
-    items: Sequence[ListedItem],
+    items: ListedItems,
 ) -> CheckResult:
     possible_measures = _measures_under_unknowns(compute_measure, unknown_values)
     values = [value for value in chain.from_iterable(possible_measures) if value is not None]
@@ -421,7 +425,7 @@ def _conclude_check(
     bound_interval: _Interval,
     reasons: _CheckReasons,
     unknown_values: UnknownValues,
-    items: Sequence[ListedItem],
+    items: ListedItems,
     *,
     share: Callable[[], float],
     unproven_share: float = 0.0,
@@ -497,7 +501,7 @@ class _ItemValue(NamedTuple):
     is_unknown: bool
 
 
-def _decide_values_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_values_check(check: Check, items: ListedItems) -> CheckResult:
     unknown_values = UnknownValues()
     column = check.column or ""
     values = []
@@ -692,7 +696,7 @@ class Constraints(Evaluator):
 
     def _make_question(self, view: TaskView, constraint: Constraint) -> Question:
         error_location = f"task {view.id!r}: constraint {constraint.id!r} of {view.member!r}"
-        digest_params: Mapping[str, Any] = {}
+        digest_params: RawParams = {}
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
@@ -806,7 +810,7 @@ def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> ListedItemsByKi
     return {kind: [*map(make_item, findings[kind])] for kind in check.claim_kinds}
 
 
-def _items_at_path(path: str, data: JsonValue) -> Sequence[ListedItem]:
+def _items_at_path(path: str, data: JsonValue) -> ListedItems:
     nodes = notation.compile_jsonpath(path).find(data)
     return [
         ListedItem(

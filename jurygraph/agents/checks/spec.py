@@ -53,17 +53,20 @@ class Column(FrozenModel):
     column: Id
 
 
+Operand = Scalar | Column | None
+
+
 class Test(FrozenModel):
     """Requirements on a value; all given ones must hold. `has` and `has_not` test columns that contain lists, `names`
     tests for whole words in a text."""
 
-    equals: Scalar | Column | None = None
-    is_not: Scalar | Column | None = None
+    equals: Operand = None
+    is_not: Operand = None
     one_of: Scalars | None = None
     none_of: Scalars | None = None
     has: Scalar | None = None
     has_not: Scalar | None = None
-    names: Scalar | Column | None = None
+    names: Operand = None
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
     matches: notation.PatternText | None = None

@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
     tables: Mapping[str, ReferenceFactTable]
     claims: Mapping[str, ClaimsSpec]
-    digest_params: Mapping[str, Any]
+    digest_params: RawParams
 
     @property
     def is_up_to_date(self) -> bool:

@@ -252,7 +252,7 @@ def count_ordered_steps(text: str) -> int:
     return len({" ".join(line.split()).casefold() for line in lines})
 
 
-def find_reasoning_range(text: str) -> tuple[int, int]:
+def find_reasoning_range(text: str) -> Span:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
     start = text.find(_THINK_OPEN_TAG)
     end = text.find(_THINK_CLOSE_TAG, start) if start >= 0 else -1
