@@ -586,8 +586,10 @@ class Analyzer:
         since = int(tests.last_zero_step[test]) + 1
         direction = "down" if direction_index else "up"
         verb_text = "falls" if direction_index else "rises"
-        since_name = self.step_names[since - 1]
-        change_text = f"since about step {since_name}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        sentence = (
+            f"step {self.step_names[-1]}: {series.name} {verb_text} since about step "
+            f"{self.step_names[since - 1]}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        )
         return Alert(
             step=self.step_count,
             series=series.name,
@@ -598,7 +600,7 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.step_names[-1]}: {series.name} {verb_text} {change_text}",
+            sentence=sentence,
         )
 
     def _diagnose_hacking(self) -> Alert | None:
@@ -654,14 +656,15 @@ class Analyzer:
 
     def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
         since = self.step_names[first_alert.since - 1]
-        alert_start_text = (
-            f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}"
+        sentence = (
+            f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}: "
+            f"{', '.join(evidence)}"
         )
         hack_alert_fields = {
             "step": self.step_count,
             "kind": "hack",
             "adverse": True,
-            "sentence": f"{alert_start_text}: {', '.join(evidence)}",
+            "sentence": sentence,
             "evidence": tuple(evidence),
         }
         return first_alert.model_copy(update=hack_alert_fields)

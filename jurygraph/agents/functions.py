@@ -426,8 +426,10 @@ def criteria(
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
-        hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
-        raise InputError(f"criteria: is {describe_type(values)}; {hint}")
+        raise InputError(
+            f'criteria: is {describe_type(values)}; write {{"polite": "It is polite."}}, or a list of texts or '
+            "criteria, such as `rubric.criteria`"
+        )
     criterion_entries = [
         value.model_dump(mode="json", exclude_defaults=True)
         if isinstance(value, Criterion)

@@ -121,9 +121,10 @@ async def _read_profiles_by_model(
     for person, (model, kept_constraints, problems) in zip(people, results, strict=True):
         if not kept_constraints:
             why = f" ({'; '.join(problems)})" if problems else ""
-            problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
-            remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
-            raise PlanError(f"task {task.id!r}: {problem}; {remedy}")
+            raise PlanError(
+                f"task {task.id!r}: no constraint was found in the profile of stakeholder {person.id!r}{why}; "
+                "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
+            )
         profiled_stakeholders.append(
             ReadStakeholder(id=person.id, constraints=tuple(kept_constraints))
         )

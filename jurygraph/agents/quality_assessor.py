@@ -242,11 +242,9 @@ class StepReply(FrozenModel):
             aspect for aspect in REASONING_ASPECTS if not getattr(self, aspect)
         )
         if fault_aspects != unsound_aspects:
-            fault_aspects_text = ", ".join(fault_aspects) or "none"
-            unsound_aspects_text = ", ".join(unsound_aspects) or "none"
             raise ValueError(
-                f"faults name {fault_aspects_text}, and false are {unsound_aspects_text}: give one "
-                "fault for each that is false"
+                f"faults name {', '.join(fault_aspects) or 'none'}, and false are "
+                f"{', '.join(unsound_aspects) or 'none'}: give one fault for each that is false"
             )
         return self
 

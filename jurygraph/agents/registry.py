@@ -177,9 +177,9 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
         # a judge of criteria or of stakeholders needs tasks that have some
         is_about_part = evaluator.audience in ("criterion", "stakeholder")
         if use.if_missing is not None and not evaluator.task_fields and not is_about_part:
-            problem = f"{quote(evaluator.name)} names nothing that a task has to have"
             raise ConfigError(
-                f"evaluators[{index}].if_missing: {problem}; leave it out, or use `when`"
+                f"evaluators[{index}].if_missing: {quote(evaluator.name)} names nothing that a task has to have; "
+                "leave it out, or use `when`"
             )
     return dict(sorted(evaluators.items()))
 
@@ -193,8 +193,8 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
         for judge in use.all_judges:
             if judge not in config.models:
                 names_text = ", ".join(sorted(config.models)) or "none"
-                hint = did_you_mean(judge, config.models)
-                hint = hint or f"there are {names_text}; add it to `models`"
+                all_names_hint = f"there are {names_text}; add it to `models`"
+                hint = did_you_mean(judge, config.models) or all_names_hint
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
@@ -351,9 +351,9 @@ def make_instance(
                 f"{role} {name!r} is already set up and takes no params here; leave them out"
             )
         if not isinstance(target, kinds):
-            type_name = type(target).__name__
             raise ConfigError(
-                f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}"
+                f"{name!r} is no {role}: it is a {type(target).__name__}; "
+                f"subclass jurygraph.{role.capitalize()}"
             )
         return _set_source_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
@@ -438,9 +438,9 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
                 where += f" in {folder_modules.folder.resolve()}"
             hint = f"; module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
-        cause_text = f"{type(error).__name__}: {error}"
         raise ConfigError(
-            f"{role} {path!r} cannot be imported: {cause_text}; install what it needs, or fix it"
+            f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}; "
+            "install what it needs, or fix it"
         ) from error
     if not hasattr(module, attribute):
         hint = _name_hint(attribute, dir(module)) or "; name something that it defines"

@@ -101,9 +101,9 @@ class UndeclaredClient:
         # `copy`, `pickle` and `inspect` look for these: no use of the model.
         if name.startswith("__"):
             raise AttributeError(name)
-        hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         raise ConfigError(
-            f"{self._owner!r} uses the config's model and does not declare it: {hint}"
+            f"{self._owner!r} uses the config's model and does not declare it: write `uses_model = True` in its "
+            "class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         )
 
 

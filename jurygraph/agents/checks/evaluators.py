@@ -689,9 +689,10 @@ class Constraints(Evaluator):
             )
         questions = [self._make_question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
-            quoted_pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
-            problem = f"{quoted_pair} cannot both be met: {contradiction.why}"
-            raise PlanError(f"task {view.id!r}: {problem}; make one soft, or leave one out")
+            raise PlanError(
+                f"task {view.id!r}: hard constraints {contradiction.first!r} and {contradiction.second!r} of "
+                f"{view.member!r} cannot both be met: {contradiction.why}; make one soft, or leave one out"
+            )
         return questions
 
     def _make_question(self, view: TaskView, constraint: Constraint) -> Question:
@@ -719,17 +720,18 @@ class Constraints(Evaluator):
         self, error_location: str, name: str, params: Mapping[str, JsonValue]
     ) -> None:
         if name not in self._functions:
-            hint = did_you_mean(name, self._functions)
-            hint = hint or "list it in the params of checks.constraints"
+            hint = (
+                did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
+            )
             raise PlanError(
                 f"{error_location}, field check.function: there is no {quote(name)}; {hint}"
             )
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
         except TypeError as error:
-            signature_problem = f"{quote(name)} is called as (task, response, **params): {error}"
             raise PlanError(
-                f"{error_location}, field check.params: {signature_problem}; change the params, or the function"
+                f"{error_location}, field check.params: {quote(name)} is called as (task, response, **params): "
+                f"{error}; change the params, or the function"
             ) from error
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
@@ -775,8 +777,8 @@ def _require_known_sources(error_location: str, facts: Facts, check: Check) -> N
     for kind, columns in check.items:
         if kind.startswith("$"):
             continue
-        field = f"field check.{check.measure}: facts.claims"
-        notation.require_known_names(f"{error_location}, {field}", [kind], facts.claims, "kind")
+        error_field = f"{error_location}, field check.{check.measure}: facts.claims"
+        notation.require_known_names(error_field, [kind], facts.claims, "kind")
         claims = facts.claims[kind]
         table_columns = [facts.tables[claim_form.table].columns for claim_form in claims.forms]
         if any(names is None for names in table_columns):

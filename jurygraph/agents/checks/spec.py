@@ -77,8 +77,9 @@ class Test(FrozenModel):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
             if isinstance(bound, str) and compare_values(bound, bound) is None:
-                remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
-                raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
+                raise ValueError(
+                    f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
+                )
         if (compare_values(self.at_least, self.at_most) or 0) > 0:
             raise ValueError(
                 "`at_most` lies below `at_least`, so no value passes; leave one of them out"
@@ -150,9 +151,9 @@ class Check(FrozenModel):
         allowed_fields = _ALLOWED_FIELDS_BY_MEASURE[measure]
         unused_fields = sorted(self.model_fields_set - {measure, *allowed_fields})
         if unused_fields:
-            allowed_fields_text = ", ".join(allowed_fields) or "nothing else"
             raise ValueError(
-                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes {allowed_fields_text}"
+                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes "
+                f"{', '.join(allowed_fields) or 'nothing else'}"
             )
         self._check_bounds(measure)
         return self

@@ -83,8 +83,9 @@ def table_file_digests(view: TaskView) -> Mapping[str, str]:
     # Other facts may be called anything.
     slip = nearest_name("tables", view.facts, min_similarity=0.8)
     if slip is not None and "tables" not in view.facts:
-        problem = f"facts.{slip}: is not a known field here; did you mean tables?"
-        raise PlanError(f"task {view.id!r}: {problem}")
+        raise PlanError(
+            f"task {view.id!r}: facts.{slip}: is not a known field here; did you mean tables?"
+        )
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
     sha256_by_name = facts.digest_params.get("files", {})
@@ -128,9 +129,9 @@ def _open_facts(view: TaskView) -> Facts:
             )
             table = tables[form.table]
             if kind.merged is not None and kind.merged in (table.columns or ()):
-                clash_message = f"is {quote(kind.merged)}, which is a column of {form.table}"
                 raise PlanError(
-                    f"{error_location}.merged: {clash_message}; give the number another name"
+                    f"{error_location}.merged: is {quote(kind.merged)}, which is a column of {form.table}; "
+                    "give the number another name"
                 )
             _check_claim_pattern(f"{error_location}.forms[{index}]", kind, form, table)
     sha256_by_name = {
@@ -174,9 +175,9 @@ def _check_claim_pattern(
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
-            problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
             raise PlanError(
-                f"{error_location}: {problem}; name a group of the pattern so, or set it in `beside` or `states`"
+                f"{error_location}: has no value for {quote(column)}, which is part of the key of {table.name}; "
+                "name a group of the pattern so, or set it in `beside` or `states`"
             )
     notation.require_known_names(f"{error_location}.pattern", sorted(groups), table.columns)
     notation.require_known_names(
@@ -441,10 +442,10 @@ class Claims(Deriver):
             tool = table.spec.tool
             if tool is not None and tool not in self._tools:
                 hint = did_you_mean(tool, self._tools) or "list it in the params of facts.claims"
-                problem = f"there is no tool {quote(tool)} in the config; {hint}"
                 with add_part_to_plan_errors("facts"):
                     raise PlanError(
-                        f"task {view.id!r}: facts.tables.{name}.tool: {problem}, as tools: {{name: package.tool}}"
+                        f"task {view.id!r}: facts.tables.{name}.tool: there is no tool {quote(tool)} in the config; "
+                        f"{hint}, as tools: {{name: package.tool}}"
                     )
         return {**self.params, **facts.digest_params}
 

@@ -157,9 +157,10 @@ class QueryRelevance(BatchEvaluator):
             reason = f"logit {score:.3f} of {self._reranker.name}"
             return Verdict(score=sigmoid(score), native=score, reason=reason)
         if not 0.0 <= score <= 1.0:
-            problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
             return Verdict.fail(
-                "unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}"
+                "unreadable",
+                f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]; "
+                "where it gives logits, write params: {logits: true}",
             )
         score = abs(score)  # turns -0.0, which is in the range, into 0.0
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")

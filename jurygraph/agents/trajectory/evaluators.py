@@ -304,8 +304,9 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> 
         if name not in action.arguments:
             slip = nearest_name(name, action.arguments, min_similarity=0.8)
             hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
-            problem = f"a call of {action.name} lacks {quote(name)}, which its tool requires"
-            raise PlanError(f"{where}: {problem}; {hint}")
+            raise PlanError(
+                f"{where}: a call of {action.name} lacks {quote(name)}, which its tool requires; {hint}"
+            )
 
 
 def _refuse_invalid_arguments(
@@ -320,8 +321,9 @@ def _refuse_invalid_arguments(
         call = AgentToolCall(-1, 0, action.name, action.arguments, "")
         problem = _find_call_problem(call, validators, are_complete=are_complete)
         if problem is not None:
-            hint = "no valid call has it: correct it, or the tool's schema"
-            raise PlanError(f"{where}: a call of {action.name}: {problem}; {hint}")
+            raise PlanError(
+                f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
+            )
 
 
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
@@ -334,15 +336,17 @@ def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
             continue
         parts += part.values()
         if "patternProperties" in part:
-            problem = "`patternProperties` cannot be checked in time; name the properties"
-            raise PlanError(f"{error_location}: `parameters`: {problem}")
+            raise PlanError(
+                f"{error_location}: `parameters`: `patternProperties` cannot be checked in time; name the properties"
+            )
         pattern = part.get("pattern")
         if isinstance(pattern, str):
             try:
                 compile_pattern(pattern)
             except ValueError as error:
-                problem = f"the pattern {quote(pattern)} {error}"
-                raise PlanError(f"{error_location}: `parameters`: {problem}") from None
+                raise PlanError(
+                    f"{error_location}: `parameters`: the pattern {quote(pattern)} {error}"
+                ) from None
 
 
 def _validate_pattern_keyword(
