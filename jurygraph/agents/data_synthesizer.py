@@ -203,10 +203,9 @@ def _makes_calculation_wrong(text: str, step: arithmetic.CalculationStep, edit: 
     context_start = max(line_start, step.start - CALCULATION_CONTEXT_LENGTH)
     end = step.end + len(edited_text) - len(text) + CALCULATION_CONTEXT_LENGTH
     line = edited_text[context_start:end].partition("\n")[0]
-    edited_steps = arithmetic.steps(line)
     return any(
         edited_step.start == step.start - context_start and not edited_step.is_right
-        for edited_step in edited_steps
+        for edited_step in arithmetic.steps(line)
     )
 
 
@@ -365,8 +364,7 @@ class ContrastRanking(Combiner):
         win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill_value)
         value, present = weighted_mean(win_values, np.where(has_contrast, 1.0, 0.0))
         is_pair_judged = has_contrast & is_judged
-        judged_pair_count = count_true(is_pair_judged)
-        diagnostics = {"pairs": judged_pair_count}
+        diagnostics = {"pairs": count_true(is_pair_judged)}
         judged_margin = np.where(is_pair_judged, margin, np.nan)
         for number, column in enumerate(judged_margin.T, 1):
             if not np.isnan(column).all():

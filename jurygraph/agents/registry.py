@@ -357,8 +357,8 @@ def make_instance(
             )
         return _set_source_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
-        abstract_method_names = target.__abstractmethods__  # type: ignore[attr-defined]
-        missing = ", ".join(f"`{method_name}`" for method_name in sorted(abstract_method_names))
+        abstract_methods = sorted(target.__abstractmethods__)  # type: ignore[attr-defined]
+        missing = ", ".join(f"`{method}`" for method in abstract_methods)
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
         return _set_source_version(target(**params), kinds)

@@ -745,8 +745,9 @@ class Constraints(Evaluator):
             return Verdict.abstain(
                 "the constraint states no check, and nobody else is asked about it"
             )
-        check_as_json = json.dumps(constraint.check, sort_keys=True)
-        check = _parse_check(f"constraint {constraint.id!r}", check_as_json)
+        check = _parse_check(
+            f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True)
+        )
         if check.function is not None:
             function = self._functions[check.function]
             return function(inputs.task, inputs.response, **deepcopy(check.params))

@@ -199,8 +199,9 @@ class FactTableSpec(FrozenModel):
     def _check_single_source(self) -> Self:
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
-            sources_text = " and ".join(sources) or "nothing"
-            raise ValueError(f"is given by {sources_text}; give one of rows, file and tool")
+            raise ValueError(
+                f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool"
+            )
         return self
 
 
@@ -436,9 +437,9 @@ class ToolTable(ReferenceFactTable):
         elif isinstance(result, Mapping):
             rows = [result]
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            type_name = type(result).__name__
             raise TypeError(
-                f"facts table {self.name!r}: its tool gave {type_name}; give a mapping, or a list of such"
+                f"facts table {self.name!r}: its tool gave {type(result).__name__}; "
+                "give a mapping, or a list of such"
             )
         numbered_rows = starmap(FactRow, enumerate(map(row_to_json_values, rows), start=1))
         return self.sort_rows(row for row in numbered_rows if self.build_row_key(row.values) == key)

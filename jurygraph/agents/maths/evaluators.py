@@ -145,17 +145,17 @@ class CorrectCalculations(CodeEvaluator):
         reason = f"{right_calculation_count} of {len(steps)} calculations are right"
         for number, step in numbered_wrong_steps:
             reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {step.truth}"
-        evidence = [
+        evidence = tuple(
             Evidence(quote=step.quote, start=step.start, end=step.end)
             for _, step in numbered_wrong_steps
-        ]
+        )
         return Verdict(
             score=right_calculation_count / len(steps),
             met=not numbered_wrong_steps,
             native=right_calculation_count,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(evidence),
+            evidence=evidence,
         )
 
 

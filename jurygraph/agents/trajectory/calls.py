@@ -54,8 +54,9 @@ def list_tool_calls(
             continue
         for number, call in enumerate(message.tool_calls):
             if not tool_names or call.name in tool_names:
-                raw_arguments = call.function.arguments
-                calls.append(AgentToolCall(index, number, call.name, call.arguments, raw_arguments))
+                calls.append(
+                    AgentToolCall(index, number, call.name, call.arguments, call.function.arguments)
+                )
     return calls
 
 
