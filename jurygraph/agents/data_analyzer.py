@@ -276,21 +276,20 @@ class StreamCalibration(NamedTuple):
 def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = calibration_steps[0].components
-    shares = []
-    for name, column in components.items():
-        if not ((column < 0.0) | (column > 1.0)).any():
-            shares.append(name)
+    shares = [
+        name for name, column in components.items() if not ((column < 0.0) | (column > 1.0)).any()
+    ]
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
-    calibration = StreamCalibration(opposed_component_names, shares, float("nan"), np.empty(0))
-    if len(calibration_steps) < CALIBRATION_STEPS:
-        return calibration
-    rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
-    if opposed_component_names:
-        pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
-        calibration = calibration._replace(conflict_threshold=find_conflict_threshold(pairs))
-    return calibration._replace(rewards=rewards)
+    conflict_threshold = float("nan")
+    rewards = np.empty(0)
+    if len(calibration_steps) >= CALIBRATION_STEPS:
+        rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
+        if opposed_component_names:
+            pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
+            conflict_threshold = find_conflict_threshold(pairs)
+    return StreamCalibration(opposed_component_names, shares, conflict_threshold, rewards)
 
 
 def measure_series(
@@ -587,10 +586,12 @@ class Analyzer:
         before = series.value_of_score(baseline_before.mean)
         after = series.value_of_score(score)
         since = int(tests.last_zero_step[test]) + 1
-        direction: Direction = "down" if direction_index else "up"
+        direction = "down" if direction_index else "up"
         verb_text = "falls" if direction_index else "rises"
-        since_name = self.step_names[since - 1]
-        change_text = f"since about step {since_name}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        sentence = (
+            f"step {self.step_names[-1]}: {series.name} {verb_text} since about step "
+            f"{self.step_names[since - 1]}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        )
         return Alert(
             step=self.step_count,
             series=series.name,
@@ -601,7 +602,7 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.step_names[-1]}: {series.name} {verb_text} {change_text}",
+            sentence=sentence,
         )
 
     def _diagnose_hacking(self) -> Alert | None:
@@ -657,14 +658,15 @@ class Analyzer:
 
     def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
         since = self.step_names[first_alert.since - 1]
-        alert_start_text = (
-            f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}"
+        sentence = (
+            f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}: "
+            f"{', '.join(evidence)}"
         )
         hack_alert_fields = {
             "step": self.step_count,
             "kind": "hack",
             "adverse": True,
-            "sentence": f"{alert_start_text}: {', '.join(evidence)}",
+            "sentence": sentence,
             "evidence": tuple(evidence),
         }
         return first_alert.model_copy(update=hack_alert_fields)

@@ -17,9 +17,14 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from jurygraph.agents.roles import Evaluator, EvaluatorAnswer, EvaluatorInput
+from jurygraph.agents.roles import (
+    Evaluator,
+    EvaluatorAnswer,
+    EvaluatorAnswers,
+    EvaluatorInput,
+)
 from jurygraph.safety.gates import remove_invisible
-from jurygraph.schema import EvaluatorScope, GraphBranchName, Question, TaskView, Verdict
+from jurygraph.schema import Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_to_text
 
@@ -44,7 +49,7 @@ def words(text: str) -> list[str]:
 
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
-    word_pieces: list[str] = []
+    word_pieces = []
     for character_run in _WORD_OR_SIGNS_PATTERN.findall(_fold_case(text)):
         if len(character_run) <= MAX_WORD_LENGTH:
             word_pieces.append(character_run)
@@ -109,8 +114,8 @@ def unrepeated_share(text: str) -> float:
     A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
     its distinct 3-grams occurred in earlier sentences.
     """
-    seen_sentence_pieces: set[tuple[str, ...]] = set()
-    seen_ngrams: set[tuple[str, ...]] = set()
+    seen_sentence_pieces = set()
+    seen_ngrams: set[WordNgram] = set()
     total = repeated_word_count = 0
     sentences = (
         tuple(words(sentence))
@@ -197,7 +202,7 @@ class GroupDiversity:
                 shared_words_by_response, vocabularies, strict=True
             )
         ]
-        response_counts_by_n: dict[int, Counter[WordNgram]] = {}
+        response_counts_by_n = {}
         for n in _NGRAM_SIZES:
             ngram_sets = [
                 set(to_ngrams(shared_response_words, n))
@@ -258,7 +263,7 @@ def _split_at_repetitions(word_sequence: WordNgram) -> Iterator[list[str]]:
     repeat_flags = [
         index > 0 and word_sequence[index - 1] == word for index, word in enumerate(word_sequence)
     ]
-    earlier_ngrams: set[WordNgram] = set()
+    earlier_ngrams = set()
     for index, ngram in enumerate(to_ngrams(word_sequence, _REPEATED_NGRAM_LENGTH)):
         if ngram in earlier_ngrams:
             repeat_flags[index : index + _REPEATED_NGRAM_LENGTH] = [True] * _REPEATED_NGRAM_LENGTH
@@ -307,18 +312,20 @@ class Efficiency(Evaluator):
 
     name = "optimizer.efficiency"
     version = "1"
-    branch: GraphBranchName = "specialists"
-    scope: EvaluatorScope = "group"
+    branch = "specialists"
+    scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
     bounds_its_time = True
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        redundancy_question = self.question(view, "redundancy", scope="response")
-        compressibility_question = self.question(view, "compression", scope="response")
-        return [self.question(view, "length"), redundancy_question, compressibility_question]
+        response_questions = [
+            self.question(view, subject, scope="response")
+            for subject in ("redundancy", "compression")
+        ]
+        return [self.question(view, "length"), *response_questions]
 
-    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
+    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         text = inputs.response.text
         if inputs.question.subject == "length":
             lengths = [_count_words(response.text) for response in inputs.responses]
@@ -364,8 +371,8 @@ class Diversity(Evaluator):
 
     name = "optimizer.diversity"
     version = "1"
-    branch: GraphBranchName = "specialists"
-    scope: EvaluatorScope = "group"
+    branch = "specialists"
+    scope = "group"
     shares = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0})
     bounds_its_time = True
 

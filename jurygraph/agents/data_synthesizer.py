@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from pydantic import Field, create_model
 
-from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, value_to_text
+from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, RowValues, value_to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
@@ -29,7 +29,14 @@ from jurygraph.agents.quality_assessor import facts_for_prompt
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import gather_all
-from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, count_true, weighted_mean
+from jurygraph.decision.combiners import (
+    Combiner,
+    Component,
+    InputMatrices,
+    ScoreMatrix,
+    count_true,
+    weighted_mean,
+)
 from jurygraph.errors import PlanError
 from jurygraph.messages import validate
 from jurygraph.prompts import load_prompt
@@ -43,7 +50,7 @@ from jurygraph.schema import (
     TaskView,
     Variant,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import query_to_text
 
@@ -196,10 +203,9 @@ def _makes_calculation_wrong(text: str, step: arithmetic.CalculationStep, edit: 
     context_start = max(line_start, step.start - CALCULATION_CONTEXT_LENGTH)
     end = step.end + len(edited_text) - len(text) + CALCULATION_CONTEXT_LENGTH
     line = edited_text[context_start:end].partition("\n")[0]
-    edited_steps = arithmetic.steps(line)
     return any(
         edited_step.start == step.start - context_start and not edited_step.is_right
-        for edited_step in edited_steps
+        for edited_step in arithmetic.steps(line)
     )
 
 
@@ -311,15 +317,13 @@ class ContrastRanking(Combiner):
         """Return false: a verdict on a contrast counts against the same verdict on the response."""
         return False
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
         super().freeze(inputs, params)
-        contrast_by_name = {}
-        for key in inputs:
-            name, contrast_infix, _ = key.partition(CONTRAST_NAME_INFIX)
-            if contrast_infix:
-                contrast_by_name[name] = key
+        contrast_by_name = {
+            key.partition(CONTRAST_NAME_INFIX)[0]: key
+            for key in inputs
+            if CONTRAST_NAME_INFIX in key
+        }
         if not inputs or sorted(inputs) != sorted(chain(*contrast_by_name.items())):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
@@ -343,7 +347,7 @@ class ContrastRanking(Combiner):
         }
         return {"twos": contrast_by_name, "asked": pairs}
 
-    def validate_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: RawParams) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
                 raise PlanError(
@@ -353,15 +357,14 @@ class ContrastRanking(Combiner):
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, question_by_id[original], question_by_id[contrast])
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         pairs = sorted(params["twos"].items())
         matrix_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
         margin, is_judged, has_contrast, fill_value = _compute_margins(matrix_pairs)
         win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill_value)
         value, present = weighted_mean(win_values, np.where(has_contrast, 1.0, 0.0))
         is_pair_judged = has_contrast & is_judged
-        judged_pair_count = count_true(is_pair_judged)
-        diagnostics = {"pairs": judged_pair_count}
+        diagnostics = {"pairs": count_true(is_pair_judged)}
         judged_margin = np.where(is_pair_judged, margin, np.nan)
         for number, column in enumerate(judged_margin.T, 1):
             if not np.isnan(column).all():
@@ -423,7 +426,7 @@ CONTRASTS_MATERIAL_NAME = "contrasts"
 PROPOSE_PROMPT_ID = "contrast"
 COMPARE_PROMPT_ID = "contrast-check"
 EDIT_KINDS: tuple[EditKind, ...] = get_args(EditKind)
-EDIT_KINDS_WITHOUT_FACTS: tuple[EditKind, ...] = EDIT_KINDS[:-1]
+EDIT_KINDS_WITHOUT_FACTS = EDIT_KINDS[:-1]
 """Kinds that need nothing beside the task and the response."""
 MAX_EDITS_PER_KIND = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_RESPONSE_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
@@ -460,8 +463,7 @@ class Synthesizer(Deriver):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._kinds = tuple(kind for kind in EDIT_KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
@@ -521,7 +523,7 @@ def make_rule_based_edits(
 
     `final_answer_result` is what `check_final_answer` returned.
     """
-    edits_by_kind: dict[EditKind, Iterator[TextEdit]] = {
+    edits_by_kind = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
@@ -559,7 +561,7 @@ def _edits_of_row(
     line: str,
     table_name: str,
     table: FactTableSpec,
-    row: Mapping[str, Any],
+    row: RowValues,
 ) -> Iterator[TextEdit]:
     for column in sorted(row.keys() - set(table.key)):
         spans = _find_value_spans(line, row, column)
@@ -572,7 +574,7 @@ def _edits_of_row(
             yield replace_passage("fact", start + begin, start + end, absent_values[0], reason)
 
 
-def _find_value_spans(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
+def _find_value_spans(line: str, row: RowValues, column: str) -> list[tuple[int, int]]:
     """Return where a line has the value of a row as whole words or a whole number."""
     words = value_to_text(row.get(column, "")).strip()
     if not words:
@@ -614,7 +616,7 @@ async def propose_edits(
     result = await inputs.client.judge(
         request, reply_model, lambda reply: _describe_reply_problems(text, reply)
     )
-    edit_proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+    edit_proposals = result.value.contrasts  # type: ignore[attr-defined]
     edits = [
         _edit_of_proposal(text, edit_proposal)
         for edit_proposal in edit_proposals
@@ -700,7 +702,7 @@ def _proposals_model(kinds: tuple[EditKind, ...]) -> type[FrozenModel]:
         "says": (_ShortText, ...),
     }
     contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
-    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
+    contrasts_field = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
     return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
 
 

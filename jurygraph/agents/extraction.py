@@ -210,7 +210,7 @@ class IndexedText(SearchableText):
     @cached_property
     def numerals(self) -> Mapping[float, Sequence[Passage]]:
         """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
-        passages: dict[float, list[Passage]] = defaultdict(list)
+        passages = defaultdict(list)
         for number_match in _WRITTEN_NUMBER_PATTERN.finditer(self.text):
             spans = [number_match.span(1)]
             ends = _NUMBER_RANGE_PATTERN.fullmatch(number_match[1])
@@ -249,9 +249,9 @@ def ground_reply(
     but cannot show may still be in the response: leaving it out would credit the response with not saying it. As an
     unknown record no fact confirms it, and no check that depends on it can hold.
     """
-    data: dict[str, list[dict[str, JsonValue]]] = {}
-    evidence: list[Evidence] = []
-    omitted_parts: list[OmittedPart] = []
+    data = {}
+    evidence = []
+    omitted_parts = []
     for kind, fields in kinds.items():
         required_text_fields = [
             name for name, field in fields.items() if not (field.number or field.optional)
@@ -285,10 +285,10 @@ def _ground_record(
     kept_records: Sequence[_GroundedRecord],
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
-    fully_grounded_records: list[_GroundedRecord] = []
+    fully_grounded_records = []
     problem = QUOTE_NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE_FIELD])):
-        found: dict[str, Passage] = {}
+        found = {}
         missing_fields = []
         for name, field in fields.items():
             value_passage = _locate_value(text, field, record[name], passage)
@@ -407,8 +407,7 @@ class Extract(Deriver):
     Params = RecordParams
     settings: RecordParams
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._kinds: FieldSpecsByKind = self.settings.records
         self._reply = reply_model(self._kinds)
         self._prompt = load_prompt("extract")
@@ -421,7 +420,7 @@ class Extract(Deriver):
         client = inputs.client
         assert client is not None, "a model is required"
         character_count = len(response.text)
-        text: IndexedText | None = None
+        text = None
         if client.safety.evidence != "off":
             text = await search_off_loop(lambda: IndexedText(response.text), character_count)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
@@ -461,8 +460,8 @@ class Extract(Deriver):
         values = reply.model_dump(by_alias=True)
         if text is not None:
             return ground_reply(text, self._kinds, values)
-        evidence: list[Evidence] = []
-        data: dict[str, list[dict[str, JsonValue]]] = {}
+        evidence = []
+        data = {}
         for kind, records in values.items():
             evidence += [Evidence(quote=record.pop(QUOTE_FIELD)) for record in records]
             data[kind] = [

@@ -29,16 +29,13 @@ def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):
         return {}
-    parameter_by_keyword = {}
-    for name, parameter in parameters.items():
-        is_feedback_keyword = name in FEEDBACK_KEYWORDS or name == "context"
-        if is_feedback_keyword and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            parameter_by_keyword[name] = parameter
-    return (
-        parameter_by_keyword
-        if any(name in parameter_by_keyword for name in FEEDBACK_KEYWORDS)
-        else {}
-    )
+    parameter_by_keyword = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if name in (*FEEDBACK_KEYWORDS, "context") and parameter.kind is parameter.KEYWORD_ONLY
+    }
+    is_feedback_form = any(name in parameter_by_keyword for name in FEEDBACK_KEYWORDS)
+    return parameter_by_keyword if is_feedback_form else {}
 
 
 def closure_digest(target: Any) -> str:
@@ -134,11 +131,8 @@ def _choose_result(results: Sequence[Any], name: str) -> Any:
     if len(results) == 1:
         return results[0]
     keys = [str(result["key"]) for result in results]
-    _, _, last_name_part = name.rpartition(".")
-    chosen = []
-    for key, result in zip(keys, results, strict=True):
-        if key in (name, last_name_part):
-            chosen.append(result)
+    names = (name, name.rpartition(".")[2])
+    chosen = [result for key, result in zip(keys, results, strict=True) if key in names]
     if len(chosen) != 1:
         keys_text = join_names(keys) or "no key"
         raise ValueError(

@@ -24,7 +24,13 @@ from jurygraph.agents.feedback import (
     feedback_keyword_values,
     read_feedback,
 )
-from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Evaluator, EvaluatorAnswer, EvaluatorInput
+from jurygraph.agents.roles import (
+    BRANCH_OF_AUDIENCE,
+    Evaluator,
+    EvaluatorAnswer,
+    EvaluatorAnswers,
+    EvaluatorInput,
+)
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, describe_type, validate
 from jurygraph.schema import (
@@ -38,12 +44,12 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
     ParamsModel,
     PositiveInt,
+    RawParams,
     require_argument_type,
 )
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, PairOrder
@@ -55,7 +61,7 @@ _ARGUMENTS_BY_SCOPE = {
 }
 
 
-_PLAIN_TYPE_BY_NAME: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
+_PLAIN_TYPE_BY_NAME = {kind.__name__: kind for kind in (bool, int, float, str)}
 
 
 class AdaptedSettings(FrozenModel):
@@ -110,12 +116,12 @@ class CallableEvaluator(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, **self._question_fields)]
 
-    def set_params(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: RawParams) -> None:
         self._check_params(params, are_params_complete=True)
         self.params = dict(params)
 
     @abstractmethod
-    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
+    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
         """Raise ConfigError if the target cannot take the params; `are_params_complete` unless the config adds some."""
 
 
@@ -140,7 +146,7 @@ class FunctionEvaluator(CallableEvaluator):
                 )
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
-    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
+    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
         self._require_callable_with(
             _ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_params_complete
         )
@@ -149,11 +155,11 @@ class FunctionEvaluator(CallableEvaluator):
         self,
         argument_names: Sequence[str],
         keyword_names: Sequence[str],
-        params: Mapping[str, Any],
+        params: RawParams,
         are_params_complete: bool,
     ) -> None:
         """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
-        names: list[str] = []
+        names = []
         try:
             signature = inspect.signature(self.target)
             names = list(signature.parameters)[len(argument_names) :]
@@ -174,7 +180,7 @@ class FunctionEvaluator(CallableEvaluator):
             ) from error
         self._check_types(signature, params)
 
-    def _check_types(self, signature: inspect.Signature, params: Mapping[str, Any]) -> None:
+    def _check_types(self, signature: inspect.Signature, params: RawParams) -> None:
         """Raise ConfigError for a param that is not of the plain type that the function declares for it."""
         fields: dict[str, Any] = {}
         for name in params.keys() & signature.parameters.keys():
@@ -195,7 +201,7 @@ class FeedbackEvaluator(FunctionEvaluator):
     the config says otherwise. It abstains where the task lacks a part for which it has no default.
     """
 
-    sees: VisiblePart | None = "without_reasoning"
+    sees = "without_reasoning"
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
         self._declared = declared_keywords(target)
@@ -219,7 +225,7 @@ class FeedbackEvaluator(FunctionEvaluator):
     async def _await_feedback(self, result: Awaitable[Any]) -> EvaluatorAnswer:
         return read_feedback(await result, self.name)
 
-    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
+    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
         if self.scope != "response":
             raise ConfigError(
                 f"evaluator {self.name!r} has the keyword `outputs`, of one response: leave its scope `response`"
@@ -235,13 +241,13 @@ class RunnableEvaluator(CallableEvaluator):
     in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
 
-    def _check_params(self, params: Mapping[str, Any], are_params_complete: bool) -> None:
+    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
         if params:
             raise ConfigError(
                 f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead"
             )
 
-    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         # Imported lazily: it needs langchain-core.
         from jurygraph.agents.graph_steps import StepRecorder
 
@@ -420,14 +426,16 @@ def criteria(
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
-        hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
-        raise InputError(f"criteria: is {describe_type(values)}; {hint}")
-    criterion_entries: list[Any] = []
-    for value in values:
-        if isinstance(value, Criterion):
-            criterion_entries.append(value.model_dump(mode="json", exclude_defaults=True))
-        else:
-            criterion_entries.append(value)
+        raise InputError(
+            f'criteria: is {describe_type(values)}; write {{"polite": "It is polite."}}, or a list of texts or '
+            "criteria, such as `rubric.criteria`"
+        )
+    criterion_entries = [
+        value.model_dump(mode="json", exclude_defaults=True)
+        if isinstance(value, Criterion)
+        else value
+        for value in values
+    ]
     if not criterion_entries:
         raise InputError(
             'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'

@@ -1,7 +1,5 @@
 """The evaluator of scores that were judged elsewhere and come with the response: rubric scores in, reward out."""
 
-from typing import Any
-
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import FrozenModel, Verdict
@@ -32,11 +30,9 @@ class GivenScores(CodeEvaluator):
             problem = "data.scores: is no object; write a score for each criterion, by its id"
             return Verdict.fail("invalid score", problem, cause="response")
         criterion_id = inputs.question.subject
-        value: Any = scores.get(criterion_id)
+        value = scores.get(criterion_id)
         if value is None:
-            hint = (
-                did_you_mean(criterion_id, list(scores)) or f"it has {', '.join(scores) or 'none'}"
-            )
+            hint = did_you_mean(criterion_id, scores) or f"it has {', '.join(scores) or 'none'}"
             return Verdict.abstain(f"`scores` has none for {quote(criterion_id)}; {shorten(hint)}")
         if isinstance(value, bool):
             value = {"score": float(value), "met": value}

@@ -10,14 +10,14 @@ with the reasons.
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from itertools import chain, product, starmap
+from itertools import chain, filterfalse, product, starmap
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, multimode
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, create_model
@@ -199,6 +199,7 @@ def _fixed_length_field(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
+RolesById = Mapping[str, CriterionRole]
 EDGE_KINDS_BY_ROLES: Mapping[tuple[CriterionRole, CriterionRole], tuple[EdgeKind, ...]] = {
     ("core", "core"): ("weak", "strong"),
     ("core", "additional"): ("weak", "strong"),
@@ -219,16 +220,14 @@ class CriterionPair(NamedTuple):
         return f"{self.parent} -> {self.child}"
 
 
-def possible_edge_kinds(
-    roles: Mapping[str, CriterionRole], pair: CriterionPair
-) -> tuple[EdgeKind, ...]:
+def possible_edge_kinds(roles: RolesById, pair: CriterionPair) -> tuple[EdgeKind, ...]:
     """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()
     return EDGE_KINDS_BY_ROLES.get((roles[pair.parent], roles[pair.child]), ())
 
 
-def candidate_pairs(roles: Mapping[str, CriterionRole]) -> tuple[CriterionPair, ...]:
+def candidate_pairs(roles: RolesById) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
     pairs = starmap(CriterionPair, product(roles, repeat=2))
     return sort_criterion_pairs(pair for pair in pairs if possible_edge_kinds(roles, pair))
@@ -253,7 +252,7 @@ class CheckedRoles:
 
 def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
     """Validate the roles of a reply about `criteria`, which are given by their ids."""
-    roles: dict[str, set[CriterionRole]] = defaultdict(set)
+    roles = defaultdict(set)
     for reply in replies:
         roles[reply.criterion].add(reply.role)
     checked_roles = CheckedRoles()
@@ -287,34 +286,29 @@ class CheckedEdges:
 
     @property
     def problems(self) -> list[str]:
-        rejection_texts = [
-            f"{quote_prose(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
-        ]
-        omission_texts = [
-            f"{quote_prose(str(pair))}: {why}"
-            for pair, why in self.reason_by_unanswered_pair.items()
-        ]
-        return rejection_texts + omission_texts
+        rejections = [(_criterion_pair_of_edge(edge), why) for edge, why in self.rejected]
+        omissions = self.reason_by_unanswered_pair.items()
+        return [f"{quote_prose(str(pair))}: {why}" for pair, why in (*rejections, *omissions)]
 
 
 def check_edges(
     edges: Iterable[EdgeReply],
     requested_pairs: Sequence[CriterionPair],
-    roles: Mapping[str, CriterionRole],
+    roles: RolesById,
 ) -> CheckedEdges:
     """Validate a reply about `requested_pairs`.
 
     A pair with two different kinds gets none, and of two equal answers the more confident counts.
     """
-    answers: dict[CriterionPair, EdgeReply] = {}
-    rejected_replies: list[tuple[EdgeReply, str]] = []
-    edges_by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
+    answers = {}
+    rejected_replies = []
+    edges_by_pair = defaultdict(list)
     ordered_edges = sorted(
         edges,
         key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason),
     )
     for edge in ordered_edges:
-        pair = CriterionPair(edge.parent, edge.child)
+        pair = _criterion_pair_of_edge(edge)
         why = _edge_problem(edge.relation, pair, requested_pairs, roles)
         if why is None:
             edges_by_pair[pair].append(edge)
@@ -329,12 +323,9 @@ def check_edges(
         else:
             answers[pair] = pair_edges[0]
             rejected_replies += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
-    rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected_replies}
-    unanswered_pair_reasons = {
-        pair: "was not answered"
-        for pair in requested_pairs
-        if pair not in answers and pair not in rejected_pairs
-    }
+    answered_pairs = set(map(_criterion_pair_of_edge, ordered_edges))
+    unanswered_pairs = filterfalse(answered_pairs.__contains__, requested_pairs)
+    unanswered_pair_reasons = dict.fromkeys(unanswered_pairs, "was not answered")
     return CheckedEdges(answers, tuple(rejected_replies), unanswered_pair_reasons)
 
 
@@ -342,7 +333,7 @@ def _edge_problem(
     relation: EdgeKindOrNone,
     pair: CriterionPair,
     requested_pairs: Sequence[CriterionPair],
-    roles: Mapping[str, CriterionRole],
+    roles: RolesById,
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
     if pair not in requested_pairs:
@@ -361,7 +352,7 @@ class KnownGraph:
     that an earlier projection removed, `projected_out_edges`, may come back.
     """
 
-    roles: Mapping[str, CriterionRole]
+    roles: RolesById
     unchanged_criterion_ids: frozenset[str]
     hand_written_edges: tuple[Edge, ...]
     annotated_edges: tuple[Edge, ...]
@@ -391,10 +382,8 @@ class KnownGraph:
         self, requested_pairs: Iterable[CriterionPair]
     ) -> Iterator[RejectedEdge]:
         """Yield the earlier rejections that hold: requested pairs, and pairs of changed criteria, get new ones."""
-        replaced_pairs = {frozenset(pair) for pair in requested_pairs}
-        if self.record is None:
-            return
-        for edge in self.record.rejected:
+        replaced_pairs = set(map(frozenset, requested_pairs))
+        for edge in self.record.rejected if self.record else ():
             ends = _criterion_pair_of_edge(edge)
             has_unchanged_criteria = self.unchanged_criterion_ids.issuperset(ends)
             if (
@@ -405,9 +394,7 @@ class KnownGraph:
                 yield edge
 
 
-def build_known_graph(
-    task: Task, rubric: Rubric, reviewed_rubric: Rubric | None = None
-) -> KnownGraph:
+def build_known_graph(task: Task, rubric: Rubric, reviewed_rubric: Rubric | None) -> KnownGraph:
     """Return the known state of a task's `rubric`, from itself and from the `reviewed_rubric` one if there is one.
 
     An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of
@@ -422,18 +409,10 @@ def build_known_graph(
         for edge in (*rubric.edges, *source.edges)
         if not edge.model
     }
-    hand_written_edges = [
-        hand_written_edge_by_ends[ends]
-        for ends in sorted(hand_written_edge_by_ends)
-        if criterion_ids.issuperset(ends)
-    ]
+    hand_written_ends = sorted(filter(criterion_ids.issuperset, hand_written_edge_by_ends))
     names = sorted(criterion_ids)
     # Refuses a cycle of hand-written edges: no projection may remove any of them.
-    gear.compile(
-        len(names),
-        *gear.edges(names, list(map(_criterion_pair_of_edge, hand_written_edges))),
-        names,
-    )
+    gear.compile(len(names), *gear.edges(names, hand_written_ends), names)
 
     def is_settled_edge(edge: Edge) -> bool:
         ends = _criterion_pair_of_edge(edge)
@@ -444,7 +423,7 @@ def build_known_graph(
     return KnownGraph(
         roles,
         settled_criterion_ids,
-        tuple(hand_written_edges),
+        tuple(map(hand_written_edge_by_ends.__getitem__, hand_written_ends)),
         tuple(filter(is_settled_edge, model_edges)),
         tuple(filter(is_settled_edge, projected_out_edges)),
         source.annotation,
@@ -452,8 +431,7 @@ def build_known_graph(
 
 
 def _edges_dropped_by_projection(record: Annotation | None) -> Iterator[Edge]:
-    rejected_edges = record.rejected if record else ()
-    for edge in rejected_edges:
+    for edge in record.rejected if record else ():
         if edge.stage == "projection":
             yield Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
 
@@ -463,7 +441,7 @@ def _find_known_roles(
 ) -> tuple[dict[str, CriterionRole], frozenset[str]]:
     source_criteria = {criterion.id: criterion for criterion in source.criteria}
     record = source.annotation
-    roles: dict[str, CriterionRole] = {}
+    roles = {}
     settled_criterion_ids = set()
     for criterion in rubric.criteria:
         earlier = source_criteria.get(criterion.id, criterion)
@@ -482,7 +460,9 @@ def _find_known_roles(
     return roles, frozenset(settled_criterion_ids)
 
 
-def _criterion_pair_of_edge(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
+def _criterion_pair_of_edge(
+    edge: Edge | EdgeReply | RejectedEdge | UnansweredPair,
+) -> CriterionPair:
     return CriterionPair(edge.parent, edge.child)
 
 
@@ -519,7 +499,9 @@ def elect_edges(
     vote_result = EdgeVoteResult([], [], [])
     for pairs, samples in batch_answers:
         for edge, why in chain.from_iterable(sample.rejected for sample in samples):
-            vote_result.rejected.append(_build_rejected_edge(edge, "check", why, source))
+            vote_result.rejected.append(
+                RejectedEdge(**_edge_fields(edge, source), stage="check", why=why)
+            )
         for pair in pairs:
             reasons = [
                 sample.reason_by_unanswered_pair[pair]
@@ -529,57 +511,38 @@ def elect_edges(
             if 2 * len(reasons) >= len(samples):
                 vote_result.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
                 continue
-            answers: dict[str, list[EdgeReply]] = defaultdict(list)
+            answers = defaultdict(list)
             for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
                 answers[answer.relation].append(answer)
-            winning_kind = _winning_kind(answers)
+            most_frequent_kinds = multimode(
+                answer.relation for answer in chain.from_iterable(answers.values())
+            )
+            winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
             if winning_kind != "none":
                 vote_result.proposed.append(
                     _build_edge(answers[winning_kind], len(samples), source)
                 )
             vote_counts_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winning_kind}):
-                losing_answer = _most_confident_answer(answers[kind])
-                vote_result.rejected.append(
-                    _build_rejected_edge(
-                        losing_answer, "vote", f"the vote was: {vote_counts_text}", source
-                    )
-                )
+                losing_fields = _edge_fields(_most_confident_answer(answers[kind]), source)
+                why = f"the vote was: {vote_counts_text}"
+                vote_result.rejected.append(RejectedEdge(**losing_fields, stage="vote", why=why))
     return vote_result
-
-
-def _winning_kind(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
-    vote_counts = Counter({kind: len(replies) for kind, replies in answers.items()})
-    top_two_counts = vote_counts.most_common(2)
-    if not top_two_counts:
-        return "none"
-    is_tie = len(top_two_counts) > 1 and top_two_counts[0][1] == top_two_counts[1][1]
-    return "none" if is_tie else top_two_counts[0][0]
 
 
 def _build_edge(
     winning_answers: Sequence[EdgeReply], sample_count: int, source: EdgeProvenance
 ) -> Edge:
-    best_answer = _most_confident_answer(winning_answers)
-    content = best_answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
-    confidence = fmean(answer.confidence_share for answer in winning_answers)
+    fields = _edge_fields(_most_confident_answer(winning_answers), source)
+    fields["confidence"] = fmean(answer.confidence_share for answer in winning_answers)
     votes = (len(winning_answers), sample_count) if sample_count > 1 else None
-    return Edge.model_validate(
-        {**content, "kind": best_answer.relation, "confidence": confidence, "votes": votes}
-    )
+    return Edge(**fields, votes=votes)
 
 
-def _build_rejected_edge(
-    answer: EdgeReply, stage: str, why: str, source: EdgeProvenance
-) -> RejectedEdge:
-    content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
-    content |= {
-        "kind": answer.relation,
-        "confidence": answer.confidence_share,
-        "stage": stage,
-        "why": why,
-    }
-    return RejectedEdge.model_validate(content)
+def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> dict[str, Any]:
+    """Return what an edge and a rejected one take over from an answer."""
+    fields = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
+    return {**fields, "kind": answer.relation, "confidence": answer.confidence_share}
 
 
 def _most_confident_answer(answers: Sequence[EdgeReply]) -> EdgeReply:
@@ -604,7 +567,7 @@ def drop_cycle_edges(
     a dropped edge would close a cycle in which it is the lowest, and none could be added back. `protected_edges` have
     no cycle.
     """
-    children: dict[str, list[str]] = defaultdict(list)
+    children = defaultdict(list)
     kept_edges = list(protected_edges)
     dropped_edges = []
     for edge in kept_edges:
@@ -669,7 +632,7 @@ def freeze_graph(
     `record` has what is new about `requested_pairs`; what still holds of the previous record is added.
     """
     criteria = []
-    roles: dict[str, CriterionRole] = {}
+    roles = {}
     criterion_digests = {}
     for criterion in rubric.criteria:
         role = previous_graph.roles.get(criterion.id, record.roles.get(criterion.id))
@@ -779,16 +742,16 @@ class GraphAnnotator:
             self._ask_roles(batch)
             for batch in _split_into_batches(sorted(names), MAX_ROLES_PER_CALL)
         )
-        merged_checked_roles = CheckedRoles()
+        checked_roles = CheckedRoles()
         for part in parts:
-            merged_checked_roles.roles.update(part.roles)
-            merged_checked_roles.unassigned.update(part.unassigned)
-        return merged_checked_roles
+            checked_roles.roles.update(part.roles)
+            checked_roles.unassigned.update(part.unassigned)
+        return checked_roles
 
     async def edges(
         self,
         pairs: Sequence[CriterionPair],
-        roles: Mapping[str, CriterionRole],
+        roles: RolesById,
         batch: int,
         votes: int,
     ) -> list[PairBatchAnswers]:
@@ -837,20 +800,18 @@ class GraphAnnotator:
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
         request = self._client.request(prompt, form, variables, max_reply_tokens=max_reply_tokens)
-
-        def build_result_without_reply(problem: str) -> CheckedRoles:
-            return CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}"))
-
         return await self._ask_with_repair(
             request,
             RolesReply,
             lambda reply: check_roles(reply.roles, criteria),
-            build_result_without_reply,
+            lambda problem: CheckedRoles(
+                unassigned=dict.fromkeys(names, f"was given no role: {problem}")
+            ),
             "the roles of its criteria",
         )
 
     async def _ask_edges(
-        self, pairs: Sequence[CriterionPair], roles: Mapping[str, CriterionRole], sample: int
+        self, pairs: Sequence[CriterionPair], roles: RolesById, sample: int
     ) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = []

@@ -6,7 +6,7 @@ What crosses is JSON: the question, the view of the task, the responses, their m
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic import ConfigDict
@@ -14,8 +14,9 @@ from pydantic import ConfigDict
 from jurygraph.agents.roles import (
     CODE_TIME_LIMIT_SECONDS,
     Evaluator,
-    EvaluatorAnswer,
+    EvaluatorAnswers,
     EvaluatorInput,
+    MaterialByName,
     UndeclaredClient,
 )
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
@@ -23,7 +24,6 @@ from jurygraph.schema import (
     EvaluatorUse,
     FrozenModel,
     GraphBranchName,
-    Material,
     Question,
     Response,
     TaskView,
@@ -74,7 +74,7 @@ class IsolatedEvaluator(Evaluator):
     def close(self) -> None:
         self._pool.close()
 
-    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         try:
             request = _WorkerRequest.model_validate(inputs)
             result = await self._pool.call(json.dumps(request.model_dump(mode="json")))
@@ -82,7 +82,7 @@ class IsolatedEvaluator(Evaluator):
             return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        answer: EvaluatorAnswer | Sequence[EvaluatorAnswer] = _parse_worker_answer(result)
+        answer: EvaluatorAnswers = _parse_worker_answer(result)
         return answer
 
 
@@ -94,7 +94,7 @@ class _WorkerRequest(FrozenModel):
     question: Question
     task: TaskView
     responses: tuple[Response, ...]
-    material: tuple[Mapping[str, Material], ...]
+    material: tuple[MaterialByName, ...]
     sample: int
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 from pydantic import Field
 
 from jurygraph.agents.checks.spec import find_tensions
-from jurygraph.agents.roles import ask_model
+from jurygraph.agents.roles import QuoteText, ask_model
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import quote_prose
@@ -50,7 +50,7 @@ T = TypeVar("T")
 class ConstraintSpec(FrozenModel):
     """A constraint as a model states it."""
 
-    quote: Annotated[str, Field(max_length=1000)]
+    quote: QuoteText
     text: Annotated[str, Field(max_length=500)]
     kind: Literal["hard", "soft"]
     restrictiveness: DegreeName
@@ -82,7 +82,7 @@ async def read_profiles(
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
     hand_written_profiles = None
-    stakeholder_ids: set[str] = set()
+    stakeholder_ids = set()
     if line is not None:
         for profile_error in profile_line_problems(task, line):
             raise InputError(
@@ -121,9 +121,10 @@ async def _read_profiles_by_model(
     for person, (model, kept_constraints, problems) in zip(people, results, strict=True):
         if not kept_constraints:
             why = f" ({'; '.join(problems)})" if problems else ""
-            problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
-            remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
-            raise PlanError(f"task {task.id!r}: {problem}; {remedy}")
+            raise PlanError(
+                f"task {task.id!r}: no constraint was found in the profile of stakeholder {person.id!r}{why}; "
+                "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
+            )
         profiled_stakeholders.append(
             ReadStakeholder(id=person.id, constraints=tuple(kept_constraints))
         )
@@ -202,7 +203,7 @@ def parse_constraints(
 ) -> tuple[list[ReadConstraint], list[str]]:
     """Accept the constraints that quote the profile, named by their order, and list problems of the others."""
     accepted_constraints: list[ReadConstraint] = []
-    problems: list[str] = []
+    problems = []
     for reply_constraint in reply.constraints:
         passage = text.find_support(reply_constraint.quote)
         words = " ".join(reply_constraint.text.split())
@@ -264,8 +265,8 @@ def _parse_tensions(
     reply: TensionsReply, names: Mapping[str, Stakeholder]
 ) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
-    tension_by_pair: dict[tuple[str, str], ReadTension] = {}
-    problems: list[str] = []
+    tension_by_pair = {}
+    problems = []
     for reply_tension in reply.tensions:
         unknown_names = [
             name for name in (reply_tension.one, reply_tension.other) if name not in names

@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field, create_model, model_validator
 
@@ -33,10 +33,11 @@ from jurygraph.agents.maths.answer import (
     find_step_markers,
     measure_longest_run,
 )
-from jurygraph.agents.maths.labels import iter_sentence_ends
+from jurygraph.agents.maths.labels import Span, iter_sentence_ends
 from jurygraph.agents.roles import (
     CodeEvaluator,
     EvaluatorInput,
+    QuoteText,
     ReasonText,
     SingleCallEvaluator,
     ask_model,
@@ -49,8 +50,8 @@ from jurygraph.agents.roles import (
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import to_searchable_text
-from jurygraph.schema import Evidence, FrozenModel, GraphBranchName, Question, TaskView, Verdict
-from jurygraph.schema.frozen_model import StrictBool
+from jurygraph.schema import Evidence, FrozenModel, Question, TaskView, Verdict
+from jurygraph.schema.frozen_model import PositiveInt, StrictBool
 from jurygraph.schema.task import chat_to_prompt_text
 
 if TYPE_CHECKING:
@@ -93,10 +94,10 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     if len(steps) > MAX_REASONING_STEPS:
         rest = (steps[MAX_REASONING_STEPS - 1][0], steps[-1][1])
         steps[MAX_REASONING_STEPS - 1 :] = [rest]
-    reasoning_steps = []
-    for number, (start, end) in enumerate(steps, start=1):
-        reasoning_steps.append(ReasoningStep(number, start, end, text[start:end]))
-    return tuple(reasoning_steps)
+    return tuple(
+        ReasoningStep(number, start, end, text[start:end])
+        for number, (start, end) in enumerate(steps, start=1)
+    )
 
 
 def _find_reasoning(text: str) -> tuple[int, int, bool]:
@@ -132,7 +133,7 @@ def _find_sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
             yield start
 
 
-def _trim_span(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim_span(text: str, start: int, end: int) -> Span | None:
     if not _LETTER_OR_DIGIT_PATTERN.search(text, start, end):
         return None
     passage = text[start:end]
@@ -163,7 +164,7 @@ def find_false_calculations(
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    false_steps: list[UnsoundStep] = []
+    false_steps = []
     previous_end = 0
     for calculation in sorted(
         _find_false_equalities(text), key=lambda step: (step.start, -step.end)
@@ -173,13 +174,9 @@ def find_false_calculations(
         quote = text[start:end]
         if quote not in query and start >= previous_end:
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))
-            truth = "it is not defined"
-            if calculation.value is not None:
-                truth = f"it is {float(calculation.value):.10g}"
+            reason = f"{shorten(quote, 100)!r}, but {calculation.truth}"
             evidence = Evidence(quote=quote, start=start, end=end, verified=True)
-            false_steps.append(
-                UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,))
-            )
+            false_steps.append(UnsoundStep(number, reason, (evidence,)))
             previous_end = end
     return false_steps
 
@@ -228,11 +225,11 @@ REASONING_ASPECTS: tuple[ReasoningAspect, ...] = get_args(ReasoningAspect)
 class FaultReply(FrozenModel):
     aspect: ReasoningAspect
     reason: ReasonText
-    quote: Annotated[str, Field(max_length=1000)]
+    quote: QuoteText
 
 
 class StepReply(FrozenModel):
-    step: Annotated[int, Field(strict=True, ge=1)]
+    step: PositiveInt
     faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(REASONING_ASPECTS))]
     accuracy: StrictBool
     facts: StrictBool
@@ -245,11 +242,9 @@ class StepReply(FrozenModel):
             aspect for aspect in REASONING_ASPECTS if not getattr(self, aspect)
         )
         if fault_aspects != unsound_aspects:
-            fault_aspects_text = ", ".join(fault_aspects) or "none"
-            unsound_aspects_text = ", ".join(unsound_aspects) or "none"
             raise ValueError(
-                f"faults name {fault_aspects_text}, and false are {unsound_aspects_text}: give one "
-                "fault for each that is false"
+                f"faults name {', '.join(fault_aspects) or 'none'}, and false are "
+                f"{', '.join(unsound_aspects) or 'none'}: give one fault for each that is false"
             )
         return self
 
@@ -269,7 +264,7 @@ class StepsReply(FrozenModel):
 
 @lru_cache(maxsize=128)
 def steps_reply_model(number: int) -> type[StepsReply]:
-    steps: Any = Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)]
+    steps = Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)]
     return create_model("StepsReply", __base__=StepsReply, steps=(steps, ...))
 
 
@@ -298,8 +293,8 @@ class Reasoning(SingleCallEvaluator):
     """
 
     name = "quality.reasoning"
-    branch: GraphBranchName = "specialists"
-    shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(REASONING_ASPECTS, 1.0))
+    branch = "specialists"
+    shares = MappingProxyType(dict.fromkeys(REASONING_ASPECTS, 1.0))
 
     def __init__(self) -> None:
         self._prompt = load_prompt("steps")
@@ -368,7 +363,7 @@ def _read_faults(
     are_quotes_checked: bool,
     reply: StepsReply,
 ) -> list[tuple[ReasoningAspect, UnsoundStep]]:
-    faults: list[tuple[ReasoningAspect, UnsoundStep]] = []
+    faults = []
     for step_reply in reply.steps:
         step = steps[step_reply.step - 1]
         for fault in step_reply.faults:
@@ -446,7 +441,7 @@ class Arithmetic(CodeEvaluator):
     """
 
     name = "quality.arithmetic"
-    branch: GraphBranchName = "specialists"
+    branch = "specialists"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)

@@ -39,7 +39,7 @@ from jurygraph.schema import (
     FrozenModel,
     digest_of,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -47,16 +47,18 @@ from jurygraph.sources.user_modules import (
     importing_from,
 )
 
+ImportPaths = Mapping[str, str]
+"""Dotted paths by the names of what they lead to."""
 _BUILTIN_PATHS_BY_ROLE = tomllib.loads(
     files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8")
 )
-BUILTIN_EVALUATOR_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["evaluators"]
-BUILTIN_DERIVER_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["derivers"]
-BUILTIN_COMBINER_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["combiners"]
-BUILTIN_TOOL_PATHS: Mapping[str, str] = _BUILTIN_PATHS_BY_ROLE["tools"]
+BUILTIN_EVALUATOR_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["evaluators"]
+BUILTIN_DERIVER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["derivers"]
+BUILTIN_COMBINER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["combiners"]
+BUILTIN_TOOL_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["tools"]
 _MAX_NAMES_LISTED = 20
 """Of a role with more, such as the evaluators, the reference has a table."""
-ROLE_CLASSES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
+ROLE_CLASSES = (Evaluator, Deriver, Combiner)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
@@ -138,9 +140,7 @@ def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
-    folder_modules = None
-    if folder is not None:
-        folder_modules = FolderModules(Path(folder), Config(evaluators=(use,)))
+    folder_modules = folder and FolderModules(Path(folder), Config(evaluators=(use,)))
     with importing_from(folder_modules):
         evaluator = load_evaluator(use)
     return open_request_handler(evaluator)
@@ -177,9 +177,9 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
         # a judge of criteria or of stakeholders needs tasks that have some
         is_about_part = evaluator.audience in ("criterion", "stakeholder")
         if use.if_missing is not None and not evaluator.task_fields and not is_about_part:
-            problem = f"{quote(evaluator.name)} names nothing that a task has to have"
             raise ConfigError(
-                f"evaluators[{index}].if_missing: {problem}; leave it out, or use `when`"
+                f"evaluators[{index}].if_missing: {quote(evaluator.name)} names nothing that a task has to have; "
+                "leave it out, or use `when`"
             )
     return dict(sorted(evaluators.items()))
 
@@ -193,8 +193,8 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
         for judge in use.all_judges:
             if judge not in config.models:
                 names_text = ", ".join(sorted(config.models)) or "none"
-                hint = did_you_mean(judge, config.models)
-                hint = hint or f"there are {names_text}; add it to `models`"
+                all_names_hint = f"there are {names_text}; add it to `models`"
+                hint = did_you_mean(judge, config.models) or all_names_hint
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
@@ -279,7 +279,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     return combiners_by_name
 
 
-def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, Any]) -> None:
+def _check_combiner_params(key: str, combiner: Combiner, params: RawParams) -> None:
     """Raise ConfigError for the first wrong param of a component, unless its combiner reads them in its own way."""
     if combiner.Params is ParamsModel and type(combiner).freeze is not Combiner.freeze:
         return
@@ -313,10 +313,11 @@ def add_settings_to_version(component: Any, target: Any) -> None:
     """
     if inspect.isclass(target) or isinstance(component, CallableEvaluator):
         return
-    settings = {}
-    for name, value in sorted(vars(target).items()):
-        if name not in ("name", "params", "version"):
-            settings[name] = _describe_setting(value)
+    settings = {
+        name: _describe_setting(value)
+        for name, value in sorted(vars(target).items())
+        if name not in ("name", "params", "version")
+    }
     if settings:
         component.version += f" with {digest_of(settings)[:12]}"
 
@@ -337,7 +338,7 @@ def make_instance(
     role: str,
     name: str,
     target: Any,
-    params: Mapping[str, Any],
+    params: RawParams,
     kinds: tuple[type, ...] = ROLE_CLASSES,
 ) -> Any:
     """Return an instance of a class, made with the params, or a copy of an instance, which takes none.
@@ -350,14 +351,14 @@ def make_instance(
                 f"{role} {name!r} is already set up and takes no params here; leave them out"
             )
         if not isinstance(target, kinds):
-            type_name = type(target).__name__
             raise ConfigError(
-                f"{name!r} is no {role}: it is a {type_name}; subclass jurygraph.{role.capitalize()}"
+                f"{name!r} is no {role}: it is a {type(target).__name__}; "
+                f"subclass jurygraph.{role.capitalize()}"
             )
         return _set_source_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
-        abstract_method_names: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
-        missing = ", ".join(f"`{method_name}`" for method_name in sorted(abstract_method_names))
+        abstract_methods = sorted(target.__abstractmethods__)  # type: ignore[attr-defined]
+        missing = ", ".join(f"`{method}`" for method in abstract_methods)
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
         return _set_source_version(target(**params), kinds)
@@ -388,7 +389,7 @@ def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
 
 
 def find_named_object(
-    role: str, name: str, builtin_paths: Mapping[str, str], registered_objects: Mapping[str, Any]
+    role: str, name: str, builtin_paths: ImportPaths, registered_objects: Mapping[str, Any]
 ) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
     if name in builtin_paths:
@@ -407,7 +408,7 @@ def find_named_object(
 
 
 @cache
-def find_plugin_paths(role: str) -> Mapping[str, str]:
+def find_plugin_paths(role: str) -> ImportPaths:
     """Return the paths of the installed plug-ins of a role, by name. Cached: a scan reads every installed package."""
     return {
         entry_point.name: entry_point.value
@@ -437,9 +438,9 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
                 where += f" in {folder_modules.folder.resolve()}"
             hint = f"; module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
-        cause_text = f"{type(error).__name__}: {error}"
         raise ConfigError(
-            f"{role} {path!r} cannot be imported: {cause_text}; install what it needs, or fix it"
+            f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}; "
+            "install what it needs, or fix it"
         ) from error
     if not hasattr(module, attribute):
         hint = _name_hint(attribute, dir(module)) or "; name something that it defines"
@@ -448,7 +449,7 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
 
 
 def import_objects_by_name(
-    param_name: str, paths: Mapping[str, str], attribute: str, kind: str
+    param_name: str, paths: ImportPaths, attribute: str, kind: str
 ) -> dict[str, Any]:
     """Return the objects that a param of a config names, each by a dotted path.
 

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient, ParsedReply, ProblemFinder
 
 EvaluatorAnswer = Verdict | float | bool
+EvaluatorAnswers = EvaluatorAnswer | Sequence[EvaluatorAnswer]
+"""One answer; in scope `group`, one for each response."""
 MaterialByName = Mapping[str, Material]
 NO_PARAMS: RawParams = MappingProxyType({})
 
@@ -99,9 +101,9 @@ class UndeclaredClient:
         # `copy`, `pickle` and `inspect` look for these: no use of the model.
         if name.startswith("__"):
             raise AttributeError(name)
-        hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         raise ConfigError(
-            f"{self._owner!r} uses the config's model and does not declare it: {hint}"
+            f"{self._owner!r} uses the config's model and does not declare it: write `uses_model = True` in its "
+            "class, or `own_model=False` where jg.evaluator makes it of a Runnable"
         )
 
 
@@ -164,8 +166,8 @@ class Configurable(ShortRepr):
     """
 
     name: str
-    bounds_its_time: ClassVar[bool] = False
-    may_take_long: ClassVar[bool] = False
+    bounds_its_time = False
+    may_take_long = False
     """Its answers may take long, though the class bounds its time."""
     Params: ClassVar[type[ParamsModel]] = ParamsModel
     settings: Any
@@ -176,6 +178,10 @@ class Configurable(ShortRepr):
         """Validate the params. Raises ConfigError that names the first wrong one."""
         owner = getattr(self, "name", type(self).__name__)
         self.settings = read_params(owner, self.Params, params, ConfigError)
+        self._set_up_from_settings()
+
+    def _set_up_from_settings(self) -> None:
+        """Set what depends on the settings. Raises ConfigError for what no type of a param excludes."""
 
 
 class Evaluator(Configurable, ABC):
@@ -198,25 +204,25 @@ class Evaluator(Configurable, ABC):
     abstains where a task has none of its `task_fields`.
     """
 
-    version: str = "1"
+    version = "1"
     audience: Audience = "task"
     layer: Layer = "check"
     scope: EvaluatorScope = "response"
-    uses_model: bool = False
-    no_model_message: str = "the config's model is none"
+    uses_model = False
+    no_model_message = "the config's model is none"
     """Why it abstains where it uses the model and there is none."""
-    batched: bool = False
-    runs_inline: bool = False
-    reads_data: bool = False
+    batched = False
+    runs_inline = False
+    reads_data = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: RawParams = NO_PARAMS
-    combiner: str = "mean"
+    combiner = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
-    depends_on: str = ""
+    depends_on = ""
     sees: VisiblePart | None = None
-    reads_context: bool = False
-    judges_whole_conversation: bool = False
+    reads_context = False
+    judges_whole_conversation = False
     task_fields: tuple[str, ...] = ()
 
     def describe_missing_fields(self, view: TaskView) -> str | None:
@@ -234,13 +240,7 @@ class Evaluator(Configurable, ABC):
     @property
     def record(self) -> EvaluatorRecord:
         """Return the record of this evaluator that a run stores."""
-        return EvaluatorRecord(
-            version=self.version,
-            audience=self.audience,
-            combiner=self.combiner,
-            shares=dict(self.shares),
-            depends_on=self.depends_on,
-        )
+        return EvaluatorRecord.model_validate(self, from_attributes=True)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -268,7 +268,7 @@ class Evaluator(Configurable, ABC):
         default_subject = view.member or self.name.rpartition(".")[2]
         aspect = "" if subject is None else f"/{subject}"
         member = "" if view.member is None else f"@{view.member}"
-        default_question_fields: dict[str, Any] = {
+        default_question_fields = {
             "id": f"{self.name}{aspect}{member}",
             "evaluator": self.name,
             "version": self.version,
@@ -284,13 +284,7 @@ class Evaluator(Configurable, ABC):
         return Question.model_validate(default_question_fields | fields)
 
     @abstractmethod
-    def answer(
-        self, inputs: EvaluatorInput
-    ) -> (
-        EvaluatorAnswer
-        | Sequence[EvaluatorAnswer]
-        | Awaitable[EvaluatorAnswer | Sequence[EvaluatorAnswer]]
-    ):
+    def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers | Awaitable[EvaluatorAnswers]:
         """Return the verdict on the question."""
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
@@ -334,10 +328,10 @@ class Deriver(Configurable, ABC):
     response's own data for those that read data.
     """
 
-    version: str = "1"
+    version = "1"
     gives: str
-    uses_model: bool = False
-    reads_data: bool = False
+    uses_model = False
+    reads_data = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: RawParams = NO_PARAMS
@@ -356,9 +350,8 @@ R = TypeVar("R")
 
 MAX_QUOTES = 3
 CANNOT_TELL_REASON = "the judge cannot tell"
-QuoteTexts = Annotated[
-    tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)
-]
+QuoteText = Annotated[str, Field(max_length=1000)]
+QuoteTexts = Annotated[tuple[QuoteText, ...], Field(max_length=MAX_QUOTES)]
 ReasonText = Annotated[str, Field(max_length=2000)]
 
 
@@ -442,7 +435,7 @@ class QuotableTexts:
     def __init__(self, response: SearchableText, passages: Mapping[str, str] | None = None) -> None:
         context = {name: to_searchable_text(text) for name, text in (passages or {}).items()}
         # In the order of the search: a quotation that stands in several texts is evidence from the first.
-        self._texts: dict[_TextKind, dict[str, SearchableText]] = {
+        self._texts = {
             "response": {"response": response},
             "context": context,
             "other": {},
@@ -538,21 +531,17 @@ async def request_finding_verdicts(
         return describe_missing_quotes(problems)
 
     def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
-        findings = find(reply.value, reply.reply)
         return {
             subject: build_verdict(finding, text, reply.call.id, evidence_rule)
-            for subject, finding in findings.items()
+            for subject, finding in find(reply.value, reply.reply).items()
         }
-
-    def fail(fault: Fault) -> dict[str, Verdict]:
-        return dict.fromkeys(subjects, failed_verdict(fault))
 
     return await ask_model(
         client,
         request,
         reply_model,
         read=read,
-        fail=fail,
+        fail=lambda fault: dict.fromkeys(subjects, failed_verdict(fault)),
         find_reply_flaw=find_reply_flaw,
         find_reply_problem=find_reply_problem,
         record_tool_results=None if text is None else text.add_tool_results,
@@ -624,7 +613,7 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> 
     )
 
 
-WORST_CASE_VERDICT_FIELDS: Mapping[str, Any] = MappingProxyType(
+WORST_CASE_VERDICT_FIELDS = MappingProxyType(
     {
         "score": 0.0,
         "met": False,
@@ -675,9 +664,9 @@ def verify_quotes(
     quotations: Sequence[str], text: QuotableTexts
 ) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
-    passages: dict[tuple[str, int | None, int | None], Evidence] = {}
+    passages = {}
     rejected_quotes = []
-    for quotation in dict.fromkeys(quotations):
+    for quotation in quotations:
         evidence = text.find_support(quotation)
         if evidence is None:
             rejected_quotes.append(quotation)
@@ -702,7 +691,7 @@ def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, 
 class SingleCallEvaluator(BatchEvaluator):
     """Ask a model once about a response, and read all verdicts from the reply."""
 
-    layer: Layer = "model"
+    layer = "model"
     uses_model = True
     bounds_its_time = True
 
@@ -712,16 +701,15 @@ class SingleCallEvaluator(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
-        inputs_by_model_call: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
+        inputs_by_model_call = defaultdict(list)
         for inputs in batch:
             inputs_by_model_call[inputs.response.id, inputs.sample].append(inputs)
         results = await gather_all(map(self._judge_call, inputs_by_model_call.values()))
         verdicts_by_model_call = dict(zip(inputs_by_model_call, results, strict=True))
-        verdicts = []
-        for inputs in batch:
-            call_verdicts = verdicts_by_model_call[inputs.response.id, inputs.sample]
-            verdicts.append(call_verdicts[inputs.question.subject])
-        return verdicts
+        return [
+            verdicts_by_model_call[inputs.response.id, inputs.sample][inputs.question.subject]
+            for inputs in batch
+        ]
 
     async def _judge_call(self, call_inputs: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
         shared_call_input = replace(call_inputs[0], client=share_client(call_inputs))

@@ -119,10 +119,6 @@ _BINARY_OPERATIONS: Mapping[type[ast.AST], _BinaryOperation] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_UNARY_OPERATIONS: Mapping[type[ast.AST], Callable[[Fraction], Fraction]] = {
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-}
 
 
 def _round_fraction(value: Fraction, places: Fraction = Fraction(0)) -> Fraction:
@@ -173,8 +169,9 @@ def _evaluate_ast_node(
     match node:
         case ast.Constant():
             return Fraction(expression[node.col_offset : node.end_col_offset])
-        case ast.UnaryOp():
-            return _UNARY_OPERATIONS[type(node.op)](numbers[node.operand])
+        case ast.UnaryOp():  # of its signs, only these two are read
+            value = numbers[node.operand]
+            return -value if isinstance(node.op, ast.USub) else value
         case ast.BinOp():
             operation = _BINARY_OPERATIONS[type(node.op)]
             return Fraction(operation(numbers[node.left], numbers[node.right]))

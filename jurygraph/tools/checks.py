@@ -49,12 +49,9 @@ class RunCheckTool(Tool):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         error_location = f"{self.name}: params.checks"
-        self._checks: dict[str, Evaluator] = load_components_by_name(
-            error_location, _load_check, self.settings.checks
-        )
+        self._checks = load_components_by_name(error_location, _load_check, self.settings.checks)
         self._opened: set[str] = set()
         versions = [[name, check.version] for name, check in sorted(self._checks.items())]
         self.version = f"{self.version} of {digest_of(versions)[:12]}"
@@ -84,7 +81,7 @@ class RunCheckTool(Tool):
 
 
 def _load_check(use: CheckUse) -> Evaluator:
-    check = load_evaluator(EvaluatorUse(use=use.use, name=use.name, params=use.params))
+    check = load_evaluator(EvaluatorUse(**dict(use)))
     problem = ""
     if check.layer not in ("check", "fact") or check.uses_model:
         problem = "asks a model"

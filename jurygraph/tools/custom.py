@@ -17,6 +17,7 @@ from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem, did_you_mean, shorten
 from jurygraph.schema import digest_of
+from jurygraph.schema.frozen_model import RawParams
 from jurygraph.tools.result import to_result_text
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
@@ -52,7 +53,7 @@ class FunctionTool(CustomTool):
     is shown neither.
     """
 
-    def __init__(self, target: Callable[..., Any], name: str, params: Mapping[str, Any]) -> None:
+    def __init__(self, target: Callable[..., Any], name: str, params: RawParams) -> None:
         super().__init__(target, name)
         self._bound = dict(params)
         self._input_name: str | None = None
@@ -85,9 +86,9 @@ class FunctionTool(CustomTool):
                 self._input_name = name
             elif name not in self._bound:
                 if hint is None or parameter.kind not in _NAMED_PARAMETER_KINDS:
-                    problem = f"argument {name!r} cannot be filled in by a model"
                     raise ConfigError(
-                        f"tool {self.name!r}: {problem}; give it a name and a type, such as `{name}: str`"
+                        f"tool {self.name!r}: argument {name!r} cannot be filled in by a model; "
+                        f"give it a name and a type, such as `{name}: str`"
                     )
                 default = ... if parameter.default is parameter.empty else parameter.default
                 # By an alias, since a model's own attributes, such as `copy`, are no names of fields.
@@ -97,9 +98,9 @@ class FunctionTool(CustomTool):
             _ = self.parameters
         # pydantic raises many kinds of errors for a type without a schema, and the user's type may raise anything.
         except Exception as error:
-            problem = f"{type(error).__name__}: {shorten(str(error), 200)}"
             raise ConfigError(
-                f"tool {self.name!r}: its types are not for JSON: {problem}; annotate with str, int, list[str] and such"
+                f"tool {self.name!r}: its types are not for JSON: {type(error).__name__}: "
+                f"{shorten(str(error), 200)}; annotate with str, int, list[str] and such"
             ) from error
 
     def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
@@ -146,8 +147,9 @@ class RunnableTool(CustomTool):
         try:
             schema: dict[str, Any] = self.target.get_input_jsonschema()
         except (PydanticUserError, NameError, TypeError) as error:
-            problem = shorten(str(error), 200)
-            raise ConfigError(f"tool {self.name!r}: its input has no schema: {problem}") from error
+            raise ConfigError(
+                f"tool {self.name!r}: its input has no schema: {shorten(str(error), 200)}"
+            ) from error
         return schema
 
     @property

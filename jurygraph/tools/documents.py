@@ -139,7 +139,7 @@ class TextDocument:
             raise ToolError("the words to search for are blank; write some")
         # Words joined by white space cannot backtrack, so that `re` is linear here.
         pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
-        spans: list[LineSpan] = []
+        spans = []
         total = 0
         last_span_end = 0
         for match in pattern.finditer(self.text):

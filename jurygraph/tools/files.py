@@ -61,9 +61,10 @@ class ListFilesTool(RowTool):
 
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
         scan = _get_workspace(inputs, arguments).scan(arguments.folder)
-        pattern = arguments.pattern
         sizes = {
-            entry.path: entry.size for entry in scan if _matches_path_pattern(entry.path, pattern)
+            entry.path: entry.size
+            for entry in scan
+            if _matches_path_pattern(entry.path, arguments.pattern)
         }
         rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_sort_key)]
         heading = f"[{_format_count(len(sizes), 'file')}{scan.note}]"

@@ -22,7 +22,7 @@ from jurygraph.schema.lookup import ToolName
 from jurygraph.tools.custom import FunctionTool, RunnableTool, is_langchain_tool
 from jurygraph.tools.tool import Tool, ToolSet
 
-_TOOL_NAME_ADAPTER: TypeAdapter[str] = TypeAdapter(ToolName)
+_TOOL_NAME_ADAPTER = TypeAdapter(ToolName)
 
 
 def attach_toolsets_to_evaluators(

@@ -31,7 +31,7 @@ def mask_tool_words(result: str) -> str:
 
     Headings and the places of rows are the tool's: to quote them would bear out anything.
     """
-    lines: list[str] = []
+    lines = []
     for line in result.split("\n"):
         row = _ROW_PREFIX_PATTERN.match(line)
         prefix_length = len(line) if row is None else row.end()

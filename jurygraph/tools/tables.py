@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from jurygraph.agents.facts.evaluators import table_file_digests
-from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise_text
+from jurygraph.agents.facts.tables import FactTableSpec, RowValues, are_equal, normalise_text
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import TaskView
 from jurygraph.schema.frozen_model import PositiveInt
@@ -56,7 +56,7 @@ def _parse_fact_table_specs(facts: Mapping[str, Any] | None) -> dict[str, FactTa
     return {name: FactTableSpec.model_validate(spec) for name, spec in specs.items()}
 
 
-def _read_rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
+def _read_rows(table: FactTableSpec) -> Iterator[RowValues]:
     if table.tool is not None:
         raise ToolError("another tool has the rows of this table, which cannot be looked up here")
     if table.file is None:
@@ -83,9 +83,9 @@ def _describe_fact_table(name: str, table: FactTableSpec) -> str:
     return to_json(description)[:MAX_ROW_CHARACTERS]
 
 
-def _look_up_rows(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str:
+def _look_up_rows(table: FactTableSpec, where: RowValues, first_row: int) -> str:
     columns: set[str] = set()
-    lines: list[str] = []
+    lines = []
     total = 0
     for row in _read_rows(table):
         columns.update(row)

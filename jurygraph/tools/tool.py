@@ -83,13 +83,13 @@ class Tool(Configurable, ABC):
     """
 
     name: str
-    version: str = "1"
+    version = "1"
     description: str
     Arguments: type[BaseModel] = ToolArguments
-    deterministic: bool = True
-    reads_response: bool = False
-    reads_documents: bool = False
-    timeout: float = 10.0
+    deterministic = True
+    reads_response = False
+    reads_documents = False
+    timeout = 10.0
 
     @property
     def parameters(self) -> dict[str, Any]:

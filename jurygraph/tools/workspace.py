@@ -355,7 +355,7 @@ class BoundedFile:
 
 
 def _iter_zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
-    bounded_file: Any = BoundedFile(file)
+    bounded_file = BoundedFile(file)
     with zipfile.ZipFile(bounded_file) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)

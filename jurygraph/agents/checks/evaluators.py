@@ -39,6 +39,7 @@ from jurygraph.agents.facts.evaluators import (
     make_claim_evidence,
 )
 from jurygraph.agents.facts.tables import (
+    RowValues,
     are_equal,
     compare_values,
     equality_key,
@@ -63,7 +64,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 
 UnknownTestResult = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
@@ -82,7 +83,7 @@ class ListedItem(NamedTuple):
     """
 
     text: str
-    values: Mapping[str, Any]
+    values: RowValues
     finding: FactFinding | None = None
     lists: Mapping[str, str] = {}
 
@@ -115,6 +116,9 @@ class ListedItem(NamedTuple):
         return describe_finding(self.finding)
 
 
+ListedItems = Sequence[ListedItem]
+
+
 class CheckResult(NamedTuple):
     """The result of a check. `holds` is None if it cannot be decided; `reason` then names what is missing.
 
@@ -124,7 +128,7 @@ class CheckResult(NamedTuple):
     holds: bool | None
     share: float
     reason: str
-    items: Sequence[ListedItem] = ()
+    items: ListedItems = ()
 
 
 class UnknownValues:
@@ -186,9 +190,7 @@ def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] |
 
     Return None if it fails regardless of them: a single failed test decides.
     """
-    lacking_columns: list[str] = (
-        [] if item.finding is None or item.has_table_row else [_MISSING_ITEM_MARKER]
-    )
+    lacking_columns = [] if item.finding is None or item.has_table_row else [_MISSING_ITEM_MARKER]
     for column, test in tests.items():
         for name, expected in test.requirements:
             needed_values = {column: item.value(column)}
@@ -197,9 +199,10 @@ def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] |
                 needed_values[expected.column] = expected_value = item.value(expected.column)
             undecided_columns = [key for key, value in needed_values.items() if value is None]
             if not undecided_columns:
-                is_passing = _TEST_FUNCTION_BY_NAME[name](
-                    needed_values[column], expected_value, item.lists.get(column)
-                )
+                value = needed_values[column]
+                if name in ("has", "has_not"):
+                    value = split_list(value, item.lists.get(column))
+                is_passing = _TEST_FUNCTION_BY_NAME[name](value, expected_value)
                 if is_passing is False:
                     return None
                 undecided_columns = [] if is_passing else [*needed_values]
@@ -210,10 +213,8 @@ def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] |
 @lru_cache(maxsize=1 << 12)
 def _contains_words(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
-    if not words:
-        return False
     pattern = notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)")
-    return pattern.search(text) is not None
+    return words != "" and pattern.search(text) is not None
 
 
 def _is_at_most(value: Any, other: Any) -> bool | None:
@@ -221,29 +222,27 @@ def _is_at_most(value: Any, other: Any) -> bool | None:
     return None if comparison is None else comparison <= 0
 
 
-_TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
-    "equals": lambda value, expected, _: are_equal(value, expected),
-    "is_not": lambda value, expected, _: not are_equal(value, expected),
-    "one_of": lambda value, expected, _: is_one_of(value, expected),
-    "none_of": lambda value, expected, _: not is_one_of(value, expected),
-    "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
-    "has_not": lambda value, expected, separator: (
-        not is_one_of(expected, split_list(value, separator))
-    ),
-    "names": lambda value, expected, _: _contains_words(
+_TEST_FUNCTION_BY_NAME: Mapping[str, Callable[[Any, Any], bool | None]] = {
+    "equals": are_equal,
+    "is_not": lambda value, expected: not are_equal(value, expected),
+    "one_of": is_one_of,
+    "none_of": lambda value, expected: not is_one_of(value, expected),
+    "has": lambda parts, expected: is_one_of(expected, parts),
+    "has_not": lambda parts, expected: not is_one_of(expected, parts),
+    "names": lambda value, expected: _contains_words(
         normalise_text(expected), normalise_text(value)
     ),
-    "at_least": lambda value, expected, _: _is_at_most(expected, value),
-    "at_most": lambda value, expected, _: _is_at_most(value, expected),
-    "matches": lambda value, expected, _: (
+    "at_least": lambda value, expected: _is_at_most(expected, value),
+    "at_most": _is_at_most,
+    "matches": lambda value, expected: (
         notation.compile_pattern(expected).search(value_to_text(value)) is not None
     ),
 }
-"""The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
-the two cannot be compared."""
+"""The test functions by name. Arguments: a value, or the parts of a list, and the expected value; None means that the
+two cannot be compared."""
 
 
-ListedItemsByKind = Mapping[str, Sequence[ListedItem]]
+ListedItemsByKind = Mapping[str, ListedItems]
 CountingRule = Mapping[TestResult, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
@@ -268,7 +267,7 @@ def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     return _decide_sum_check(check, items)
 
 
-def _decide_count_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_count_check(check: Check, items: ListedItems) -> CheckResult:
     unknown_values = UnknownValues()
     test_results = [unknown_values.test_item(check.where, item) for item in items]
     passing_items = [
@@ -283,11 +282,11 @@ def _decide_count_check(check: Check, items: Sequence[ListedItem]) -> CheckResul
     )
 
 
-def _decide_item_share_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_item_share_check(check: Check, items: ListedItems) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown_values = UnknownValues()
-    test_results: list[tuple[ListedItem, TestResult, TestResult]] = []
+    test_results = []
     for item in items:
         among_test_result = unknown_values.test_item(check.among, item)
         if among_test_result != "no":
@@ -322,10 +321,10 @@ def _decide_sum_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     terms = check.sum or ()
     divisor = check.per or 1.0
     if not any(items[term.of] for term in terms):
-        item_kinds = dict.fromkeys(term.of for term in terms)
-        return CheckResult(False, 0.0, f"the response names no {' and no '.join(item_kinds)}")
+        missing_kinds = " and no ".join(dict.fromkeys(term.of for term in terms))
+        return CheckResult(False, 0.0, f"the response names no {missing_kinds}")
     unknown_values = UnknownValues()
-    priced_items: list[tuple[ListedItem, TestResult, float]] = []
+    priced_items = []
     for term in terms:
         for item in items[term.of]:
             price, missing_operands = _read_price(term, item)
@@ -367,7 +366,7 @@ def _decide_bounded_check(
     compute_measure: MeasureFunction,
     label: str,
     unknown_values: UnknownValues,
-    items: Sequence[ListedItem],
+    items: ListedItems,
 ) -> CheckResult:
     possible_measures = _measures_under_unknowns(compute_measure, unknown_values)
     values = [value for value in chain.from_iterable(possible_measures) if value is not None]
@@ -426,7 +425,7 @@ def _conclude_check(
     bound_interval: _Interval,
     reasons: _CheckReasons,
     unknown_values: UnknownValues,
-    items: Sequence[ListedItem],
+    items: ListedItems,
     *,
     share: Callable[[], float],
     unproven_share: float = 0.0,
@@ -502,10 +501,10 @@ class _ItemValue(NamedTuple):
     is_unknown: bool
 
 
-def _decide_values_check(check: Check, items: Sequence[ListedItem]) -> CheckResult:
+def _decide_values_check(check: Check, items: ListedItems) -> CheckResult:
     unknown_values = UnknownValues()
     column = check.column or ""
-    values: list[_ItemValue] = []
+    values = []
     for item in items:
         value = item.value(column)
         test_result = unknown_values.test_item(
@@ -520,9 +519,6 @@ def _decide_values_check(check: Check, items: Sequence[ListedItem]) -> CheckResu
     if check.excludes is not None:
         return _decide_excludes_check(label, check.excludes, values, unknown_values)
     return _decide_distinct_check(label, values, unknown_values)
-
-
-_NONE_ALLOWED_BOUND: _Interval = (-math.inf, 0.0)
 
 
 def _decide_includes_check(
@@ -550,15 +546,12 @@ def _decide_includes_check(
         f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
     )
     share = 1.0 - len(missing_values) / len(required_values)
-    possible_measures = _measures_under_unknowns(count_included_values, unknown_values)
-    items = [entry.item for entry in found_entries]
-    bound_interval = (len(required_values), math.inf)
     return _conclude_check(
-        possible_measures,
-        bound_interval,
+        _measures_under_unknowns(count_included_values, unknown_values),
+        (len(required_values), math.inf),
         reasons,
         unknown_values,
-        items,
+        [entry.item for entry in found_entries],
         share=lambda: share,
         unproven_share=share,
     )
@@ -573,10 +566,6 @@ def _decide_excludes_check(
     possible_violations = [
         entry for entry in values if entry.is_unknown or is_one_of(entry.value, barred_values)
     ]
-    violations = [entry for entry in possible_violations if entry.test_result == "yes"]
-    success_text = f"{label} includes none of {_quote_values(barred_values)}"
-    failure_text = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    reasons = _CheckReasons(success_text, failure_text, success_text)
 
     def count_barred(counting_rule: CountingRule) -> float:
         return sum(counting_rule[entry.test_result] for entry in possible_violations)
@@ -590,10 +579,13 @@ def _decide_excludes_check(
             certainly_counted_item_ids | possibly_barred_item_ids
         )
 
-    possible_measures = _measures_under_unknowns(count_barred, unknown_values)
-    items = [entry.item for entry in violations]
-    return _conclude_check(
-        possible_measures, _NONE_ALLOWED_BOUND, reasons, unknown_values, items, share=share
+    return _decide_violations(
+        f"{label} includes none of {_quote_values(barred_values)}",
+        f"{label} includes",
+        [entry for entry in possible_violations if entry.test_result == "yes"],
+        count_barred,
+        unknown_values,
+        share,
     )
 
 
@@ -609,8 +601,8 @@ def _decide_distinct_check(
         # Values that could be any are repeats at worst, so None is not among the different ones.
         return len(counted_keys) - len(set(counted_keys) - {None})
 
-    repeated_entries: list[_ItemValue] = []
-    distinct_keys: set[Any] = set()
+    repeated_entries = []
+    distinct_keys = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.test_result == "yes":
             if key in distinct_keys:
@@ -620,16 +612,32 @@ def _decide_distinct_check(
     def share() -> float:
         return 0.0 if None in keys else len(distinct_keys) / len(keys)
 
-    success_text = f"{label} never repeats"
-    failure_text = f"{label} repeats {_quote_values([entry.value for entry in repeated_entries])}"
-    possible_measures = _measures_under_unknowns(count_repeats, unknown_values)
-    items = [entry.item for entry in repeated_entries]
-    return _conclude_check(
-        possible_measures,
-        _NONE_ALLOWED_BOUND,
-        _CheckReasons(success_text, failure_text, success_text),
+    return _decide_violations(
+        f"{label} never repeats",
+        f"{label} repeats",
+        repeated_entries,
+        count_repeats,
         unknown_values,
-        items,
+        share,
+    )
+
+
+def _decide_violations(
+    success_text: str,
+    failure_text: str,
+    violations: Sequence[_ItemValue],
+    count_violations: MeasureFunction,
+    unknown_values: UnknownValues,
+    share: Callable[[], float],
+) -> CheckResult:
+    """Decide a check that no value may violate; the reason of a failure ends with the values that surely do."""
+    violating_values = _quote_values([entry.value for entry in violations])
+    return _conclude_check(
+        _measures_under_unknowns(count_violations, unknown_values),
+        (-math.inf, 0.0),
+        _CheckReasons(success_text, f"{failure_text} {violating_values}", success_text),
+        unknown_values,
+        [entry.item for entry in violations],
         share=share,
     )
 
@@ -661,16 +669,15 @@ class Constraints(Evaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
-        function_paths = self.settings.functions
+    def _set_up_from_settings(self) -> None:
         self._functions = import_objects_by_name(
-            "checks.constraints: params.functions", function_paths, "__call__", "a function"
+            "checks.constraints: params.functions",
+            self.settings.functions,
+            "__call__",
+            "a function",
         )
-        function_versions = [
-            source_version(function) for _, function in sorted(self._functions.items())
-        ]
-        self.version = " ".join(["1", *function_versions])
+        functions = [self._functions[name] for name in sorted(self._functions)]
+        self.version = " ".join(["1", *map(source_version, functions)])
         self.runs_inline = not self._functions  # functions of the config may be slow
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -682,14 +689,15 @@ class Constraints(Evaluator):
             )
         questions = [self._make_question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
-            quoted_pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
-            problem = f"{quoted_pair} cannot both be met: {contradiction.why}"
-            raise PlanError(f"task {view.id!r}: {problem}; make one soft, or leave one out")
+            raise PlanError(
+                f"task {view.id!r}: hard constraints {contradiction.first!r} and {contradiction.second!r} of "
+                f"{view.member!r} cannot both be met: {contradiction.why}; make one soft, or leave one out"
+            )
         return questions
 
     def _make_question(self, view: TaskView, constraint: Constraint) -> Question:
         error_location = f"task {view.id!r}: constraint {constraint.id!r} of {view.member!r}"
-        digest_params: Mapping[str, Any] = {}
+        digest_params: RawParams = {}
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
@@ -700,30 +708,30 @@ class Constraints(Evaluator):
                 _require_known_sources(error_location, facts, check)
                 digest_params = facts.digest_params
                 needs = self.needs
-        standby = constraint.check is None
         return self.question(
             view,
             constraint.id,
             params={**self.params, **digest_params},
             needs=needs,
-            standby=standby,
+            standby=constraint.check is None,
         )
 
     def _check_function_call(
         self, error_location: str, name: str, params: Mapping[str, JsonValue]
     ) -> None:
         if name not in self._functions:
-            hint = did_you_mean(name, self._functions)
-            hint = hint or "list it in the params of checks.constraints"
+            hint = (
+                did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
+            )
             raise PlanError(
                 f"{error_location}, field check.function: there is no {quote(name)}; {hint}"
             )
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
         except TypeError as error:
-            signature_problem = f"{quote(name)} is called as (task, response, **params): {error}"
             raise PlanError(
-                f"{error_location}, field check.params: {signature_problem}; change the params, or the function"
+                f"{error_location}, field check.params: {quote(name)} is called as (task, response, **params): "
+                f"{error}; change the params, or the function"
             ) from error
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
@@ -737,8 +745,9 @@ class Constraints(Evaluator):
             return Verdict.abstain(
                 "the constraint states no check, and nobody else is asked about it"
             )
-        check_as_json = json.dumps(constraint.check, sort_keys=True)
-        check = _parse_check(f"constraint {constraint.id!r}", check_as_json)
+        check = _parse_check(
+            f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True)
+        )
         if check.function is not None:
             function = self._functions[check.function]
             return function(inputs.task, inputs.response, **deepcopy(check.params))
@@ -749,11 +758,8 @@ class Constraints(Evaluator):
         reason = f"{label}: {result.reason}"
         if result.holds is None:
             return Verdict.abstain(reason)
-        score = 1.0
-        items: Sequence[ListedItem] = ()
-        if not result.holds:
-            score = result.share if check.partial else 0.0
-            items = result.items[:10]
+        score = result.share if result.holds or check.partial else 0.0
+        items = () if result.holds else result.items[:10]
         evidence = tuple(chain.from_iterable(map(_make_item_evidence, items)))
         return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 
@@ -772,8 +778,8 @@ def _require_known_sources(error_location: str, facts: Facts, check: Check) -> N
     for kind, columns in check.items:
         if kind.startswith("$"):
             continue
-        field = f"field check.{check.measure}: facts.claims"
-        notation.require_known_names(f"{error_location}, {field}", [kind], facts.claims, "kind")
+        error_field = f"{error_location}, field check.{check.measure}: facts.claims"
+        notation.require_known_names(error_field, [kind], facts.claims, "kind")
         claims = facts.claims[kind]
         table_columns = [facts.tables[claim_form.table].columns for claim_form in claims.forms]
         if any(names is None for names in table_columns):
@@ -792,30 +798,29 @@ def _is_empty_data(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
+def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> ListedItemsByKind:
     if not check.claim_kinds:
         return {}
     findings = get_claim_findings(inputs)
     separators_by_table = {
         name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()
     }
-    items_by_kind = {}
-    for kind in check.claim_kinds:
-        items = []
-        for finding in findings[kind]:
-            separators = separators_by_table.get(finding["table"] or "", {})
-            items.append(ListedItem(finding["text"], finding["values"], finding, separators))
-        items_by_kind[kind] = items
-    return items_by_kind
+
+    def make_item(finding: FactFinding) -> ListedItem:
+        separators = separators_by_table.get(finding["table"] or "", {})
+        return ListedItem(finding["text"], finding["values"], finding, separators)
+
+    return {kind: [*map(make_item, findings[kind])] for kind in check.claim_kinds}
 
 
-def _items_at_path(path: str, data: JsonValue) -> Sequence[ListedItem]:
+def _items_at_path(path: str, data: JsonValue) -> ListedItems:
     nodes = notation.compile_jsonpath(path).find(data)
-    items = []
-    for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location)):
-        values = node.value if isinstance(node.value, dict) else {"value": node.value}
-        items.append(ListedItem(node.path(), values))
-    return items
+    return [
+        ListedItem(
+            node.path(), node.value if isinstance(node.value, dict) else {"value": node.value}
+        )
+        for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
+    ]
 
 
 def _decide_text_pattern(label: str, pattern: str, response: Response) -> Verdict:

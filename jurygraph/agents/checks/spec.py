@@ -53,17 +53,20 @@ class Column(FrozenModel):
     column: Id
 
 
+Operand = Scalar | Column | None
+
+
 class Test(FrozenModel):
     """Requirements on a value; all given ones must hold. `has` and `has_not` test columns that contain lists, `names`
     tests for whole words in a text."""
 
-    equals: Scalar | Column | None = None
-    is_not: Scalar | Column | None = None
+    equals: Operand = None
+    is_not: Operand = None
     one_of: Scalars | None = None
     none_of: Scalars | None = None
     has: Scalar | None = None
     has_not: Scalar | None = None
-    names: Scalar | Column | None = None
+    names: Operand = None
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
     matches: notation.PatternText | None = None
@@ -74,8 +77,9 @@ class Test(FrozenModel):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
             if isinstance(bound, str) and compare_values(bound, bound) is None:
-                remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
-                raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
+                raise ValueError(
+                    f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
+                )
         if (compare_values(self.at_least, self.at_most) or 0) > 0:
             raise ValueError(
                 "`at_most` lies below `at_least`, so no value passes; leave one of them out"
@@ -147,9 +151,9 @@ class Check(FrozenModel):
         allowed_fields = _ALLOWED_FIELDS_BY_MEASURE[measure]
         unused_fields = sorted(self.model_fields_set - {measure, *allowed_fields})
         if unused_fields:
-            allowed_fields_text = ", ".join(allowed_fields) or "nothing else"
             raise ValueError(
-                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes {allowed_fields_text}"
+                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes "
+                f"{', '.join(allowed_fields) or 'nothing else'}"
             )
         self._check_bounds(measure)
         return self
@@ -215,13 +219,11 @@ class Check(FrozenModel):
 
     @cached_property
     def claim_kinds(self) -> tuple[str, ...]:
-        kinds = [source for source, _ in self.items if not source.startswith("$")]
-        return tuple(dict.fromkeys(kinds))
+        return tuple(dict.fromkeys(kind for kind, _ in self.items if not kind.startswith("$")))
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        paths = [source for source, _ in self.items if source.startswith("$")]
-        return tuple(dict.fromkeys(paths))
+        return tuple(dict.fromkeys(path for path, _ in self.items if path.startswith("$")))
 
 
 _ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
@@ -241,6 +243,10 @@ def _list_tested_columns(tests: TestsByColumn, *operands: str | float | None) ->
             columns.add(value.column)
     columns.update(operand for operand in operands if isinstance(operand, str))
     return frozenset(columns)
+
+
+_TensionOrNone = tuple[float, str] | None
+"""The strength of a tension, and the reason; None where there is none."""
 
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
@@ -286,7 +292,7 @@ def _find_tensions_of_pairs(
     return tensions
 
 
-def _find_tension_of_checks(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_tension_of_checks(first: Check, second: Check) -> _TensionOrNone:
     if first.values is None and _normalise_measure(first) == _normalise_measure(second):
         return _find_bounds_tension(first, second)
     if first.share is not None and first.share == second.share:
@@ -301,16 +307,12 @@ def _find_tension_of_checks(first: Check, second: Check) -> tuple[float, str] | 
     return None
 
 
-def _find_shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    if first.among or second.among:
-        return None
+def _find_shares_tension(first: Check, second: Check) -> _TensionOrNone:
     # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
-    share_lower_bounds = [check.bound_interval[0] for check in (first, second)]
-    column = (
-        _find_conflicting_column(first.where, second.where)
-        if sum(share_lower_bounds) > 1.0
-        else None
-    )
+    has_common_item = first.bound_interval[0] + second.bound_interval[0] > 1.0
+    if first.among or second.among or not has_common_item:
+        return None
+    column = _find_conflicting_column(first.where, second.where)
     return None if column is None else (1.0, f"no {column} of {first.share} passes both")
 
 
@@ -322,7 +324,7 @@ def _normalise_measure(check: Check) -> Check:
     )
 
 
-def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
+def _find_bounds_tension(first: Check, second: Check) -> _TensionOrNone:
     low, high = (end * (first.per or 1.0) for end in first.bound_interval)
     other_low, other_high = (end * (second.per or 1.0) for end in second.bound_interval)
     if max(low, other_low) > min(high, other_high):
@@ -334,7 +336,7 @@ def _find_bounds_tension(first: Check, second: Check) -> tuple[float, str] | Non
     return None
 
 
-def _compute_gap_tension(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
+def _compute_gap_tension(check: Check, ends: Sequence[float]) -> _TensionOrNone:
     smaller_bound, larger_bound = ends
     if larger_bound <= 0 or larger_bound == smaller_bound:
         return None

@@ -1,12 +1,12 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 from pydantic import Field
 
@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
     tables: Mapping[str, ReferenceFactTable]
     claims: Mapping[str, ClaimsSpec]
-    digest_params: Mapping[str, Any]
+    digest_params: RawParams
 
     @property
     def is_up_to_date(self) -> bool:
@@ -83,8 +83,9 @@ def table_file_digests(view: TaskView) -> Mapping[str, str]:
     # Other facts may be called anything.
     slip = nearest_name("tables", view.facts, min_similarity=0.8)
     if slip is not None and "tables" not in view.facts:
-        problem = f"facts.{slip}: is not a known field here; did you mean tables?"
-        raise PlanError(f"task {view.id!r}: {problem}")
+        raise PlanError(
+            f"task {view.id!r}: facts.{slip}: is not a known field here; did you mean tables?"
+        )
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
     sha256_by_name = facts.digest_params.get("files", {})
@@ -128,9 +129,9 @@ def _open_facts(view: TaskView) -> Facts:
             )
             table = tables[form.table]
             if kind.merged is not None and kind.merged in (table.columns or ()):
-                clash_message = f"is {quote(kind.merged)}, which is a column of {form.table}"
                 raise PlanError(
-                    f"{error_location}.merged: {clash_message}; give the number another name"
+                    f"{error_location}.merged: is {quote(kind.merged)}, which is a column of {form.table}; "
+                    "give the number another name"
                 )
             _check_claim_pattern(f"{error_location}.forms[{index}]", kind, form, table)
     sha256_by_name = {
@@ -174,9 +175,9 @@ def _check_claim_pattern(
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
-            problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
             raise PlanError(
-                f"{error_location}: {problem}; name a group of the pattern so, or set it in `beside` or `states`"
+                f"{error_location}: has no value for {quote(column)}, which is part of the key of {table.name}; "
+                "name a group of the pattern so, or set it in `beside` or `states`"
             )
     notation.require_known_names(f"{error_location}.pattern", sorted(groups), table.columns)
     notation.require_known_names(
@@ -285,7 +286,7 @@ def describe_finding(finding: FactFinding) -> str:
         differences.append(
             f"{column} is {actual_text or 'not told'}, not {claimed_text or 'left open'}"
         )
-    descriptions: dict[FindingStatus, str] = {
+    descriptions = {
         "confirmed": f"is there{where}",
         "differs": f"is there{where}, but {', '.join(differences)}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
@@ -305,9 +306,8 @@ async def look_up(
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTable]) -> FactFinding:
     if claim.form is None:
-        response_columns = sorted(claim.record_values)
-        values = dict(claim.record_values)
-        return _build_finding(claim, "unread", values=values, own=response_columns)
+        own_columns = sorted(claim.record_values)
+        return _build_finding(claim, "unread", values=dict(claim.record_values), own=own_columns)
     table = tables[claim.form.table]
     claimed_values = claim.values
     if claim.form.compiled_pattern is None:
@@ -317,18 +317,13 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     key = table.build_row_key(values)
     # A claim without a part of the key matches no row.
     rows = await table.find(key) if all(key) else ()
-    columns: Collection[str] = ()
-    if table.columns is not None:
-        columns = table.columns
-    elif rows:
-        columns = rows[0].values.keys()
+    columns = table.columns or (rows[0].values.keys() if rows else ())
     response_columns = sorted(name for name in record_and_form_values if name not in columns)
     if not rows:
         places_with_name = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
-        status: FindingStatus = "elsewhere" if places_with_name else "unknown"
         return _build_finding(
             claim,
-            status,
+            "elsewhere" if places_with_name else "unknown",
             table=table.name,
             values=values,
             own=response_columns,
@@ -338,15 +333,10 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     row_values = {
         name: None if name in columns else value for name, value in record_and_form_values.items()
     }
-    row_values |= first.values
     compared_values = {
         name: value_to_text(value)
-        for name, value in record_and_form_values.items()
-        if name in columns
-    }
-    compared_values |= claimed_values
-    compared_values = {
-        name: value for name, value in compared_values.items() if name not in table.spec.key
+        for name, value in values.items()
+        if name not in table.spec.key and (name in columns or name in claimed_values)
     }
     tolerances = claim.form.within
     differs = [
@@ -359,7 +349,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
         "differs" if differs else "confirmed",
         table=table.name,
         row=first.number,
-        values=row_values,
+        values={**row_values, **first.values},
         own=response_columns,
         claimed=compared_values,
         differs=differs,
@@ -369,8 +359,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
 def _describe_places(table: ReferenceFactTable, name: str) -> list[str]:
     if not name:
         return []
-    names = {", ".join(filter(None, parts)) for parts in table.places(name)}
-    return sorted(names - {""})
+    return sorted({", ".join(filter(None, parts)) for parts in table.places(name)} - {""})
 
 
 def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> FactFinding:
@@ -437,11 +426,12 @@ class Claims(Deriver):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
-        expected_kind_text = "a langchain-core tool, such as one made with @tool"
+    def _set_up_from_settings(self) -> None:
         self._tools = import_objects_by_name(
-            "facts.claims: params.tools", self.settings.tools, "ainvoke", expected_kind_text
+            "facts.claims: params.tools",
+            self.settings.tools,
+            "ainvoke",
+            "a langchain-core tool, such as one made with @tool",
         )
 
     def params_for(self, view: TaskView) -> RawParams:
@@ -452,23 +442,23 @@ class Claims(Deriver):
             tool = table.spec.tool
             if tool is not None and tool not in self._tools:
                 hint = did_you_mean(tool, self._tools) or "list it in the params of facts.claims"
-                problem = f"there is no tool {quote(tool)} in the config; {hint}"
                 with add_part_to_plan_errors("facts"):
                     raise PlanError(
-                        f"task {view.id!r}: facts.tables.{name}.tool: {problem}, as tools: {{name: package.tool}}"
+                        f"task {view.id!r}: facts.tables.{name}.tool: there is no tool {quote(tool)} in the config; "
+                        f"{hint}, as tools: {{name: package.tool}}"
                     )
         return {**self.params, **facts.digest_params}
 
     async def derive(self, inputs: DeriverInput) -> Material:
         facts = load_facts(inputs.task)
-        data = inputs.response.data
         tables = dict(facts.tables)
         for name, table in facts.tables.items():
             if table.spec.tool is not None:
                 tables[name] = ToolTable(name, table.spec, self._tools.get(table.spec.tool))
-        results: Any = {}
-        for kind, claims_spec in facts.claims.items():
-            results[kind] = await look_up(claims_spec, tables, data)
+        results: Any = {
+            kind: await look_up(claims_spec, tables, inputs.response.data)
+            for kind, claims_spec in facts.claims.items()
+        }
         sha256_by_name = facts.digest_params.get("files", {})
         file_hash_evidence = tuple(
             Evidence(quote=sha256, source=table) for table, sha256 in sha256_by_name.items()
@@ -485,15 +475,14 @@ def get_claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFind
     Raises InputError if a table file is not the one that the question was planned with.
     """
     planned_file_digests: Any = inputs.question.params.get("files", {})
-    material: Any = inputs.material[0][CLAIMS_MATERIAL_NAME]
+    material = inputs.material[0][CLAIMS_MATERIAL_NAME]
     used_file_digests = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned_file_digests.items():
         if used_file_digests.get(table) != sha256:
             raise InputError(
                 f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"
             )
-    findings: Mapping[str, Sequence[FactFinding]] = material.data
-    return findings
+    return cast("Mapping[str, Sequence[FactFinding]]", material.data)
 
 
 _MAX_SHOWN_CLAIMS = 20
@@ -517,8 +506,7 @@ class ConfirmedClaims(CodeEvaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self.audience = self.settings.audience
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -540,7 +528,7 @@ class ConfirmedClaims(CodeEvaluator):
 
 def _build_claim_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
     finding_by_key = {compute_claim_key(finding): finding for finding in reversed(all_findings)}
-    findings = list(finding_by_key.values())[::-1]
+    findings = [*reversed(finding_by_key.values())]
     if not findings:
         return Verdict(
             score=0.0,
@@ -571,11 +559,8 @@ def make_claim_evidence(finding: FactFinding) -> Sequence[Evidence]:
     claim = Evidence(quote=finding["text"], source=path, verified=True)
     if finding["row"] is None:
         return (claim,)
-    response_columns = finding["own"]
     row_values = {
-        column: value
-        for column, value in finding["values"].items()
-        if column not in response_columns
+        column: value for column, value in finding["values"].items() if column not in finding["own"]
     }
     source = f"{finding['table']}, row {finding['row']}"
     return claim, Evidence(quote=value_to_text(row_values), source=source, verified=True)

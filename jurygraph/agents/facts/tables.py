@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -199,8 +199,9 @@ class FactTableSpec(FrozenModel):
     def _check_single_source(self) -> Self:
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
-            sources_text = " and ".join(sources) or "nothing"
-            raise ValueError(f"is given by {sources_text}; give one of rows, file and tool")
+            raise ValueError(
+                f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool"
+            )
         return self
 
 
@@ -279,11 +280,11 @@ class ClaimsSpec(FrozenModel):
                 return form, {}
             match = form.compiled_pattern.fullmatch(text)
             if match is not None:
-                values = {}
-                for group, value in match.groupdict().items():
-                    if value is not None:
-                        values[form.columns.get(group, group)] = value.strip()
-                return form, values
+                return form, {
+                    form.columns.get(group, group): value.strip()
+                    for group, value in match.groupdict().items()
+                    if value is not None
+                }
         return None, {}
 
 
@@ -436,13 +437,9 @@ class ToolTable(ReferenceFactTable):
         elif isinstance(result, Mapping):
             rows = [result]
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            type_name = type(result).__name__
             raise TypeError(
-                f"facts table {self.name!r}: its tool gave {type_name}; give a mapping, or a list of such"
+                f"facts table {self.name!r}: its tool gave {type(result).__name__}; "
+                "give a mapping, or a list of such"
             )
-        matching_rows = []
-        for number, content in enumerate(rows, start=1):
-            row = FactRow(number, row_to_json_values(content))
-            if self.build_row_key(row.values) == key:
-                matching_rows.append(row)
-        return self.sort_rows(matching_rows)
+        numbered_rows = starmap(FactRow, enumerate(map(row_to_json_values, rows), start=1))
+        return self.sort_rows(row for row in numbered_rows if self.build_row_key(row.values) == key)

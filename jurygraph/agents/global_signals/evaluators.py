@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from jurygraph.models.embedding import (
     open_reranker,
 )
 from jurygraph.models.request import Fault
-from jurygraph.schema import GraphBranchName, Layer, Verdict
+from jurygraph.schema import Verdict
 from jurygraph.schema.frozen_model import ParamsModel, StrictBool
 from jurygraph.schema.task import query_to_text
 
@@ -40,14 +39,13 @@ class Similarity(BatchEvaluator):
 
     name = "similarity"
     task_fields = ("reference",)
-    branch: GraphBranchName = "specialists"
-    layer: Layer = "model"
+    branch = "specialists"
+    layer = "model"
     bounds_its_time = True
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._embedder = open_embedder(self.settings.embedder)
         self.version = f"1 {self._embedder.version}"
 
@@ -106,14 +104,13 @@ class QueryRelevance(BatchEvaluator):
         """Set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker."""
 
     name = "ranker"
-    branch: GraphBranchName = "specialists"
-    layer: Layer = "model"
+    branch = "specialists"
+    layer = "model"
     bounds_its_time = True
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._reranker = open_reranker(self.settings.ranker, self.settings.logits)
         self.version = f"1 {self._reranker.version}"
 
@@ -122,7 +119,7 @@ class QueryRelevance(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
-        verdicts: list[Verdict] = []
+        verdicts = []
         for query, query_inputs in groupby(
             batch, key=lambda inputs: query_to_text(inputs.task.query)
         ):
@@ -140,7 +137,7 @@ class QueryRelevance(BatchEvaluator):
         self, query: str, documents: Sequence[str], size: int = MAX_TEXTS_PER_REQUEST
     ) -> list[Verdict]:
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
-        verdicts: list[Verdict] = []
+        verdicts = []
         for start in range(0, len(documents), size):
             verdicts += await self._score_batch(query, documents[start : start + size])
         return verdicts
@@ -160,9 +157,10 @@ class QueryRelevance(BatchEvaluator):
             reason = f"logit {score:.3f} of {self._reranker.name}"
             return Verdict(score=sigmoid(score), native=score, reason=reason)
         if not 0.0 <= score <= 1.0:
-            problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
             return Verdict.fail(
-                "unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}"
+                "unreadable",
+                f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]; "
+                "where it gives logits, write params: {logits: true}",
             )
         score = abs(score)  # turns -0.0, which is in the range, into 0.0
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")

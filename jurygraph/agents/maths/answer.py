@@ -194,7 +194,7 @@ def find_answer_line_start(text: str, answer: Passage) -> int:
 
 def _find_boxed_answer(text: str) -> Span | None:
     open_brace_starts: list[int] = []  # the start of each open brace's content; negative: not a box
-    box_spans: list[Span] = []
+    box_spans = []
     for token in _BOX_OR_BRACE_PATTERN.finditer(text):
         mark = token.group()
         if mark == "}":
@@ -252,7 +252,7 @@ def count_ordered_steps(text: str) -> int:
     return len({" ".join(line.split()).casefold() for line in lines})
 
 
-def find_reasoning_range(text: str) -> tuple[int, int]:
+def find_reasoning_range(text: str) -> Span:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
     start = text.find(_THINK_OPEN_TAG)
     end = text.find(_THINK_CLOSE_TAG, start) if start >= 0 else -1
@@ -263,12 +263,10 @@ def find_step_markers(text: str) -> list[StepMarker]:
     step_markers = []
     for match in _STEP_MARKER_PATTERN.finditer(text):
         ordinal = match["ordinal"]
+        number = int(match["step"] or match["number"] or 0)
         if ordinal:
             number = _ORDINAL_WORDS.index(ordinal.lower()) + 1
-            step_markers.append(StepMarker(match.start(), number, is_word=True))
-        else:
-            number = int(match["step"] or match["number"])
-            step_markers.append(StepMarker(match.start(), number, is_word=False))
+        step_markers.append(StepMarker(match.start(), number, is_word=bool(ordinal)))
     return step_markers
 
 

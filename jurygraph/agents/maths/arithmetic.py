@@ -68,6 +68,10 @@ _OPERATION_BY_AST_TYPE: Mapping[type, Callable[[Fraction, Fraction], Fraction]] 
 }
 
 
+_Token = re.Match[str]
+"""A number or sign of a line, or the boundary of an equation, where it stands."""
+
+
 class _NotArithmeticError(Exception):
     """The text is not pure arithmetic within the limits."""
 
@@ -88,11 +92,16 @@ class CalculationStep:
     value: Fraction | None
     is_right: bool
 
+    @property
+    def truth(self) -> str:
+        """Return what the left side is, as the end of a sentence."""
+        return "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
+
 
 class _EquationSide(NamedTuple):
     """The tokens of one side; `is_reading_uncertain` if text around may change its meaning."""
 
-    tokens: Sequence[re.Match[str]]
+    tokens: Sequence[_Token]
     is_reading_uncertain: bool
 
     def contains_any_token(self, *texts: str) -> bool:
@@ -109,7 +118,7 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     ignored. In a chain "2 + 3 = 5 + 4 = 9" a side is compared with the whole of the next and with its first number. An
     annotation and the plain equation around it are one step.
     """
-    all_steps: list[CalculationStep] = []
+    all_steps = []
     start = 0
     remaining_equals_sign_count = MAX_EQUALS_SIGNS
     for line in text.split("\n"):  # no equality spans a line end
@@ -155,9 +164,9 @@ _read_equalities_cached = lru_cache(maxsize=4096)(_read_equalities)
 def _read_calculation_step(
     line: str,
     ascii_line: str,
-    equals_match: re.Match[str],
-    before: re.Match[str] | None,
-    after: re.Match[str] | None,
+    equals_match: _Token,
+    before: _Token | None,
+    after: _Token | None,
 ) -> CalculationStep | None:
     side_end = after.start() if after else len(ascii_line)
     if before and before.group() == "<<" and not after:
@@ -183,7 +192,7 @@ def _read_calculation_step(
 
 
 def _read_left_side(
-    ascii_line: str, previous_boundary: re.Match[str] | None, equals_sign_start: int
+    ascii_line: str, previous_boundary: _Token | None, equals_sign_start: int
 ) -> _EquationSide:
     min_start = previous_boundary.end() if previous_boundary else 0
     window_start = max(min_start, equals_sign_start - MAX_EQUATION_SIDE_CHARACTERS)
@@ -212,26 +221,20 @@ def _read_left_side(
     if not any(token.lastgroup == "operator" for token in left_side_tokens[1:]):
         raise _NotArithmeticError
     previous_end = tokens[first - 1].end() if first else start
-    text_before = (
-        ""
-        if is_bracketed
-        else ascii_line[max(min_start, previous_end - MAX_EQUATION_SIDE_CHARACTERS) : previous_end]
-    )
-    if (
-        not text_before
-        and previous_boundary
-        and previous_boundary.group() == ">>"
-        and not is_bracketed
-    ):
+    text_before = ascii_line[
+        max(min_start, previous_end - MAX_EQUATION_SIDE_CHARACTERS) : previous_end
+    ]
+    if not text_before and previous_boundary and previous_boundary.group() == ">>":
         text_before = ">"
     return _EquationSide(
         left_side_tokens,
         text_before != ""
+        and not is_bracketed
         and _may_belong_to_equation(text_before, left_side_tokens[0], previous_end),
     )
 
 
-def _may_belong_to_equation(before: str, first: re.Match[str], end: int) -> bool:
+def _may_belong_to_equation(before: str, first: _Token, end: int) -> bool:
     """Return true if the text before an equation may belong to it; raise if it or a sign certainly does."""
     is_text_adjacent = first.start() == end
     if first.lastgroup == "operator":
@@ -259,7 +262,7 @@ def _read_right_side(line: str, ascii_line: str, start: int, stop: int) -> _Equa
     expression_end = (
         start + len(right_side_text) - len(right_side_text.lstrip(_EXPRESSION_CHARACTERS))
     )
-    side: list[re.Match[str]] = []
+    side = []
     bracket_depth = 0
     for token in _TOKEN_PATTERN.finditer(ascii_line, start, expression_end):
         bracket_depth += _DEPTH_CHANGE_BY_BRACKET.get(token.group(), 0)
@@ -313,7 +316,7 @@ def _is_claim_correct(
     left_side: _EquationSide,
     exact_value: Fraction,
     claimed_value: Fraction,
-    right_tokens: Sequence[re.Match[str]],
+    right_tokens: Sequence[_Token],
     *,
     may_round_to_integer: bool = True,
 ) -> bool:
@@ -348,12 +351,12 @@ def _is_claim_correct(
     )
 
 
-def _count_decimal_places(token: re.Match[str]) -> int:
+def _count_decimal_places(token: _Token) -> int:
     return len(token.group().partition(".")[2]) if token.lastgroup == "number" else 0
 
 
 def _evaluate_expression(
-    expression: Sequence[re.Match[str]], percent_sign_factor: Fraction = _HUNDREDTH
+    expression: Sequence[_Token], percent_sign_factor: Fraction = _HUNDREDTH
 ) -> Fraction:
     """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by
     `percent_sign_factor`.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents.maths.kinds import MatrixAnswer, TypedAnswer, read_answer, read_reference
 from jurygraph.agents.maths.reading import AnswerValue, find_measure_unit
@@ -105,7 +105,7 @@ def list_claimed_expressions(answer: str, reference: str) -> list[str]:
     return equation_sides[1:] if _SYMBOL_PATTERN.match(equation_sides[0]) else equation_sides
 
 
-ComparisonStatus: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
+ComparisonStatus = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
 """`equal` and `different` are judgements; else that side cannot be read, the reference being read first."""
 
 _MAX_COMPARED_DIGITS = 300  # significant digits in which numbers are compared that are no fractions
@@ -164,7 +164,7 @@ def compare_answers(answer: str, reference: str, unit: str = "") -> ComparisonSt
     return next((status for status in statuses if status != "equal"), "equal")
 
 
-def compare_without_maths(answer: str, reference: str, unit: str = "") -> ComparisonStatus | None:
+def compare_without_maths(answer: str, reference: str, unit: str) -> ComparisonStatus | None:
     """Compare two answers unless that takes mathematics: numbers, letters, words, and what cannot be read.
 
     Returns None for other expressions, also if only the answer cannot be read: the reference may not be either. Takes
@@ -317,35 +317,30 @@ def _are_equal_objects(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
     value = gold.value
     other = claim.value
     has_decimals = gold.has_decimals or claim.has_decimals
-    members = value.args
-    other_members = other.args
+    members = [_ParsedAnswer(member, has_decimals) for member in value.args]
+    other_members = [_ParsedAnswer(member, has_decimals) for member in other.args]
     if isinstance(value, Interval) and isinstance(other, Interval):
         are_ends_alike = members[2:] == other_members[2:]  # open or closed
-        return are_ends_alike and _are_equal_in_order(members[:2], other_members[:2], has_decimals)
+        return are_ends_alike and _are_equal_in_order(members[:2], other_members[:2])
     if isinstance(value, Tuple) and isinstance(other, Tuple):
-        return _are_equal_in_order(members, other_members, has_decimals)
+        return _are_equal_in_order(members, other_members)
     if isinstance(value, FiniteSet) and isinstance(other, FiniteSet):
-        return _are_equal_in_any_order(members, other_members, has_decimals)
+        return _are_equal_in_any_order(members, other_members)
     if _is_plain_number(value) and _is_plain_number(other):
         return _are_equal_plain_numbers(value, other, has_decimals)
     options = {"numeric_precision": _ZERO_CUTOFF_DECIMALS, "allow_set_relation_comp": True}
     return bool(verify(value, other, timeout_seconds=None, raise_on_error=True, **options))
 
 
-def _are_equal_in_order(members: Sequence[Any], others: Sequence[Any], has_decimals: bool) -> bool:
-    if len(members) != len(others):
-        return False
-    gold_members = [_ParsedAnswer(member, has_decimals) for member in members]
-    claimed_members = [_ParsedAnswer(other, has_decimals) for other in others]
-    return all(map(_are_equal_objects, gold_members, claimed_members))
+def _are_equal_in_order(members: Sequence[_ParsedAnswer], others: Sequence[_ParsedAnswer]) -> bool:
+    return len(members) == len(others) and all(map(_are_equal_objects, members, others))
 
 
 def _are_equal_in_any_order(
-    members: Sequence[Any], others: Sequence[Any], has_decimals: bool
+    members: Sequence[_ParsedAnswer], others: Sequence[_ParsedAnswer]
 ) -> bool:
-    remaining_answers = [_ParsedAnswer(other, has_decimals) for other in others]
-    for member in members:
-        gold = _ParsedAnswer(member, has_decimals)
+    remaining_answers = list(others)
+    for gold in members:
         equal_answer = next(
             (other for other in remaining_answers if _are_equal_objects(gold, other)), None
         )

@@ -7,7 +7,6 @@ import re
 from functools import cached_property
 from importlib.metadata import version
 from math import cos, pi
-from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
@@ -60,8 +59,7 @@ class Accuracy(Evaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self.version = f"3 math-verify {version('math-verify')}"
 
     @cached_property
@@ -146,19 +144,18 @@ class CorrectCalculations(CodeEvaluator):
         right_calculation_count = len(steps) - len(numbered_wrong_steps)
         reason = f"{right_calculation_count} of {len(steps)} calculations are right"
         for number, step in numbered_wrong_steps:
-            value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
-            reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
-        evidence = [
+            reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {step.truth}"
+        evidence = tuple(
             Evidence(quote=step.quote, start=step.start, end=step.end)
             for _, step in numbered_wrong_steps
-        ]
+        )
         return Verdict(
             score=right_calculation_count / len(steps),
             met=not numbered_wrong_steps,
             native=right_calculation_count,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(evidence),
+            evidence=evidence,
         )
 
 

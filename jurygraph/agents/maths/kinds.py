@@ -8,7 +8,6 @@ here (`AnswerValue`), since math-verify tells them apart.
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 from jurygraph.agents.maths.reading import (
     AnswerValue,
@@ -49,7 +48,7 @@ class WordAnswer:
     text: str
 
 
-TypedAnswer: TypeAlias = ChoiceAnswer | NumberInBase | MatrixAnswer | AnswerValue | WordAnswer
+TypedAnswer = ChoiceAnswer | NumberInBase | MatrixAnswer | AnswerValue | WordAnswer
 
 # Choices
 _EMPHASIS_COMMAND_PATTERN = re.compile(

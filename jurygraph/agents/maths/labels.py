@@ -8,9 +8,8 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
-Span: TypeAlias = tuple[int, int]
+Span = tuple[int, int]
 
 ORNAMENT_CHARACTERS = " \t\r\n*_`"
 _LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))

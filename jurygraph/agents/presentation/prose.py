@@ -185,10 +185,11 @@ def _collect_prose_facts(records: Sequence[_ProseRecord], people: Sequence[str])
     quote_by_start = {record.evidence.start: record.evidence.quote for record in records}
     text = "\n".join(quote_by_start.values())
     strength_word_counts = count_strength_words(text)
-    statuses = []
-    for record in records:
-        if record.kind == "summary":
-            statuses.append((record.fields["person"].casefold(), record.fields["status"]))
+    statuses = [
+        (record.fields["person"].casefold(), record.fields["status"])
+        for record in records
+        if record.kind == "summary"
+    ]
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=find_mentioned_people(text, people),
@@ -237,7 +238,7 @@ def _iter_sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
             yield sentence_gap_match.end()
 
 
-def join_pieces(pieces: Sequence[ProsePiece], end: str = "") -> str:
+def join_pieces(pieces: Sequence[ProsePiece], end: str) -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
@@ -273,7 +274,7 @@ ProseVariantGenerator = Callable[[Prose, random.Random], Iterator[str]]
 def _find_person_sections(prose: Prose) -> list[PieceRange]:
     """Return the ranges of pieces about one person each: their passages, headings that name them, and what follows
     these within a line."""
-    groups: list[PieceRange] = []
+    groups = []
     previous_person = None
     for index, piece in enumerate(prose.pieces):
         people = piece.people if "stakeholders" in piece.topics else frozenset()
@@ -325,7 +326,7 @@ def _reorder_groups(
     pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
 ) -> list[ProsePiece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved_pieces: list[ProsePiece] = []
+    moved_pieces = []
     end = 0
     for (start, stop), source in zip(groups, order, strict=True):
         first, *others = pieces[slice(*groups[source])]
@@ -365,7 +366,7 @@ def _vary_format(prose: Prose, rng: random.Random) -> Iterator[str]:
         ("| |\n|---|\n", "| ", " |\n"),
         ("| | |\n|---|---|\n", "| {number} | ", " |\n"),
     ):
-        blocks: list[str] = []
+        blocks = []
         number = 0
         for piece in prose.pieces:
             if piece.is_heading:

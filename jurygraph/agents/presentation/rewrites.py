@@ -292,9 +292,7 @@ def _is_defined(family: Rewriting, statements: Mapping[str, Statement]) -> bool:
     return family == "paraphrase" or len(kinds) > 1
 
 
-async def rewrite_data(
-    data: Any, client: "JudgeClient", versions: int = 5
-) -> PresentationSet | None:
+async def rewrite_data(data: Any, client: "JudgeClient", versions: int) -> PresentationSet | None:
     """Return variants of structured data that a model writes; None if it is of another form (`data_to_document`).
 
     As `rewrite_statements` returns them, which raises the same.
@@ -312,7 +310,7 @@ async def rewrite_statements(
     original: Presentation,
     statements: Mapping[str, Statement],
     client: "JudgeClient",
-    versions: int = 5,
+    versions: int,
 ) -> PresentationSet:
     """Return variants that a model writes of a text and its statements.
 

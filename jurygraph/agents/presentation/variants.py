@@ -133,7 +133,7 @@ def document_to_data(document: FactDocument) -> JsonValue:
 
 def write_canonical_form(document: FactDocument) -> str:
     """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
-    section_contents: list[Any] = []
+    section_contents = []
     for section in document:
         records: list[Any] = [dict(record) for record in section.records]
         for record in records:
@@ -224,7 +224,7 @@ def _read_value(text: str) -> Any:
 
 def parse_document(text: str) -> FactDocument:
     """Return the document that a text by `render_document` says, whatever its layout."""
-    sections: list[Section] = []
+    sections = []
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
         kinds = [kind for kind, titles in SECTION_HEADINGS.items() if heading in titles]
@@ -267,7 +267,7 @@ def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
 def _parse_record(line: str) -> FactRecord:
     pattern = _FIELD_VALUE_CLAUSE_PATTERN if line.startswith("Its ") else _FIELD_VALUE_PAIR_PATTERN
     plain_line = re.sub(rf"\*\*({_SCALAR_VALUE_PATTERN})\*\*: ", r"\1: ", line)
-    record: FactRecord = {}
+    record = {}
     for match in pattern.finditer(plain_line):
         record[str(_read_value(match["field"]))] = _read_value(match["value"])
     return record
@@ -283,7 +283,8 @@ PresentationFamily = Literal[
     "section-header",
     "low-level-formatting",
 ]
-VariantGenerator = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
+VariantDraws = Iterator[tuple[FactDocument, Layout]]
+VariantGenerator = Callable[[FactDocument, random.Random], VariantDraws]
 MAX_ORDER_DRAWS = 200
 """Draws of an order until enough different ones are found."""
 
@@ -343,9 +344,9 @@ def _draw_orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
 def _make_reordering_generator(kind: str) -> VariantGenerator:
     """Return a family that permutes the sections of a kind, or the records of its only section."""
 
-    def draw(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
+    def draw(document: FactDocument, rng: random.Random) -> VariantDraws:
         sections = [section for section in document if section.kind == kind]
-        orders: Iterable[list[Section]] = _draw_orders(sections, rng)
+        orders = _draw_orders(sections, rng)
         if sections and kind != "stakeholder":
             (section,) = sections
             record_orders = _draw_orders(section.records, rng)
@@ -360,15 +361,13 @@ def _make_reordering_generator(kind: str) -> VariantGenerator:
     return draw
 
 
-def _shuffle_attributions(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _shuffle_attributions(document: FactDocument, rng: random.Random) -> VariantDraws:
     if not any(section.kind == "shared" for section in document):
         return
     for _ in range(MAX_ORDER_DRAWS):
         sections = []
         for section in document:
-            records: list[Any] = [dict(record) for record in section.records]
+            records = [dict(record) for record in section.records]
             for record in records:
                 names = record.get(SERVED_PEOPLE_FIELD)
                 if section.kind == "shared" and isinstance(names, list):
@@ -377,9 +376,7 @@ def _shuffle_attributions(
         yield tuple(sections), Layout()
 
 
-def _vary_format(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _vary_format(document: FactDocument, rng: random.Random) -> VariantDraws:
     pairs = list(product(LAYOUT_FORMATS, LAYOUT_FORMATS))
     rng.shuffle(pairs)
     # Those with one format throughout come first.
@@ -387,16 +384,12 @@ def _vary_format(
         yield document, Layout(itinerary, rest)
 
 
-def _vary_headings(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _vary_headings(document: FactDocument, rng: random.Random) -> VariantDraws:
     for number in range(1, len(SECTION_HEADINGS["itinerary"])):
         yield document, Layout(heading=number)
 
 
-def _vary_typography(
-    document: FactDocument, rng: random.Random
-) -> Iterator[tuple[FactDocument, Layout]]:
+def _vary_typography(document: FactDocument, rng: random.Random) -> VariantDraws:
     forms = (("*", "", ""), ("-", "**", ""), ("+", "", ""), ("-", "", "  "), ("•", "**", "   "))
     for bullet, emphasis, indent in forms:
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)

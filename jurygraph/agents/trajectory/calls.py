@@ -4,6 +4,7 @@ Calls are multisets: one call matches one. A call is matched by the first fittin
 openevals does (`openevals.trajectory`, 0.2.2), and not by the assignment that fits most.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -53,8 +54,9 @@ def list_tool_calls(
             continue
         for number, call in enumerate(message.tool_calls):
             if not tool_names or call.name in tool_names:
-                raw_arguments = call.function.arguments
-                calls.append(AgentToolCall(index, number, call.name, call.arguments, raw_arguments))
+                calls.append(
+                    AgentToolCall(index, number, call.name, call.arguments, call.function.arguments)
+                )
     return calls
 
 
@@ -94,7 +96,7 @@ def _are_arguments_subset(arguments: Arguments, others: Arguments) -> bool:
 
 
 _ARGUMENT_COMPARISON_BY_MODE: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
-    "exact": lambda arguments, reference: arguments == reference,
+    "exact": operator.eq,
     "ignore": lambda arguments, reference: True,
     "subset": _are_arguments_subset,
     "superset": lambda arguments, reference: _are_arguments_subset(reference, arguments),
@@ -133,7 +135,7 @@ def first_difference(
     messages: Sequence[ChatMessage],
     reference_messages: Sequence[ChatMessage],
     rule: ArgumentsRule,
-    only: Sequence[str] = (),
+    only: Sequence[str],
 ) -> str | None:
     """Return where two conversations differ in messages, roles or calls; within a message the order is free."""
     if len(messages) != len(reference_messages):

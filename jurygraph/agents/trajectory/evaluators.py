@@ -36,7 +36,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, RenderedText, VisiblePart
+from jurygraph.schema.conversation import ChatMessage, RenderedText
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
@@ -46,7 +46,7 @@ _MAX_LISTED_ITEMS = 5
 class TrajectoryEvaluator(CodeEvaluator):
     """Base class of evaluators that read all messages of a response."""
 
-    sees: VisiblePart | None = "without_reasoning"
+    sees = "without_reasoning"
 
 
 def _make_evidence_of_calls(
@@ -304,8 +304,9 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> 
         if name not in action.arguments:
             slip = nearest_name(name, action.arguments, min_similarity=0.8)
             hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
-            problem = f"a call of {action.name} lacks {quote(name)}, which its tool requires"
-            raise PlanError(f"{where}: {problem}; {hint}")
+            raise PlanError(
+                f"{where}: a call of {action.name} lacks {quote(name)}, which its tool requires; {hint}"
+            )
 
 
 def _refuse_invalid_arguments(
@@ -320,8 +321,9 @@ def _refuse_invalid_arguments(
         call = AgentToolCall(-1, 0, action.name, action.arguments, "")
         problem = _find_call_problem(call, validators, are_complete=are_complete)
         if problem is not None:
-            hint = "no valid call has it: correct it, or the tool's schema"
-            raise PlanError(f"{where}: a call of {action.name}: {problem}; {hint}")
+            raise PlanError(
+                f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
+            )
 
 
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
@@ -334,15 +336,17 @@ def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
             continue
         parts += part.values()
         if "patternProperties" in part:
-            problem = "`patternProperties` cannot be checked in time; name the properties"
-            raise PlanError(f"{error_location}: `parameters`: {problem}")
+            raise PlanError(
+                f"{error_location}: `parameters`: `patternProperties` cannot be checked in time; name the properties"
+            )
         pattern = part.get("pattern")
         if isinstance(pattern, str):
             try:
                 compile_pattern(pattern)
             except ValueError as error:
-                problem = f"the pattern {quote(pattern)} {error}"
-                raise PlanError(f"{error_location}: `parameters`: {problem}") from None
+                raise PlanError(
+                    f"{error_location}: `parameters`: the pattern {quote(pattern)} {error}"
+                ) from None
 
 
 def _validate_pattern_keyword(
@@ -389,8 +393,7 @@ class TrajectoryBudget(TrajectoryEvaluator):
     name = "trajectory.budget"
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         if not self.settings.model_dump(exclude_none=True):
             names = ", ".join(type(self.settings).model_fields)
             raise ConfigError(f"{self.name}: params: set a limit, one of {names}")
@@ -426,14 +429,14 @@ class TrajectoryLoops(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = list_messages(inputs.response)
-        results: dict[str | None, list[str]] = defaultdict(list)
+        results = defaultdict(list)
         for message in reversed(messages):
             if message.role == "tool":
                 # the first result is the last here
                 results[message.tool_call_id].append(message.text)
-        earlier_steps: set[tuple[str, ...]] = set()
+        earlier_steps = set()
         count = 0
-        repetition_texts: list[str] = []
+        repetition_texts = []
         for index, message in enumerate(messages):
             for step in _list_message_steps(message, results):
                 count += 1
