@@ -634,8 +634,9 @@ class Jury(ShortRepr):
         self._require_open()
         require_argument_type("folder", folder, str | Path, "give the folder of a run")
         if self._record_in is not None:
-            problem = f"this jury records into {self._record_in} already"
-            raise InputError(f"{problem}; give `phase` to `score`, or make another jury")
+            raise InputError(
+                f"this jury records into {self._record_in} already; give `phase` to `score`, or make another jury"
+            )
         self._record_in = folder
         try:
             recorder = self._open_recorder(phase)
@@ -679,8 +680,10 @@ class Jury(ShortRepr):
 
     def _require_other_loop(self) -> None:
         if self.loop.is_current_thread:
-            problem = "this code runs in the jury's own event loop, and would wait for itself"
-            raise InputError(f"{problem}; in an async function, await `ascore` or `aprepare`")
+            raise InputError(
+                "this code runs in the jury's own event loop, and would wait for itself; in an async function, await "
+                "`ascore` or `aprepare`"
+            )
 
     def _require_open(self) -> None:
         if self._closed:

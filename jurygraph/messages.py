@@ -120,8 +120,10 @@ def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
     for name in sorted(set(names)):
         other = first.setdefault("".join(name.casefold().split()), name)
         if other != name:
-            pair = f"{quote(other)} and {quote(name)}"
-            yield f"{pair} differ only in case or spaces, and count as two; write one name if they are one"
+            yield (
+                f"{quote(other)} and {quote(name)} differ only in case or spaces, and count as two; write one name if "
+                "they are one"
+            )
 
 
 _FIELDS_BY_FOREIGN_NAME = {

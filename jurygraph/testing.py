@@ -67,10 +67,10 @@ class ScriptedJudge(ShortRepr, Backend):
             if isinstance(answers, Mapping):
                 require_argument_type(f"answers, key {format_value(key)}", key, str, "write text")
             if not isinstance(answer, bool | int | float | str | Mapping | Sequence | Callable):
-                hint = (
-                    "give True or False, a number, a list of booleans, a dict, a text or a function"
+                raise InputError(
+                    f"answers[{key!r}]: is {describe_type(answer)}; give True or False, a number, a list of booleans, "
+                    "a dict, a text or a function"
                 )
-                raise InputError(f"answers[{key!r}]: is {describe_type(answer)}; {hint}")
 
     def _repr_parts(self) -> list[tuple[str, Any]]:
         return [("answers", self._answers), ("requests", len(self.requests))]

@@ -610,8 +610,9 @@ class _Welfare(Combiner):
         weights = [spec_input.input_weight for spec_input in inputs.values()]
         total = float(aggregation.total(weights))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
-            problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
-            raise PlanError(f"combiner {self.name!r} {problem}")
+            raise PlanError(
+                f"combiner {self.name!r} has inputs whose weights sum to {total}; choose weights that sum to 1"
+            )
         settings: _Welfare.Params = self.read_params(params)
         return settings.model_dump(mode="json", exclude_unset=True)
 

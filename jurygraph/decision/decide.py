@@ -816,8 +816,9 @@ def _compute_components(
                 *component.diagnostics.values(),
             )
             if any(array.shape != (table.rows,) for array in arrays):
-                problem = "every array of a component has one number for each response"
-                raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
+                raise PlanError(
+                    f"combiner {spec.combiner!r} failed: every array of a component has one number for each response"
+                )
         diagnostics = dict(component.diagnostics)
         discarding_inputs = filter(_may_discard_verdicts, spec.inputs.values())
         counts = [table.count_discarded(spec_input) for spec_input in discarding_inputs]

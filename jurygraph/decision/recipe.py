@@ -80,8 +80,10 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
     for name in config.reward:
         if name not in names and name in records:
             component_name = default_component_name(name, records[name].audience)
-            problem = f"evaluator {name!r} gives the component {component_name!r}"
-            raise ConfigError(f"reward.{name}: {problem}; write reward.{component_name}")
+            raise ConfigError(
+                f"reward.{name}: evaluator {name!r} gives the component {component_name!r}; write "
+                f"reward.{component_name}"
+            )
         _refuse_unknown_component(f"reward.{name}", name, names)
     weights = list(component_weights(config, names).values())
     if not any(weights):
@@ -252,8 +254,10 @@ class _ComponentSpecBuilder:
                 specs.append(self._evaluator_spec(name, evaluators[0]))
         self._refuse_absent_components({spec.name for spec in specs})
         if not any(spec.weight for spec in specs):
-            problem = "has nothing that an evaluator is about, and each leaves such tasks out"
-            raise PlanError(f"task {self.task.id!r}: {problem}; complete the task, or leave it out")
+            raise PlanError(
+                f"task {self.task.id!r}: has nothing that an evaluator is about, and each leaves such tasks out; "
+                "complete the task, or leave it out"
+            )
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def _predicts_reviewers(self, name: str) -> bool:
@@ -354,11 +358,11 @@ class _ComponentSpecBuilder:
             if counts_criteria:
                 loses_weights = has_merged_criteria or has_penalty
             if loses_weights:
-                example = f'{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}'
                 raise PlanError(
                     f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} would count the criteria of "
-                    f"input {key!r} without their weights; give each of positive weight a component of its own, "
-                    f"with the input `{example}`, or use the component 'rubric', with `rubric.aggregation`"
+                    f"input {key!r} without their weights; give each of positive weight a component of its own, with "
+                    f'the input `{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}`, or use the component '
+                    "'rubric', with `rubric.aggregation`"
                 )
 
     def _declared_weight(self, question: Question) -> float:
@@ -389,8 +393,10 @@ class _ComponentSpecBuilder:
         # The config has to say how skipped questions count only where they can change the reward.
         if_skipped: SkippedQuestionTreatment | None = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
-        example = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
-        where = f"write components: {{{component}: {{inputs: {{{component}: {example}}}}}}}"
+        where = (
+            f"write components: {{{component}: {{inputs: {{{component}: "
+            f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}}}}}}}"
+        )
         predicts_reviewers = record.audience == "reviewer"
         has_subject_shares = bool(record.shares) and not predicts_reviewers
         groups: dict[str, list[Question]] = defaultdict(list)
@@ -547,8 +553,10 @@ class _ComponentSpecBuilder:
             return settings
         if len(evaluator_by_fold) > 1:
             first, second = sorted(evaluator_by_fold.values())[:2]
-            problem = f"{first!r} and {second!r} count in one input and have different folds"
-            raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
+            raise PlanError(
+                f"task {self.task.id!r}: {first!r} and {second!r} count in one input and have different folds; give "
+                "both the same `fold`"
+            )
         return settings.model_copy(update={"reduce": configured_folds[0]})
 
     def _question_weights_by_layer(
@@ -650,9 +658,9 @@ class _ComponentSpecBuilder:
                     f"calibration.{name}: is about {judged}; calibrate questions about one response"
                 )
             if spec_input.reduce == "majority":
-                hint = "fold it by its mean, or leave the calibration out"
                 raise ConfigError(
-                    f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; {hint}"
+                    f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; fold it by its "
+                    "mean, or leave the calibration out"
                 )
         return {"calibration": maps}
 
@@ -667,10 +675,10 @@ class _ComponentSpecBuilder:
             if question.scope == "turn":
                 turns[name] = reduction_by_evaluator.get(question.evaluator, "mean")
         if turns and self.combiners[combiner].needs_all_columns:
-            problem = (
-                f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
+            raise PlanError(
+                f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r} become one value; leave "
+                "`scope: turn` out"
             )
-            raise PlanError(f"{problem} become one value; leave `scope: turn` out")
         return {"turns": turns} if turns else {}
 
     def _questions_of_inputs(self, inputs: Mapping[str, ComponentInput]) -> list[Question]:
@@ -690,8 +698,10 @@ class _ComponentSpecBuilder:
         self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
     ) -> None:
         if _has_infinite_sum([spec_input.input_weight for spec_input in inputs.values()]):
-            problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
-            raise PlanError(f"{problem}; make them smaller")
+            raise PlanError(
+                f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
+                "them smaller"
+            )
         if STAKEHOLDERS_COMPONENT_NAME not in (name, combiner):
             return
         for key, spec_input in inputs.items():

@@ -53,9 +53,9 @@ class FirstVerdictsCheck:
                 return
             self._failed[evaluator] += 1
             if self._failed[evaluator] == FAILED_VERDICTS_BEFORE_STOP:
-                problem = f"failed at each of its first {FAILED_VERDICTS_BEFORE_STOP} verdicts, with {failure.kind}"
                 raise EvaluatorError(
-                    f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code"
+                    f"evaluator {evaluator!r} failed at each of its first {FAILED_VERDICTS_BEFORE_STOP} verdicts, with "
+                    f"{failure.kind}: {failure.message}; mend its code"
                 )
 
 

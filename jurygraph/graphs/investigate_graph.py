@@ -339,8 +339,10 @@ def _render_tool_result(
 ) -> RenderedPrompt:
     note = ""
     if stored_lookup.lookup.outcome == "cut":
-        length = f"{len(stored_lookup.result):,} of {stored_lookup.lookup.length:,} characters"
-        note = f"These are the first {length}: ask for less to see other parts."
+        note = (
+            f"These are the first {len(stored_lookup.result):,} of {stored_lookup.lookup.length:,} characters: ask for "
+            "less to see other parts."
+        )
     return client.render(
         load_prompt("result"),
         number=number,

@@ -196,10 +196,11 @@ def _make_decision(planning: TaskPlanning, survey: Survey, context: GraphContext
     if record is not None and (record.unanswered or record.unassigned):
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
-        remedy = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
         first = shorten(missing[0], _MAX_SHOWN_CHARACTERS)
-        problem = f"its rubric graph lacks {len(missing)} answers, such as: {first}"
-        raise ModelError(f"task {planning['task'].id!r}: {problem}; {remedy}")
+        raise ModelError(
+            f"task {planning['task'].id!r}: its rubric graph lacks {len(missing)} answers, such as: {first}; "
+            "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
+        )
     task = task_as_planned(planning["task"], rubric=rubric)
     weights = planning.get("weights", {})
     difficulty = planning.get("difficulty", {})

@@ -253,8 +253,9 @@ def configure_questions(
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
         if question.material != SUBMITTED_MATERIAL_NAME and question.scope != "response":
-            problem = f"is about variants, so its scope is response, not {question.scope}"
-            raise PlanError(f"question {question.id!r} {problem}")
+            raise PlanError(
+                f"question {question.id!r} is about variants, so its scope is response, not {question.scope}"
+            )
         questions[question.id] = question
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
@@ -277,10 +278,11 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
     """Raise PlanError if an evaluator that depends on material is to judge variants, or turns, which have none."""
     field = "material" if use.material is not None else "scope"
     if getattr(use, field) is not None and needs:
-        reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-        hint = f"leave `{field}` out, or ask one that reads the text"
         part = "variant" if field == "material" else "turn by itself"
-        raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
+        raise PlanError(
+            f"evaluator {name!r} depends on material {needs[0]!r}, which is derived from the response itself, so that "
+            f"it sees no {part}; leave `{field}` out, or ask one that reads the text"
+        )
 
 
 def _missing_rule_update(use: EvaluatorUse, question: Question) -> dict[str, None]:
@@ -291,11 +293,14 @@ def _missing_rule_update(use: EvaluatorUse, question: Question) -> dict[str, Non
 def _check_turn_question(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
     """Raise PlanError or ConfigError for a question that cannot be asked about turns."""
     if question.scope != "response":
-        problem = f"is about a {question.scope} of responses, which has no turns"
-        raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
+        raise PlanError(
+            f"question {question.id!r} is about a {question.scope} of responses, which has no turns; leave `scope` out"
+        )
     if evaluator.judges_whole_conversation:
-        subject = f"{quote(name)} judges a conversation at its end"
-        raise ConfigError(f"{key}.scope: {subject}, and a turn may be before it; leave `scope` out")
+        raise ConfigError(
+            f"{key}.scope: {quote(name)} judges a conversation at its end, and a turn may be before it; leave `scope` "
+            "out"
+        )
 
 
 def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:

@@ -77,8 +77,10 @@ class AdaptiveSum(Combiner):
         utilities = inputs[UTILITY_SUBJECT].questions
         weights = inputs[WEIGHT_SUBJECT].questions
         if len(utilities) != len(weights):
-            counts = f"{len(utilities)} utilities and {len(weights)} weights"
-            raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
+            raise PlanError(
+                f"combiner 'adaptive' has {len(utilities)} utilities and {len(weights)} weights; give one weight for "
+                "each"
+            )
         return {"people": list(map(_find_common_stakeholder, utilities, weights))}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
@@ -304,14 +306,10 @@ class WinShare(Combiner):
             has_required_order = scope != "pair" or question.pairs == "ordered"
             if has_required_order and question.scope == scope and question.samples == samples:
                 continue
-            required_verdicts_text = (
-                f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
-            )
-            requested_verdicts_text = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
             raise PlanError(
-                f"combiner {self.name!r} reads {required_verdicts_text}, and question {question.id!r} asks for "
-                f"{requested_verdicts_text}; give it the verdicts of `{evaluator}`, without `samples` "
-                "of the config's own"
+                f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}, "
+                f"and question {question.id!r} asks for {question.samples} on each {_SCOPE_NAMES[question.scope]}; "
+                f"give it the verdicts of `{evaluator}`, without `samples` of the config's own"
             )
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:

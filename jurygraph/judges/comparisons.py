@@ -83,8 +83,10 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> LocatedQuotatio
         ]
     if not unmatched_quotations:
         return LocatedQuotations(evidence, "")
-    why = "in no response, too short, or cut within a word or number"
-    return LocatedQuotations(evidence, f"{shorten_quotes(unmatched_quotations)} ({why})")
+    return LocatedQuotations(
+        evidence,
+        f"{shorten_quotes(unmatched_quotations)} (in no response, too short, or cut within a word or number)",
+    )
 
 
 class ComparisonJudge(Evaluator):
@@ -323,10 +325,10 @@ class Listwise(ComparisonJudge):
     async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         size = len(inputs.responses)
         if size > MAX_RESPONSES_SHOWN:
-            advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.fail(
                 "too-many",
-                f"{self.name} ranks {MAX_RESPONSES_SHOWN} responses at most, not {size}; {advice}",
+                f"{self.name} ranks {MAX_RESPONSES_SHOWN} responses at most, not {size}; score smaller groups, or "
+                "compare by `pairwise`",
             )
         step = 1 if inputs.sample % 2 == 0 else -1
         verdicts = await self.compare(inputs, inputs.responses[::step])

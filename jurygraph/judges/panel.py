@@ -299,8 +299,7 @@ class ConsensusOfJudges(Combiner):
         rule = "by majority"
         confusions = params.get("confusions")
         if confusions is not None:
-            source = f"confusions {str(confusions)[:12]} in the run's config.yaml"
-            rule = f"given how often each judge errs ({source})"
+            rule = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
         if fusion_sentences:
             return [
                 f"{votes}; of each reviewer the sum of level × probability {rule}",

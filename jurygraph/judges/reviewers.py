@@ -450,11 +450,10 @@ class ReviewerJudge(Evaluator):
         if self._history is not None:
             example = self._history.example_by_digest.get(use["fingerprint"])
         if example is None:
-            example_text = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
-                f"the plan for question {question.id!r} shows {example_text}, which the history no "
-                "longer holds as it was; "
-                "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
+                f"the plan for question {question.id!r} shows what {use['reviewer']!r} said of {use['item']!r}, which "
+                "the history no longer holds as it was; put the file back, or prepare the task again (a run: score "
+                "into another --out, with --branch)"
             )
         return example
 
@@ -585,8 +584,10 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
         for screening_dimension, threshold in dimension.above.items():
             cells["skip_if"] = f"{screening_dimension} is {threshold:g} or less, or empty"
         if dimension.step is None or not dimension.above.keys() <= questions.keys():
-            problem = "has no `step`, or stands above the dimension that it depends on"
-            raise InputError(f"{source}: {name} {problem}; add one, or move it below that")
+            raise InputError(
+                f"{source}: {name} has no `step`, or stands above the dimension that it depends on; add one, or move "
+                "it below that"
+            )
         # Rounded, as .3 would else be .30000000000000004 and not equal to what people write.
         classes = np.arange(low, high + dimension.step / 2, dimension.step).round(9).tolist()
         questions[name] = SheetQuestion(
@@ -618,11 +619,12 @@ def _explain_missing_examples(
 
 def missing_pair_verdict(response: Response) -> Verdict:
     """Return the failed verdict on a response whose two texts are not known."""
-    problem = (
-        f"the data of response {response.id!r} does not have the two texts that its text holds"
+    return Verdict.fail(
+        "no-pair",
+        f"the data of response {response.id!r} does not have the two texts that its text holds; give data.first and "
+        "data.second, in this order, each on lines of its own in the text",
+        cause="response",
     )
-    remedy = "give data.first and data.second, in this order, each on lines of its own in the text"
-    return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
 
 
 def combine_order_verdicts(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:

@@ -258,8 +258,10 @@ class _RemoteModel(_EmbedderOrReranker):
         """Return the values for the indices 0 to count - 1; they may arrive in any order."""
         indices = [index for index, _ in found]
         if sorted(indices) != list(range(count)):
-            problem = f"it answered for {indices}, not once for each of {count}"
-            raise Fault("unreadable", f"{self.name}: {problem}")
+            raise Fault(
+                "unreadable",
+                f"{self.name}: it answered for {indices}, not once for each of {count}",
+            )
         values = dict(found)
         return [values[index] for index in range(count)]
 
@@ -453,8 +455,9 @@ def _identify_model(name_or_path: str) -> tuple[str, str]:
     try:
         library_version_text = f"sentence-transformers {version('sentence-transformers')}"
     except PackageNotFoundError:
-        problem = "is not installed; run pip install 'jurygraph[embeddings]'"
-        raise ConfigError(f"sentence-transformers: {problem}") from None
+        raise ConfigError(
+            "sentence-transformers: is not installed; run pip install 'jurygraph[embeddings]'"
+        ) from None
     folder = _find_model_folder(name_or_path)
     if folder is None:
         return name_or_path, f"{library_version_text} {name_or_path}"

@@ -299,10 +299,10 @@ def refuse_unfinished_reply(reply: Reply) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
     if finish in _TRUNCATED_FINISH_REASONS:
-        size = f"{len(reply.text)} characters"
         raise Fault(
             "truncated",
-            f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)",
+            f"the reply ended at its limit of tokens, after {len(reply.text)} characters; allow it more (max_tokens, "
+            "context)",
         )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
@@ -318,8 +318,10 @@ def _describe_non_content_field(name: str | None) -> str:
     if name is None:
         return ""
     if name in REASONING_MESSAGE_FIELDS:
-        advice = "the server's reasoning parser took all of it for a thought: turn that parser off, or the thoughts"
-        return f", and the field `{name}` has some; {advice}"
+        return (
+            f", and the field `{name}` has some; the server's reasoning parser took all of it for a thought: turn that "
+            "parser off, or the thoughts"
+        )
     return (
         f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
     )
@@ -338,11 +340,11 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
         return
     length = sum(len(_REPEATED_CHARACTER_PATTERN.sub(r"\1", text)) for text in texts)
     if length > max_characters:
-        problem = (
-            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "
-            f"so that it cut most off"
+        raise Fault(
+            "overflowed",
+            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, so that it cut most "
+            "off; raise its context length, or shorten what is judged",
         )
-        raise Fault("overflowed", f"{problem}; raise its context length, or shorten what is judged")
 
 
 def _json_objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:

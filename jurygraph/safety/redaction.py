@@ -207,7 +207,7 @@ def refuse_secrets_in_config(config: "Config") -> None:
                 for name, redactor in redactor_by_variable_name.items()
                 if redactor.has_secret_in(text)
             )
-            advice = "which a run would keep; read that variable in your own code instead"
             raise ConfigError(
-                f"{format_field_path(path) or 'a name'}: holds the secret of {variable_name}, {advice}"
+                f"{format_field_path(path) or 'a name'}: holds the secret of {variable_name}, which a run would keep; "
+                "read that variable in your own code instead"
             )

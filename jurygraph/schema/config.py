@@ -80,10 +80,10 @@ class PurposeConfig(FrozenModel):
     @model_validator(mode="after")
     def _check_reward_judges(self) -> Self:
         if self.kind == "evaluation" and self.reward_judges is None:
-            remedy = (
-                "name the models that gave the rewards in training, or write [] where no model did"
+            raise ValueError(
+                "an evaluation lacks `reward_judges`; name the models that gave the rewards in training, or write [] "
+                "where no model did"
             )
-            raise ValueError(f"an evaluation lacks `reward_judges`; {remedy}")
         if self.kind == "reward" and self.reward_judges is not None:
             raise ValueError(
                 "`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out"
@@ -133,8 +133,10 @@ class ModelWithCode(FrozenModel):
         code = settings.get(cls.code_field)
         if isinstance(code, int | float):
             field_prefix = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
-            hint = "write a name in quotes, or in Python give a function, class or instance"
-            raise ValueError(f"{field_prefix}is {describe_value(code)}; {hint}")
+            raise ValueError(
+                f"{field_prefix}is {describe_value(code)}; write a name in quotes, or in Python give a function, class "
+                "or instance"
+            )
         if cls.code_field == "model" and code is None and "model" in settings:
             raise ValueError("`model` is null; write 'none', or leave it out")
         if isinstance(code, _PLAIN_DATA_TYPES):
@@ -211,8 +213,9 @@ class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     def _require_tools_for_limits(self) -> Self:
         for name in ("max_steps", "max_tokens"):
             if getattr(self, name) is not None and not self.tools:
-                problem = f"`{name}` is for `tools`, and there are none"
-                raise ValueError(f"{problem}; add some, or leave it out")
+                raise ValueError(
+                    f"`{name}` is for `tools`, and there are none; add some, or leave it out"
+                )
         return self
 
     @property
@@ -540,9 +543,9 @@ class CallsConfig(FrozenModel):
         for path, _ in iter_json_values(parameters):
             name = str(path[-1]) if path else ""  # without a path, it is all of them
             if _SECRET_NAME_PATTERN.fullmatch(name):
-                remedy = "set the environment variable that the provider's client reads"
                 raise ValueError(
-                    f"`{name}` is a secret or an address, and a config holds none; {remedy}"
+                    f"`{name}` is a secret or an address, and a config holds none; set the environment variable that "
+                    "the provider's client reads"
                 )
         names = list(parameters)
         extra_body = parameters.get("extra_body")

@@ -94,8 +94,10 @@ class ChatMessage(FrozenModel):
         for index, part in enumerate(parts):
             text = part.get("text")
             if part.get("type") == "text" and not isinstance(text, str):
-                problem = f"`content[{index}].text` is {describe_value(text)}"
-                raise ValueError(f'{problem}; write the text of the part, "" if it is empty')
+                raise ValueError(
+                    f'`content[{index}].text` is {describe_value(text)}; write the text of the part, "" if it is '
+                    "empty"
+                )
         return self
 
     @property
@@ -338,8 +340,9 @@ def split_conversation(
         start = user_message_indices[-1] + 1 if user_message_indices else 0
         if start == number:
             problem = "has no reply to judge: its last message is the user's"
-            hint = "leave the chat out, or say where the response starts with --response-from"
-            raise ValueError(f"{problem}; {hint}")
+            raise ValueError(
+                f"{problem}; leave the chat out, or say where the response starts with --response-from"
+            )
     if not 0 < start < number:
         side = "before" if start <= 0 else "after"
         problem = f"no message is {side} the start of the response, message {start} of {number}"
@@ -367,12 +370,13 @@ def require_calls_before_results(
         # A response from later on is a part of a conversation, whose messages a sentence counts.
         field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
         if calling_message_index is None:
-            remedy = "put the call in, or leave the result out"
-            raise ValueError(f"{field} {quote(name)}, which no message before it calls; {remedy}")
-        if calling_message_index < start:
-            problem = f"{field} {quote(name)}, a call of message {calling_message_index}, before the response"
             raise ValueError(
-                f"{problem}; begin the response there with --response-from {calling_message_index}"
+                f"{field} {quote(name)}, which no message before it calls; put the call in, or leave the result out"
+            )
+        if calling_message_index < start:
+            raise ValueError(
+                f"{field} {quote(name)}, a call of message {calling_message_index}, before the response; begin the "
+                f"response there with --response-from {calling_message_index}"
             )
     return messages
 

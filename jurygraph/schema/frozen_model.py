@@ -301,9 +301,9 @@ class FrozenModel(ShortRepr, BaseModel):
         """Validate the fields. Raises InputError that names the first wrong one; `model_validate` pydantic's own."""
         name = type(self).__name__
         if values:
-            hint = f"write {'=…, '.join(type(self).model_fields)}=…"
             raise InputError(
-                f"{name}: {describe_value(values[0])} is given without the name of its field; {hint}"
+                f"{name}: {describe_value(values[0])} is given without the name of its field; write "
+                f"{'=…, '.join(type(self).model_fields)}=…"
             )
         try:
             self.__pydantic_validator__.validate_python(fields, self_instance=self)
@@ -326,8 +326,9 @@ class FrozenModel(ShortRepr, BaseModel):
                 super().__setattr__(name, value)
             except ValidationError:
                 kind = type(self).__name__
-                hint = "make a changed copy with `.model_copy(update={…})`"
-                raise InputError(f"{kind}.{name}: a {kind} cannot be changed; {hint}") from None
+                raise InputError(
+                    f"{kind}.{name}: a {kind} cannot be changed; make a changed copy with `.model_copy(update={{…}})`"
+                ) from None
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return the fields that are not at their defaults."""

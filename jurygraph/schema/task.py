@@ -105,8 +105,10 @@ def require_different_texts(field: str, criteria: Iterable[tuple[str, str]]) -> 
     for index, (name, text) in enumerate(criteria):
         other = ids.setdefault(text.strip(), name)
         if other != name:
-            problem = f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}"
-            raise ValueError(f"{problem}; leave one of them out, or write how they differ")
+            raise ValueError(
+                f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}; leave one of them out, or "
+                "write how they differ"
+            )
 
 
 class Edge(FrozenModel):
@@ -197,8 +199,9 @@ class Rubric(FrozenModel):
                 problem = f"`{field}` joins {quote(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in edge_pairs:
-                pair = f"{quote(edge.parent)} -> {quote(edge.child)}"
-                raise ValueError(f"`{field}` joins {pair} again; keep one of them")
+                raise ValueError(
+                    f"`{field}` joins {quote(edge.parent)} -> {quote(edge.child)} again; keep one of them"
+                )
             edge_pairs.add((edge.parent, edge.child))
         return self
 
@@ -306,9 +309,10 @@ def _check_stakeholders(model: TaskOrDefaults) -> TaskOrDefaults:
     for index, tension in enumerate(model.tensions):
         for end, member in enumerate(tension.between):
             if member not in ids:
-                problem = f"`tensions[{index}].between[{end}]` names {quote(member)}"
                 hint = suggest_name(member, ids)
-                raise ValueError(f"{problem}, which is not a stakeholder; {hint}")
+                raise ValueError(
+                    f"`tensions[{index}].between[{end}]` names {quote(member)}, which is not a stakeholder; {hint}"
+                )
     return model
 
 
@@ -538,8 +542,9 @@ class Response(FrozenModel):
             ]
             texts = [text for text in texts if str(text) == response.text]
         if not texts:
-            problem = "`text` is not that of the `messages`"
-            raise ValueError(f"{problem}, from which it is made; leave one of them out")
+            raise ValueError(
+                "`text` is not that of the `messages`, from which it is made; leave one of them out"
+            )
         response.__dict__.update(text=texts[0], rendering=RENDERING_VERSION)
         return response
 

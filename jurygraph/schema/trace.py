@@ -148,9 +148,10 @@ def permitted_purpose(
     """
     purpose = determine_purpose(config, judges, served)
     if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
-        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
-        remedy = "name another model, or set same_judge: allow, which every trace then tells"
-        raise ConfigError(f"purpose.reward_judges: {problem}; {remedy}")
+        raise ConfigError(
+            f"purpose.reward_judges: {purpose.judge!r} (or who answers for it) would evaluate what was trained on its "
+            "own rewards; name another model, or set same_judge: allow, which every trace then tells"
+        )
     return purpose
 
 

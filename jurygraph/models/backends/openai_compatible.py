@@ -273,8 +273,10 @@ class OpenAICompatibleBackend(Backend):
                 raise self._fault_from_error(error.status, http_reply.headers, error) from None
             first = invalid.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
-            problem = f"the reply is not in the format: {location}: {first['msg']}"
-            raise self.fault("unreadable", f"{problem}; it begins with {error.message!r}") from None
+            raise self.fault(
+                "unreadable",
+                f"the reply is not in the format: {location}: {first['msg']}; it begins with {error.message!r}",
+            ) from None
 
     async def close(self) -> None:
         await self._client.close()
