@@ -316,8 +316,9 @@ def _describe_validation_error(
         return Problem(path, f"is {describe_value(value)}", "write a list")
     if location[-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
         key = next(key for key in value if not isinstance(key, str | int))
-        problem = f"has a key that is {describe_value(key)}"
-        return Problem(path, problem, "write its name, in quotes")
+        return Problem(
+            path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
+        )
     if (
         kind.startswith("float")
         and isinstance(value, str)

@@ -174,11 +174,11 @@ class Binary(AnswerForm):
             return None
         if _p_met_by_tokens(answer, name, reply) is not None:
             return None
-        problem = (
-            f"is {probability:g} and met {json.dumps(answer.met)}, which contradict each other"
+        return Problem(
+            (name, "probability"),
+            f"is {probability:g} and met {json.dumps(answer.met)}, which contradict each other",
+            "decide anew, and give 0.5 or more exactly where met is true",
         )
-        remedy = "decide anew, and give 0.5 or more exactly where met is true"
-        return Problem((name, "probability"), problem, remedy)
 
 
 def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> float | None:

@@ -297,13 +297,14 @@ class ReviewerJudge(Evaluator):
             for name, dimension in dimensions.items():
                 low, high = dimension.scale
                 if low != -high:
-                    problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
                     raise ValueError(
-                        f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders"
+                        f"`dimensions.{name}.scale` goes from {low:g} to {high:g}, which is not symmetric about 0, "
+                        "where neither is better; write [-1, 1], or no both_orders"
                     )
                 if dimension.not_applicable is not None:
-                    problem = "has no mirror image; leave it out, or both_orders"
-                    raise ValueError(f"`dimensions.{name}.not_applicable` {problem}")
+                    raise ValueError(
+                        f"`dimensions.{name}.not_applicable` has no mirror image; leave it out, or both_orders"
+                    )
             return self
 
     audience: Audience = "reviewer"

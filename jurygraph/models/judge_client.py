@@ -231,11 +231,17 @@ def _find_and_parse_json(
         return answer
     prompt = [message.content for message in request.messages]
     if part.has_unopened_thought and any(map(has_thought_tag, prompt)):
-        problem = "ends a thought that it did not begin, with a tag that the prompt has, too"
-        return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
+        return Problem(
+            (),
+            "ends a thought that it did not begin, with a tag that the prompt has, too",
+            f"write one JSON value, {_JSON_ALONE_HINT}",
+        )
     if is_quoted_from(part.text, prompt):
-        problem = "has words around an object that the prompt has, too"
-        return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
+        return Problem(
+            (),
+            "has words around an object that the prompt has, too",
+            f"write one JSON value, {_JSON_ALONE_HINT}",
+        )
     return answer
 
 
@@ -407,8 +413,11 @@ def _find_answer_flaw(data: Any, answer_as_json: Any) -> Problem | None:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
         elif isinstance(answer_value, bool) is not isinstance(values[path], bool):
-            problem = f"is {json.dumps(values[path])}"
-            return Problem(path, problem, "write a value of the type that is asked for")
+            return Problem(
+                path,
+                f"is {json.dumps(values[path])}",
+                "write a value of the type that is asked for",
+            )
     return None
 
 

@@ -339,14 +339,16 @@ def split_conversation(
         ]
         start = user_message_indices[-1] + 1 if user_message_indices else 0
         if start == number:
-            problem = "has no reply to judge: its last message is the user's"
             raise ValueError(
-                f"{problem}; leave the chat out, or say where the response starts with --response-from"
+                "has no reply to judge: its last message is the user's; leave the chat out, or say where the response "
+                "starts with --response-from"
             )
     if not 0 < start < number:
         side = "before" if start <= 0 else "after"
-        problem = f"no message is {side} the start of the response, message {start} of {number}"
-        raise ValueError(f"{problem}; say where it starts with --response-from")
+        raise ValueError(
+            f"no message is {side} the start of the response, message {start} of {number}; say where it starts with "
+            "--response-from"
+        )
     require_calls_before_results(messages, start)
     return SplitConversation(messages[:start], messages[start:])
 

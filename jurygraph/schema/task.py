@@ -193,11 +193,14 @@ class Rubric(FrozenModel):
             field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in criterion_ids:
-                    problem = f"`{field}.{end}` names {quote(name)}, which is not a criterion"
-                    raise ValueError(f"{problem}; {suggest_name(name, criterion_ids)}")
+                    raise ValueError(
+                        f"`{field}.{end}` names {quote(name)}, which is not a criterion; "
+                        f"{suggest_name(name, criterion_ids)}"
+                    )
             if edge.parent == edge.child:
-                problem = f"`{field}` joins {quote(edge.parent)} to itself"
-                raise ValueError(f"{problem}; name two criteria, or leave it out")
+                raise ValueError(
+                    f"`{field}` joins {quote(edge.parent)} to itself; name two criteria, or leave it out"
+                )
             if (edge.parent, edge.child) in edge_pairs:
                 raise ValueError(
                     f"`{field}` joins {quote(edge.parent)} -> {quote(edge.child)} again; keep one of them"

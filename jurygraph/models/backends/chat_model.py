@@ -57,16 +57,16 @@ class ChatModelBackend(Backend):
         path = model if isinstance(model, str) else type(model).__name__
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
-            problem = f"is a {kind}, and no langchain-core chat model"
             raise ConfigError(
-                f"'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)"
+                f"'langchain:{path}' is a {kind}, and no langchain-core chat model; name one that is set up, such as "
+                "judge = ChatOpenAI(…)"
             )
         max_retries = getattr(chat, "max_retries", 0)
         if max_retries != 0:  # None means the default of its client
-            problem = (
-                f"it has max_retries={max_retries!r}, and would retry in addition to calls.attempts"
+            raise ConfigError(
+                f"'langchain:{kind}': it has max_retries={max_retries!r}, and would retry in addition to "
+                "calls.attempts; make it with max_retries=0"
             )
-            raise ConfigError(f"'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         names = (getattr(chat, name, None) for name in ("model_name", "model"))
         self.model = next((name for name in names if isinstance(name, str) and name), kind)

@@ -106,8 +106,10 @@ class HttpClient:
             fault.is_unsent = cause is not None
             raise fault from None
         if 300 <= response.status < 400:
-            problem = f"{response.status}, a redirect; give the URL that it leads to, if you trust that server"
-            raise Fault(fault_kind_of_status(response.status), problem)
+            raise Fault(
+                fault_kind_of_status(response.status),
+                f"{response.status}, a redirect; give the URL that it leads to, if you trust that server",
+            )
         if response.status < 300 and len(content) > MAX_HTTP_REPLY_BYTES:
             raise Fault("too-large", f"the reply has more than {MAX_HTTP_REPLY_BYTES >> 20} MiB")
         return HttpReply(response.status, response.headers, content)
