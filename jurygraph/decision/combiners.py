@@ -69,6 +69,15 @@ def count_true(mask: Bools, axis: int = -1) -> Floats:
 InputMatrices = Mapping[str, ScoreMatrix]
 """The matrices of a component's inputs, by name."""
 
+ComponentInputs = Mapping[str, ComponentInput]
+"""The inputs of a component, by name."""
+
+RowValuesByName = Mapping[str, Floats]
+"""A number of each response, [R], by name."""
+
+BoundArrays = tuple[Floats, Floats]
+"""The least and the greatest value of each response, [R] each."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Component(ShortRepr):
@@ -80,8 +89,8 @@ class Component(ShortRepr):
 
     value: Floats
     present: Bools
-    parts: Mapping[str, Floats]
-    diagnostics: Mapping[str, Floats] = field(default_factory=dict)
+    parts: RowValuesByName
+    diagnostics: RowValuesByName = field(default_factory=dict)
 
 
 class Combiner(ShortRepr, ABC):
@@ -124,10 +133,10 @@ class Combiner(ShortRepr, ABC):
 
     def arrange_inputs(
         self,
-        inputs: Mapping[str, ComponentInput],
+        inputs: ComponentInputs,
         reviewers: Mapping[str, str | None],
         params: RawParams,
-    ) -> Mapping[str, ComponentInput]:
+    ) -> ComponentInputs:
         """Return the inputs as the plan has them, by name.
 
         `reviewers` has for every question the reviewer whom it predicts; None if it predicts nobody in particular.
@@ -135,7 +144,7 @@ class Combiner(ShortRepr, ABC):
         """
         return inputs
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         """Return the parameters to store in the plan: those of the config, or their defaults, unless overridden.
 
         Raises PlanError if the inputs or params do not fit.
@@ -156,9 +165,7 @@ class Combiner(ShortRepr, ABC):
         group or in a re-scored run do not change it.
         """
 
-    def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: RawParams
-    ) -> tuple[Floats, Floats]:
+    def bounds(self, low: InputMatrices, high: InputMatrices, params: RawParams) -> BoundArrays:
         """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
         Correct for a combiner that never decreases when a cell increases; other combiners override it.
@@ -262,7 +269,7 @@ class Product(Combiner):
     batched = True
     is_product = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         if len(inputs) < 2:
             raise PlanError(
                 "combiner 'product' multiplies two inputs or more; add one, or use 'mean'"
@@ -298,7 +305,7 @@ class _Rubric(Combiner):
     counts_criteria = True
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         settings: _Rubric.Params = self.read_params(params)
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
@@ -335,9 +342,7 @@ class _Rubric(Combiner):
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
-    def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: RawParams
-    ) -> tuple[Floats, Floats]:
+    def bounds(self, low: InputMatrices, high: InputMatrices, params: RawParams) -> BoundArrays:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
@@ -423,7 +428,7 @@ class Gear(_Rubric):
     name = "gear"
     version = "3"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         frozen_params = super().freeze(inputs, params)
         exact_inference_setting: ExactInferenceMode = self.read_params(params).exact
         graph = _compile_cached_graph(
@@ -501,7 +506,7 @@ class _HardGatingRubric(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         met_from = self.read_params(params).met_from
         frozen_params = super().freeze(inputs, params)
         if met_from != MET_THRESHOLD:  # plans without it keep their digests
@@ -606,7 +611,7 @@ class _Welfare(Combiner):
     def describe_rule(self, params: RawParams) -> str:
         return "the sum of w × û"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         weights = [spec_input.input_weight for spec_input in inputs.values()]
         total = float(aggregation.total(weights))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
@@ -764,7 +769,7 @@ def _group_diagnostics(
 
 def _count_met_criteria(
     matrices: InputMatrices, columns: Mapping[str, Sequence[int]]
-) -> tuple[Floats, Floats]:
+) -> BoundArrays:
     """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
     met_counts = []
     applicable_criterion_counts = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiners import Combiners, raise_as_plan_error
+from jurygraph.decision.combiners import Combiners, ComponentInputs, raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import (
@@ -332,9 +332,7 @@ class _ComponentSpecBuilder:
         settings = self._set_evaluator_fold(questions, settings)
         return _build_component_input(f"{where}.if_skipped", questions, settings, weights)
 
-    def _refuse_lost_weights(
-        self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
-    ) -> None:
+    def _refuse_lost_weights(self, name: str, combiner: str, inputs: ComponentInputs) -> None:
         """Raise PlanError for an input that would count criteria of the task's rubric without their weights.
 
         A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
@@ -489,7 +487,7 @@ class _ComponentSpecBuilder:
         )
 
     def _constraint_question_positions(
-        self, inputs: Mapping[str, ComponentInput], kind: str
+        self, inputs: ComponentInputs, kind: str
     ) -> dict[str, list[int]]:
         """Return the positions of the questions about constraints of a kind, by stakeholder that has any."""
         constraints = {}
@@ -625,7 +623,7 @@ class _ComponentSpecBuilder:
         spec._implementation = ImplementationHolder(combiner_implementation)
         return spec
 
-    def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
+    def _separate_judges(self, inputs: ComponentInputs) -> dict[str, ComponentInput]:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
         separated_judge_inputs: dict[str, ComponentInput] = {}
         for key, spec_input in inputs.items():
@@ -681,11 +679,11 @@ class _ComponentSpecBuilder:
             )
         return {"turns": turns} if turns else {}
 
-    def _questions_of_inputs(self, inputs: Mapping[str, ComponentInput]) -> list[Question]:
+    def _questions_of_inputs(self, inputs: ComponentInputs) -> list[Question]:
         names = chain.from_iterable(spec_input.questions for spec_input in inputs.values())
         return [self.by_id[name] for name in names]
 
-    def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
+    def _predicted_reviewers(self, inputs: ComponentInputs) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
         reviewers: dict[str, str | None] = {}
         for question in self._questions_of_inputs(inputs):
@@ -694,9 +692,7 @@ class _ComponentSpecBuilder:
             reviewers[question.id] = member if predicts_reviewer else None
         return reviewers
 
-    def _check_component_inputs(
-        self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
-    ) -> None:
+    def _check_component_inputs(self, name: str, combiner: str, inputs: ComponentInputs) -> None:
         if _has_infinite_sum([spec_input.input_weight for spec_input in inputs.values()]):
             raise PlanError(
                 f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
@@ -726,7 +722,7 @@ class _ComponentSpecBuilder:
                 )
 
 
-def _zero_weight_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list[int]]:
+def _zero_weight_positions(inputs: ComponentInputs) -> dict[str, list[int]]:
     """Return the positions of the questions of weight 0, by stakeholder that has any."""
     positions = {}
     for member, spec_input in inputs.items():

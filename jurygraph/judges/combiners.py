@@ -19,17 +19,21 @@ from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import (
+    BoundArrays,
     Combiner,
     Component,
+    ComponentInputs,
+    InputMatrices,
     Mean,
+    RowValuesByName,
     ScoreMatrix,
     count_true,
     weighted_mean,
 )
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY_SUBJECT, WEIGHT_SUBJECT
-from jurygraph.schema import ComponentInput, Question
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema import Question
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 
 
 def _to_paper_scale(value: Floats) -> Floats:
@@ -42,7 +46,7 @@ class InputWeightedMean(Mean):
 
     name = "protocol"
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         component = super().combine(matrices, params)
         return replace(component, diagnostics={"R": _to_paper_scale(component.value)})
 
@@ -65,9 +69,7 @@ class AdaptiveSum(Combiner):
         """Return false for the weights, which are no scores."""
         return name != WEIGHT_SUBJECT
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY_SUBJECT, WEIGHT_SUBJECT}:
             raise PlanError(
@@ -83,7 +85,7 @@ class AdaptiveSum(Combiner):
             )
         return {"people": list(map(_find_common_stakeholder, utilities, weights))}
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         people: Sequence[str] = params["people"]
         utilities = matrices[UTILITY_SUBJECT]
         weights = matrices[WEIGHT_SUBJECT]
@@ -152,7 +154,7 @@ class PairPreferences:
     is_compared: Bools
     uncompared_value: Floats
     present: Bools
-    diagnostics: Mapping[str, Floats]
+    diagnostics: RowValuesByName
 
     @property
     def outcomes(self) -> Floats:
@@ -220,7 +222,7 @@ def _build_pair_preferences(
     first: Floats,
     second: Floats,
     is_compared: Bools,
-    diagnostics: Mapping[str, Floats],
+    diagnostics: RowValuesByName,
 ) -> PairPreferences:
     """Build `PairPreferences`; a cell without a verdict and without an opponent gives the response
     `uncompared_value`."""
@@ -288,9 +290,7 @@ class WinShare(Combiner):
     shown: ClassVar[ComparisonForm] = "pairs"
     """The form in which the columns are read."""
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         question_ids = chain.from_iterable(use.questions for use in inputs.values())
         number = len(list(question_ids))
         if number != 1:
@@ -299,7 +299,7 @@ class WinShare(Combiner):
             )
         return super().freeze(inputs, params)
 
-    def validate_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: RawParams) -> None:
         form: ComparisonForm = params.get("shown", self.shown)
         scope, samples, evaluator = _REQUIRED_VERDICTS_BY_FORM[form]
         for question in questions:
@@ -312,7 +312,7 @@ class WinShare(Combiner):
                 f"give it the verdicts of `{evaluator}`, without `samples` of the config's own"
             )
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         (matrix,) = matrices.values()
         preferences = PREFERENCE_READERS[self.shown](matrix)
         value = aggregation.total(preferences.outcomes) / np.maximum(
@@ -346,7 +346,7 @@ class BradleyTerry(WinShare):
 
     name = "bradley-terry"
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         (matrix,) = matrices.values()
         preferences = PREFERENCE_READERS[params["shown"]](matrix)
         strengths = _fit_strengths(preferences, params["prior"])
@@ -361,10 +361,10 @@ class BradleyTerry(WinShare):
 
     def bounds(
         self,
-        low: Mapping[str, ScoreMatrix],
-        high: Mapping[str, ScoreMatrix],
-        params: Mapping[str, Any],
-    ) -> tuple[Floats, Floats]:
+        low: InputMatrices,
+        high: InputMatrices,
+        params: RawParams,
+    ) -> BoundArrays:
         """Return the value twice if all is judged, else bounds from (W_i + a (1 - p_i)) / m, with 0 < p_i < m + 1.
 
         Unjudged pairs of other responses change p_i alone, and so no value leaves these bounds.
@@ -410,7 +410,7 @@ def _fit_strengths(preferences: PairPreferences, prior: float) -> Floats:
 
 
 def _build_component(
-    preferences: PairPreferences, value: Floats, diagnostics: Mapping[str, Floats]
+    preferences: PairPreferences, value: Floats, diagnostics: RowValuesByName
 ) -> Component:
     has_opponents = preferences.opponent_counts > 0
     component_value = np.where(has_opponents, value, preferences.uncompared_value)

@@ -29,15 +29,16 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.combiners import (
     Combiner,
     Component,
+    ComponentInputs,
+    InputMatrices,
     Mean,
-    ScoreMatrix,
     input_means,
     weighted_mean,
 )
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_number_for_sentence, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import ParamsModel, UnitInterval
+from jurygraph.schema.frozen_model import ParamsModel, RawParams, UnitInterval
 from jurygraph.schema.rating import Confusions, Label
 
 
@@ -52,7 +53,7 @@ class Panel(Mean):
     name = "panel"
     fuses_judges = True
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         mean = super().combine(matrices, params)
         judged = {
             name: replace(matrix, applicable=matrix.applicable & matrix.judged)
@@ -87,7 +88,7 @@ class PanelVotes:
     with 1 where more is worse.
     """
 
-    def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
+    def __init__(self, matrices: InputMatrices, params: RawParams) -> None:
         self.levels = read_level_values(params)
         size = len(self.levels)
         judges = params.get("judges")
@@ -200,7 +201,7 @@ class PanelVotes:
         return _normalize_shares(evidence)
 
 
-def read_level_values(params: Mapping[str, Any]) -> Floats:
+def read_level_values(params: RawParams) -> Floats:
     """Return the values of the classes, increasing, [K], from the params of a plan."""
     return np.array(params["levels"], dtype=np.float64)
 
@@ -272,11 +273,11 @@ class ConsensusOfJudges(Combiner):
         """Return false: the effect of a vote depends on how its judge errs."""
         return False
 
-    def input_names_by_part(self, params: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def input_names_by_part(self, params: RawParams) -> Mapping[str, Sequence[str]]:
         panels: Mapping[str, Sequence[str]] = params.get("panels", {})
         return panels
 
-    def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
+    def describe_inputs(self, params: RawParams) -> Sequence[str]:
         reviewers: dict[tuple[str, ...], list[str]] = {}
         for reviewer, inputs in self.input_names_by_part(params).items():
             judges = tuple(judge_name(name, reviewer) for name in inputs)
@@ -287,7 +288,7 @@ class ConsensusOfJudges(Combiner):
         ]
 
     def describe_value(
-        self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
+        self, params: RawParams, diagnostics: Mapping[str, float], is_filled_in: bool
     ) -> Sequence[str]:
         fusion_sentences = (
             ["the mean over reviewers, who count alike"] if self.input_names_by_part(params) else []
@@ -315,9 +316,9 @@ class ConsensusOfJudges(Combiner):
 
     def arrange_inputs(
         self,
-        inputs: Mapping[str, ComponentInput],
+        inputs: ComponentInputs,
         reviewers: Mapping[str, str | None],
-        params: Mapping[str, Any],
+        params: RawParams,
     ) -> dict[str, ComponentInput]:
         arranged_inputs = dict[str, ComponentInput]()
         for key, judge in inputs.items():
@@ -336,9 +337,7 @@ class ConsensusOfJudges(Combiner):
                 arranged_inputs[name] = judge.model_copy(update=split)
         return arranged_inputs
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         settings: ConsensusOfJudges.Params = self.read_params(params)
         confusions = settings.confusions
         for key, component_input in inputs.items():
@@ -363,7 +362,7 @@ class ConsensusOfJudges(Combiner):
             frozen_params["confusions"] = confusions.digest
         return frozen_params
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         panels = self.input_names_by_part(params)
         if not panels:
             panel_component = _fuse_votes(matrices, params)
@@ -388,7 +387,7 @@ class ConsensusOfJudges(Combiner):
         return Component(*weighted_mean(values, weights), parts, diagnostics)
 
 
-def _panel_inputs_by_reviewer(inputs: Mapping[str, ComponentInput]) -> dict[str, list[str]]:
+def _panel_inputs_by_reviewer(inputs: ComponentInputs) -> dict[str, list[str]]:
     """Return the inputs that vote on each reviewer, in order of reviewers; empty if none predicts one."""
     reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
     panels = {}
@@ -402,7 +401,7 @@ def _panel_inputs_by_reviewer(inputs: Mapping[str, ComponentInput]) -> dict[str,
 
 
 def _find_confusion_matrices(
-    inputs: Mapping[str, ComponentInput], confusions: Confusions
+    inputs: ComponentInputs, confusions: Confusions
 ) -> dict[str, list[list[float]]]:
     """Return the confusion matrix of the judge of each input. Raises PlanError for a judge without one."""
     matrices = {}
@@ -442,7 +441,7 @@ def judge_name(key: str, reviewer: str | None) -> str:
     return key if reviewer is None else key.removesuffix(f"@{reviewer}")
 
 
-def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+def _fuse_votes(matrices: InputMatrices, params: RawParams) -> Component:
     """Return the mean level under the posterior of one panel's votes, with that posterior as diagnostics."""
     votes = PanelVotes(matrices, params)
     posterior = votes.posterior()
