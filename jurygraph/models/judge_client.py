@@ -231,18 +231,12 @@ def _find_and_parse_json(
         return answer
     prompt = [message.content for message in request.messages]
     if part.has_unopened_thought and any(map(has_thought_tag, prompt)):
-        return Problem(
-            (),
-            "ends a thought that it did not begin, with a tag that the prompt has, too",
-            f"write one JSON value, {_JSON_ALONE_HINT}",
-        )
-    if is_quoted_from(part.text, prompt):
-        return Problem(
-            (),
-            "has words around an object that the prompt has, too",
-            f"write one JSON value, {_JSON_ALONE_HINT}",
-        )
-    return answer
+        problem = "ends a thought that it did not begin, with a tag that the prompt has, too"
+    elif is_quoted_from(part.text, prompt):
+        problem = "has words around an object that the prompt has, too"
+    else:
+        return answer
+    return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
 
 
 def make_repair_request(request: Request, reply: Reply, problem: str) -> Request:
@@ -367,18 +361,18 @@ def _json_objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
 def _parse_json_reply(text: str, reply_model: type[T]) -> T | Problem:
     text = double_wrong_backslashes(text)
     try:
+        answer: T | ValidationError
         try:
             answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
         except ValidationError as error:
             if syntax_problem := _find_json_syntax_problem(error):
                 return syntax_problem
-            data = decode_json_strictly(text, allow_negative_zero=False)
-            if isinstance(data, Problem):
-                return data
-            return describe_validation_error(error, reply_model, data)
+            answer = error
         data = decode_json_strictly(text, allow_negative_zero=False)
         if isinstance(data, Problem):
             return data
+        if isinstance(answer, ValidationError):
+            return describe_validation_error(answer, reply_model, data)
         if (
             encode_compact_json(data)
             == answer.model_dump_json(round_trip=True, by_alias=True).encode()

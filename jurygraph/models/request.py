@@ -76,7 +76,7 @@ from jurygraph.schema import (
     ToolSpec,
     canonical_json,
 )
-from jurygraph.schema.conversation import is_empty_value, is_none
+from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import Count, Id, Number, StrictBool, digest_of
 from jurygraph.schema.task import NonNegativeNumber
 
@@ -345,8 +345,8 @@ class Request(FrozenModel):
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0
-    marks: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
-    investigation: Investigation | None = Field(default=None, exclude_if=is_none)
+    marks: tuple[Id, ...] = OMITTED_IF_EMPTY
+    investigation: Investigation | None = OMITTED_IF_NONE
 
     @property
     def asks_for_verdict(self) -> bool:
@@ -494,8 +494,8 @@ class Reply(FrozenModel):
     tokens_out: Count | None = None
     tokens: tuple[Token, ...] = ()
     # older replies keep their bytes
-    other_field: str | None = Field(default=None, exclude_if=is_none)
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
+    other_field: str | None = OMITTED_IF_NONE
+    tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
 
 
 def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tuple[ToolCall, ...]:

@@ -24,7 +24,12 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
-from jurygraph.schema.conversation import VisiblePart, is_empty_value, is_none
+from jurygraph.schema.conversation import (
+    OMITTED_IF_EMPTY,
+    OMITTED_IF_NONE,
+    VisiblePart,
+    is_empty_value,
+)
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
@@ -203,11 +208,9 @@ class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
     timeout: PositiveNumber | None = None
-    tools: tuple[ToolUse, ...] = Field(default=(), exclude_if=is_empty_value)
-    max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = Field(
-        default=None, exclude_if=is_none
-    )
-    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    tools: tuple[ToolUse, ...] = OMITTED_IF_EMPTY
+    max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = OMITTED_IF_NONE
+    max_tokens: PositiveInt | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _require_tools_for_limits(self) -> Self:
@@ -244,10 +247,10 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     judges: tuple[Id, ...] = ()
     fold: Literal["mean", "median", "majority"] | None = None
     escalate: Escalation | None = None
-    sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
-    scope: Literal["turn"] | None = Field(default=None, exclude_if=is_none)
-    turns: TurnReduction | None = Field(default=None, exclude_if=is_none)
-    if_missing: Literal["not_applicable"] | None = Field(default=None, exclude_if=is_none)
+    sees: VisiblePart | None = OMITTED_IF_NONE
+    scope: Literal["turn"] | None = OMITTED_IF_NONE
+    turns: TurnReduction | None = OMITTED_IF_NONE
+    if_missing: Literal["not_applicable"] | None = OMITTED_IF_NONE
 
     @property
     def all_judges(self) -> tuple[str, ...]:
@@ -521,7 +524,7 @@ class CallsConfig(FrozenModel):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
-    tools: Literal["native", "instructed"] | None = Field(default=None, exclude_if=is_none)
+    tools: Literal["native", "instructed"] | None = OMITTED_IF_NONE
     reply: ReplyJsonMode = "strict"
     system: Literal["separate", "joined"] = "separate"
     timeout: PositiveNumber = 60.0
@@ -625,7 +628,7 @@ class Config(ModelWithCode):
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()
     langsmith: StrictBool = False
-    workspaces: Id | None = Field(default=None, exclude_if=is_none)
+    workspaces: Id | None = OMITTED_IF_NONE
 
     @property
     def judges(self) -> tuple[str | None, ...]:

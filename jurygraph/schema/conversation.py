@@ -41,6 +41,12 @@ def is_empty_value(value: object) -> bool:
     return not value
 
 
+OMITTED_IF_NONE: Any = Field(default=None, exclude_if=is_none)
+"""The default None of a field that is written only where it has a value."""
+OMITTED_IF_EMPTY: Any = Field(default=(), exclude_if=is_empty_value)
+"""The same of a field of several values."""
+
+
 class FunctionCall(FrozenModel):
     """A function's name, and its arguments as the model wrote them: JSON of an object, if the model made no mistake."""
 
@@ -79,10 +85,10 @@ class ChatMessage(FrozenModel):
 
     role: MessageRole
     content: MessageContent = None
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
-    tool_call_id: str | None = Field(default=None, exclude_if=is_none)
-    name: str | None = Field(default=None, exclude_if=is_none)
-    reasoning: str | None = Field(default=None, exclude_if=is_none)
+    tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
+    tool_call_id: str | None = OMITTED_IF_NONE
+    name: str | None = OMITTED_IF_NONE
+    reasoning: str | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _validate_message_content(self) -> "ChatMessage":

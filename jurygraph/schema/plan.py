@@ -15,7 +15,12 @@ from pydantic import (
     model_validator,
 )
 
-from jurygraph.schema.conversation import VisiblePart, is_empty_value, is_none
+from jurygraph.schema.conversation import (
+    OMITTED_IF_EMPTY,
+    OMITTED_IF_NONE,
+    VisiblePart,
+    is_empty_value,
+)
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
@@ -127,12 +132,12 @@ class Question(FrozenModel):
     standby: StrictBool = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
-    sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
+    sees: VisiblePart | None = OMITTED_IF_NONE
     names_turn: StrictBool = Field(default=False, exclude_if=is_empty_value)
-    missing: str | None = Field(default=None, exclude_if=is_none)
-    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty_value)
-    max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
-    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    missing: str | None = OMITTED_IF_NONE
+    tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
+    max_steps: PositiveInt | None = OMITTED_IF_NONE
+    max_tokens: PositiveInt | None = OMITTED_IF_NONE
 
     @property
     def shown_part(self) -> VisiblePart:
@@ -168,9 +173,9 @@ class Derivation(FrozenModel):
     view: str
     needs: tuple[Id, ...] = ()
     params: dict[str, JsonValue] = Field(default_factory=dict)
-    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty_value)
-    max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
-    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
+    max_steps: PositiveInt | None = OMITTED_IF_NONE
+    max_tokens: PositiveInt | None = OMITTED_IF_NONE
 
 
 class Wave(FrozenModel):

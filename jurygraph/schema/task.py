@@ -18,6 +18,8 @@ from pydantic import (
 
 from jurygraph.messages import format_field_path, quote
 from jurygraph.schema.conversation import (
+    OMITTED_IF_EMPTY,
+    OMITTED_IF_NONE,
     RENDERING_VERSION,
     ChatMessage,
     RenderedText,
@@ -25,7 +27,6 @@ from jurygraph.schema.conversation import (
     Turn,
     VisiblePart,
     assistant_turn_indices,
-    is_empty_value,
     is_none,
     is_single_reply,
     render,
@@ -218,8 +219,8 @@ class Message(FrozenModel):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
-    tool_call_id: str | None = Field(default=None, exclude_if=is_none)
+    tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
+    tool_call_id: str | None = OMITTED_IF_NONE
 
 
 Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
@@ -364,10 +365,10 @@ class Task(FrozenModel):
     facts: dict[str, JsonValue] | None = None
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[ReferenceCall, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
-    context: ContextPassages | None = Field(default=None, exclude_if=is_none)
+    reference_messages: Messages | None = OMITTED_IF_NONE
+    reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
+    tools: ToolDefinitions | None = OMITTED_IF_NONE
+    context: ContextPassages | None = OMITTED_IF_NONE
 
     _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
 
@@ -402,7 +403,7 @@ class TaskDefaults(FrozenModel):
     rubric: Rubric | None = None
     reviewers: tuple[Id, ...] = ()
     facts: dict[str, JsonValue] | None = None
-    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
+    tools: ToolDefinitions | None = OMITTED_IF_NONE
 
     _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
 
@@ -460,10 +461,10 @@ class TaskView(FrozenModel):
     facts: dict[str, JsonValue] | None = None
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[ReferenceCall, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
-    context: ContextPassages | None = Field(default=None, exclude_if=is_none)
+    reference_messages: Messages | None = OMITTED_IF_NONE
+    reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
+    tools: ToolDefinitions | None = OMITTED_IF_NONE
+    context: ContextPassages | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _require_audience_type(self) -> Self:
@@ -520,8 +521,8 @@ class Response(FrozenModel):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     messages: TranscriptMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
-    rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
-    workspace: Id | None = Field(default=None, exclude_if=is_none)
+    rendering: Literal[1] | None = OMITTED_IF_NONE
+    workspace: Id | None = OMITTED_IF_NONE
 
     @model_validator(mode="wrap")
     @classmethod

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import JudgePurpose, PurposeConfig
-from jurygraph.schema.conversation import is_empty_value
+from jurygraph.schema.conversation import OMITTED_IF_EMPTY
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
@@ -177,7 +177,7 @@ class Trace(FrozenModel):
     reward: Reward
     verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
-    lookups: tuple[Lookup, ...] = Field(default=(), exclude_if=is_empty_value)
+    lookups: tuple[Lookup, ...] = OMITTED_IF_EMPTY
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)
     purpose: Purpose | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.conversation import is_empty_value, is_none
+from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
@@ -127,7 +127,7 @@ class Evidence(FrozenModel):
     source: str = "response"
     verified: StrictBool = False
     of: str | None = None
-    message: Count | None = Field(default=None, exclude_if=is_none)
+    message: Count | None = OMITTED_IF_NONE
 
 
 class ExampleUse(FrozenModel):
@@ -302,7 +302,7 @@ class VerdictIdentity(FrozenModel):
     responses: tuple[str, ...] = Field(default=(), repr=False)
     sample: Count = 0
     judge: Id | None = None
-    turn: Count | None = Field(default=None, exclude_if=is_none)
+    turn: Count | None = OMITTED_IF_NONE
 
     @property
     def key(self) -> VerdictKey:
@@ -326,7 +326,7 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     superseded: StrictBool = False
     calls: tuple[CallUse, ...] = ()
     steps: tuple[Step, ...] = ()
-    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
+    lookups: tuple[Id, ...] = OMITTED_IF_EMPTY
 
     @property
     def calls_with_purpose(self) -> list[CallUse]:
@@ -379,7 +379,7 @@ class Material(FrozenModel):
     note: str = ""
     call: str | None = None
     calls: tuple[CallUse, ...] = ()
-    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
+    lookups: tuple[Id, ...] = OMITTED_IF_EMPTY
 
     @model_validator(mode="after")
     def _check_failure_status(self) -> Self:
