@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
@@ -19,7 +19,13 @@ from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
 from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedQuestionTreatment
 from jurygraph.schema.config import ExactInferenceMode
-from jurygraph.schema.frozen_model import ParamsModel, RawParams, UnitInterval, read_params
+from jurygraph.schema.frozen_model import (
+    JsonObject,
+    ParamsModel,
+    RawParams,
+    UnitInterval,
+    read_params,
+)
 from jurygraph.schema.task import NonNegativeNumber
 from jurygraph.schema.verdict import MET_THRESHOLD
 
@@ -598,9 +604,9 @@ class _Welfare(Combiner):
         """Those about preferences that the response recorded, which do not count in û_i."""
         cap: UnitInterval | None = None
         """With a violated hard constraint, the most that û_i may be, times the mean of the hard ones."""
-        difficulty: dict[str, JsonValue] = Field(default_factory=dict)
+        difficulty: JsonObject = Field(default_factory=dict)
         """For the record: the terms that the weights come from."""
-        calibration: dict[str, JsonValue] = Field(default_factory=dict)
+        calibration: JsonObject = Field(default_factory=dict)
         """For the record: the settings that the weights come from."""
 
     version = "2"

@@ -40,6 +40,7 @@ from jurygraph.models.request import (
 from jurygraph.prompts import RenderedPrompt, load_prompt
 from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
 from jurygraph.schema.conversation import canonical_tool_arguments
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.tools.tool import ToolInput
 
 MAX_INVESTIGATION_STEPS = 8
@@ -142,7 +143,7 @@ def _parameters_in_json(spec: ToolSpec) -> str:
     return json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":"))
 
 
-def _tool_calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
+def _tool_calls_schema(specs: Sequence[ToolSpec]) -> JsonObject:
     """Return the schema of a reply that calls tools, where the endpoint has no form of its own for it."""
     alternatives: list[JsonValue] = []
     for spec in specs:
@@ -157,7 +158,7 @@ def _tool_calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
                 "additionalProperties": False,
             }
         )
-    calls: dict[str, JsonValue] = {
+    calls: JsonObject = {
         "type": "array",
         "items": {"anyOf": alternatives},
         "minItems": 1,

@@ -48,7 +48,7 @@ from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
-from jurygraph.schema.frozen_model import ConstantJsonObject, decode_json_strictly
+from jurygraph.schema.frozen_model import ConstantJsonObject, JsonObject, decode_json_strictly
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.chat_model import JudgeChatModel
@@ -99,7 +99,7 @@ _JSON_VALUE_PATTERN = re.compile(
 )
 
 
-def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
+def answer_schema(reply_model: type[BaseModel]) -> JsonObject:
     """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
     Every field is required, in the order of the model, and no other is allowed. Definitions are inlined. Kept are
@@ -122,7 +122,7 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
 
 def _strict_schema(
     source: Mapping[str, Any], location: str, schema_definitions: Mapping[str, Any]
-) -> dict[str, JsonValue]:
+) -> JsonObject:
     if "$ref" in source:
         name = str(source["$ref"]).removeprefix("#/$defs/")
         if name not in schema_definitions:

@@ -50,7 +50,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import orjson
-from pydantic import Field, JsonValue
+from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from jurygraph.errors import (
@@ -77,7 +77,7 @@ from jurygraph.schema import (
     canonical_json,
 )
 from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
-from jurygraph.schema.frozen_model import Count, Id, Number, StrictBool, digest_of
+from jurygraph.schema.frozen_model import Count, Id, JsonObject, Number, StrictBool, digest_of
 from jurygraph.schema.task import NonNegativeNumber
 
 R = TypeVar("R", RecordedVerdict, Material)
@@ -339,8 +339,8 @@ class Request(FrozenModel):
     endpoint: str | None = None
     model: Id
     messages: tuple[Message, ...] = Field(min_length=1)
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    answer: dict[str, JsonValue] | None = None
+    parameters: JsonObject = Field(default_factory=dict)
+    answer: JsonObject | None = None
     form: SchemaMode = "text"
     prompt: str | None = None
     prompt_version: str | None = None

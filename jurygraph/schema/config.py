@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetJsonSchemaHandler,
-    JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
     SerializerFunctionWrapHandler,
@@ -33,6 +32,7 @@ from jurygraph.schema.conversation import (
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
+    JsonObject,
     LongId,
     Number,
     PositiveInt,
@@ -190,7 +190,7 @@ class ToolUse(ModelWithCode, ModelWithShorthand):
     code_field = "use"
     use: Id
     name: ToolName | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     deterministic: StrictBool | None = None
     timeout: PositiveNumber | None = None
 
@@ -206,7 +206,7 @@ class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     code_field = "use"
     use: Id
     name: Id | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     timeout: PositiveNumber | None = None
     tools: tuple[ToolUse, ...] = OMITTED_IF_EMPTY
     max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = OMITTED_IF_NONE
@@ -316,7 +316,7 @@ class ComponentConfig(ModelWithCode):
     code_field = "combiner"
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
 
 
 def _check_utility_cap(value: object) -> object:
@@ -521,7 +521,7 @@ class CallsConfig(FrozenModel):
     the system text begins the first user message, for a model without that role.
     """
 
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict)
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
     tools: Literal["native", "instructed"] | None = OMITTED_IF_NONE
@@ -542,7 +542,7 @@ class CallsConfig(FrozenModel):
 
     @field_validator("parameters")
     @classmethod
-    def _validate_call_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _validate_call_parameters(cls, parameters: JsonObject) -> JsonObject:
         for path, _ in iter_json_values(parameters):
             name = str(path[-1]) if path else ""  # without a path, it is all of them
             if _SECRET_NAME_PATTERN.fullmatch(name):

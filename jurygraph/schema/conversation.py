@@ -13,10 +13,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
 from jurygraph.messages import describe_value, quote
-from jurygraph.schema.frozen_model import FrozenModel, canonical_json
+from jurygraph.schema.frozen_model import FrozenModel, JsonObject, canonical_json
 
 RENDERING_VERSION = 1
 """Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
@@ -74,7 +74,7 @@ class ToolCall(FrozenModel):
 _HEADER_SAFE_NAME_PATTERN = re.compile(r"[\w.:/-]{1,64}")
 """A name of a tool that can stand in a header: it has no line break, and no space."""
 
-MessageContent = str | tuple[dict[str, JsonValue], ...] | None
+MessageContent = str | tuple[JsonObject, ...] | None
 
 
 class ChatMessage(FrozenModel):

@@ -13,7 +13,14 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+)
 
 from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, JurygraphError
@@ -121,6 +128,9 @@ UnitInterval = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 
 PositiveNumber = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 """A finite number above 0."""
+
+JsonObject = dict[str, JsonValue]
+"""An object of JSON, whatever is in it."""
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]

@@ -9,7 +9,6 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    JsonValue,
     PrivateAttr,
     field_validator,
     model_validator,
@@ -24,6 +23,7 @@ from jurygraph.schema.conversation import (
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
+    JsonObject,
     LongId,
     Number,
     PositiveInt,
@@ -128,7 +128,7 @@ class Question(FrozenModel):
     when: Condition | None = None
     pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     standby: StrictBool = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
@@ -172,7 +172,7 @@ class Derivation(FrozenModel):
     version: str
     view: str
     needs: tuple[Id, ...] = ()
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
     max_steps: PositiveInt | None = OMITTED_IF_NONE
     max_tokens: PositiveInt | None = OMITTED_IF_NONE
@@ -332,7 +332,7 @@ class ComponentSpec(FrozenModel):
     combiner: Id
     version: str
     inputs: dict[str, ComponentInput]
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     _implementation: ImplementationHolder = PrivateAttr(default_factory=ImplementationHolder)
 
     @property

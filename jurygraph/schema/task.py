@@ -38,6 +38,7 @@ from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
     Id,
+    JsonObject,
     Number,
     PositiveNumber,
     UnitInterval,
@@ -256,7 +257,7 @@ class Constraint(FrozenModel):
     text: str = ""
     kind: Literal["hard", "soft"]
     restrictiveness: NonNegativeNumber = 1.0
-    check: dict[str, JsonValue] | None = None
+    check: JsonObject | None = None
 
 
 class Stakeholder(FrozenModel):
@@ -324,7 +325,7 @@ class ReferenceCall(FrozenModel):
     """A call of a tool that a reference asks for."""
 
     name: Id
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    arguments: JsonObject = Field(default_factory=dict)
 
 
 class ContextPassage(FrozenModel):
@@ -342,7 +343,7 @@ def _to_passages(value: Any) -> Any:
     return tuple({"text": item} if isinstance(item, str) else item for item in passages)
 
 
-ToolDefinitions = tuple[dict[str, JsonValue], ...]
+ToolDefinitions = tuple[JsonObject, ...]
 ContextPassages = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
@@ -362,9 +363,9 @@ class Task(FrozenModel):
     rubric: Rubric | None = None
     reviewers: tuple[Id, ...] = ()
     reference: str | None = None
-    facts: dict[str, JsonValue] | None = None
+    facts: JsonObject | None = None
     group: str | None = None
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     reference_messages: Messages | None = OMITTED_IF_NONE
     reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
     tools: ToolDefinitions | None = OMITTED_IF_NONE
@@ -402,7 +403,7 @@ class TaskDefaults(FrozenModel):
     tensions: tuple[Tension, ...] = ()
     rubric: Rubric | None = None
     reviewers: tuple[Id, ...] = ()
-    facts: dict[str, JsonValue] | None = None
+    facts: JsonObject | None = None
     tools: ToolDefinitions | None = OMITTED_IF_NONE
 
     _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
@@ -458,9 +459,9 @@ class TaskView(FrozenModel):
     people: tuple[Stakeholder, ...] = ()
     query: Query
     reference: str | None = None
-    facts: dict[str, JsonValue] | None = None
+    facts: JsonObject | None = None
     group: str | None = None
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     reference_messages: Messages | None = OMITTED_IF_NONE
     reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
     tools: ToolDefinitions | None = OMITTED_IF_NONE
@@ -518,8 +519,8 @@ class Response(FrozenModel):
     text: str = Field(default=cast(str, None), exclude_if=_is_rendered_conversation)
     agent: str | None = None
     data: JsonValue = None
-    labels: dict[str, JsonValue] = Field(default_factory=dict)
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    labels: JsonObject = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     messages: TranscriptMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
     rendering: Literal[1] | None = OMITTED_IF_NONE
     workspace: Id | None = OMITTED_IF_NONE

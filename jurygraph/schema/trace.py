@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal
 
-from pydantic import Field, JsonValue, computed_field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import JudgePurpose, PurposeConfig
@@ -14,6 +14,7 @@ from jurygraph.schema.conversation import OMITTED_IF_EMPTY
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
+    JsonObject,
     Number,
     StrictBool,
     UnitInterval,
@@ -172,14 +173,14 @@ class Trace(FrozenModel):
     response_id: str
     agent: str | None = None
     group: str
-    labels: dict[str, JsonValue] = Field(default_factory=dict)
+    labels: JsonObject = Field(default_factory=dict)
     plan_digest: str
     reward: Reward
     verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
     lookups: tuple[Lookup, ...] = OMITTED_IF_EMPTY
     material: tuple[Material, ...] = ()
-    statistics: dict[str, JsonValue] = Field(default_factory=dict)
+    statistics: JsonObject = Field(default_factory=dict)
     purpose: Purpose | None = None
     previous: str | None = None
     plan: Plan | None = Field(default=None, exclude=True, repr=False)

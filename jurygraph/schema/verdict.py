@@ -12,6 +12,7 @@ from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
     Id,
+    JsonObject,
     LongId,
     Number,
     PositiveInt,
@@ -406,7 +407,7 @@ class Call(FrozenModel):
     model: str
     served: str | None = None
     endpoint: str | None = None
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict)
     prompt: str | None = None
     prompt_version: str | None = None
     tokens_in: Count | None = None
