@@ -845,22 +845,19 @@ def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
 
 def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
-    planned_versions: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    planned_versions += [
-        ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
-    ]
-    planned_versions += [
-        ("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations
-    ]
-    planned_versions += [
-        ("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs
-    ]
-    for role, name, version, registry in planned_versions:
-        version_in_jury = registry[name].version if name in registry else None
-        if version_in_jury != version:
-            return (
-                f"{role} {name!r} of version {version!r}; this jury has {version_in_jury or 'none'}"
-            )
+    planned_uses: tuple[tuple[str, Sequence[Any], Mapping[str, Any]], ...] = (
+        ("evaluator", plan.survey.questions, context.evaluators),
+        ("deriver", plan.survey.derivations, context.derivers),
+        ("combiner", plan.decision.specs, context.combiners),
+    )
+    for role, uses, registry in planned_uses:
+        for use in uses:
+            name = getattr(use, role)
+            version = registry[name].version if name in registry else None
+            if version != use.version:
+                return (
+                    f"{role} {name!r} of version {use.version!r}; this jury has {version or 'none'}"
+                )
     return None
 
 

@@ -437,9 +437,7 @@ class Gear(_Rubric):
     def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         frozen_params = super().freeze(inputs, params)
         exact_inference_setting: ExactInferenceMode = self.read_params(params).exact
-        graph = _compile_cached_graph(
-            len(inputs), tuple(frozen_params["parents"]), tuple(frozen_params["children"])
-        )
+        graph = _compiled_graph(len(inputs), frozen_params)
         is_exact_inference = is_inferred_exactly(graph, exact_inference_setting)
         if is_exact_inference and graph.criteria_with_parent_count > gear.MAX_ENUMERATED_CHILDREN:
             raise PlanError(
@@ -464,9 +462,7 @@ class Gear(_Rubric):
         params: RawParams,
         has_positive_weight: Bools,
     ) -> Floats:
-        graph = _compile_cached_graph(
-            p.shape[1], tuple(params["parents"]), tuple(params["children"])
-        )
+        graph = _compiled_graph(p.shape[1], params)
         return marginals(
             graph,
             p,
@@ -527,9 +523,7 @@ class _HardGatingRubric(_Rubric):
         params: RawParams,
         has_positive_weight: Bools,
     ) -> Floats:
-        graph = _compile_cached_graph(
-            p.shape[1], tuple(params["parents"]), tuple(params["children"])
-        )
+        graph = _compiled_graph(p.shape[1], params)
         met = _are_criteria_met(matrices)
         support_assuming_unmet = graph.hard_gating(p, mode=self.mode, met=met & judged)
         support_assuming_met = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
@@ -551,6 +545,11 @@ class HardTransitive(_HardGatingRubric):
 
 
 _compile_cached_graph = lru_cache(maxsize=256)(gear.compile)
+
+
+def _compiled_graph(size: int, params: RawParams) -> gear.Graph:
+    """Return the graph of so many criteria with the prerequisites of a plan's params."""
+    return _compile_cached_graph(size, tuple(params["parents"]), tuple(params["children"]))
 
 
 def signed_weights(matrices: InputMatrices) -> Floats:

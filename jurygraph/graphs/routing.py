@@ -429,13 +429,10 @@ class _WorkCollector:
     ) -> Verdict | None:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
         if question.missing is not None:
-            reason = f"the task has no {question.missing}"
-            return RecordedVerdict(
-                status="not_applicable", gated_by=MISSING_FIELD_GATE, reason=reason
-            )
+            return _not_applicable(MISSING_FIELD_GATE, f"the task has no {question.missing}")
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
-            return RecordedVerdict(status="not_applicable", gated_by=NO_TURN_GATE, reason=reason)
+            return _not_applicable(NO_TURN_GATE, reason)
         gate_verdict = self._gate_verdict(question, response, turn)
         if gate_verdict is not None:
             return gate_verdict
@@ -446,11 +443,8 @@ class _WorkCollector:
         if question.material != SUBMITTED_MATERIAL_NAME:
             material = self.material[response.id][question.material]
             if not material.variants:
-                no_variant_reason = f"material {question.material!r} holds no variant to ask about"
-                reason = material.note or no_variant_reason
-                return RecordedVerdict(
-                    status="not_applicable", gated_by=NO_VARIANT_GATE, reason=reason
-                )
+                reason = f"material {question.material!r} holds no variant to ask about"
+                return _not_applicable(NO_VARIANT_GATE, material.note or reason)
         if question.when is None:
             return None
         return self._screening_verdict(question.when, response, turn)
@@ -495,8 +489,7 @@ class _WorkCollector:
         if verdicts and not applicable_verdicts:
             was_screening_skipped = any(verdict.gated_by is not None for verdict in verdicts)
             state = "was itself not asked" if was_screening_skipped else "is itself not applicable"
-            reason = f"{when.question} {state}"
-            return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
+            return _not_applicable(when.question, f"{when.question} {state}")
         numbers = []
         for verdict in applicable_verdicts:
             if verdict.status != "ok" or verdict.is_worst_case:
@@ -513,7 +506,7 @@ class _WorkCollector:
         reason = (
             f"{when.question} is {reduced_score:g}, and {when.op} {when.threshold:g} is asked for"
         )
-        return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
+        return _not_applicable(when.question, reason)
 
     def _verdicts_on_question(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
@@ -599,6 +592,11 @@ def _should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVer
     return any(len(found) > 1 for found in votes.values())
 
 
+def _not_applicable(gate: str, reason: str) -> RecordedVerdict:
+    """Return the verdict on a question that is not asked of a response, by what keeps it from that."""
+    return RecordedVerdict(status="not_applicable", gated_by=gate, reason=reason)
+
+
 def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
     """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
     is_penalty = _is_penalty_criterion(view)
@@ -616,8 +614,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
         return Verdict.fail(
             "group", "there is nothing left to compare with: the others could not be asked about"
         )
-    reason = "there is nothing to compare with"
-    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE_GATE_NAME, reason=reason)
+    return _not_applicable(GROUP_OF_ONE_GATE_NAME, "there is nothing to compare with")
 
 
 def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:

@@ -154,7 +154,7 @@ class Binary(AnswerForm):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.met is None:
-            return _build_answer_finding(name, answer, None)
+            return build_answer_finding(name, answer, None)
         score = _p_met_by_tokens(answer, name, reply)
         native = "P(met) from log probabilities"
         if score is None and not answer.met and answer.probability == MET_THRESHOLD:
@@ -164,7 +164,7 @@ class Binary(AnswerForm):
             score = answer.probability
             native = "P(met) as stated"
         judged_value = JudgedValue(score, answer.met, native)
-        return _build_answer_finding(name, answer, judged_value, "met" if answer.met else "")
+        return build_answer_finding(name, answer, judged_value, "met" if answer.met else "")
 
     def find_reply_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         probability = answer.probability
@@ -216,14 +216,14 @@ class Scale(AnswerForm):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.value is None:
-            return _build_answer_finding(name, answer, None)
+            return build_answer_finding(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
         judged_value = JudgedValue(score, native=answer.value, scale=(self.low, self.high))
         statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
-        return _build_answer_finding(name, answer, judged_value, statement)
+        return build_answer_finding(name, answer, judged_value, statement)
 
 
-def _build_answer_finding(
+def build_answer_finding(
     name: str, answer: Any, judged_value: JudgedValue | None, statement: str = ""
 ) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
@@ -258,7 +258,7 @@ class PartialCredit(AnswerForm):
         return [f"part_{number}" for number in range(1, len(self.weights) + 1)]
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return _parts_answer_model(len(self.weights), compact, self.by_probability)
+        return _parts_answer_model(tuple(self.names), compact, self.by_probability)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
@@ -296,11 +296,12 @@ def _scale_answer_model(low: float, high: float, compact: bool) -> type[FrozenMo
 
 
 @lru_cache(maxsize=64)
-def _parts_answer_model(number: int, compact: bool, uses_probabilities: bool) -> type[FrozenModel]:
+def _parts_answer_model(
+    names: tuple[str, ...], compact: bool, uses_probabilities: bool
+) -> type[FrozenModel]:
     part_answer_model: type[FrozenModel] = BarePartAnswer if compact else PartAnswer
     if uses_probabilities:
         part_answer_model = BareLikelyPartAnswer if compact else LikelyPartAnswer
-    names = [f"part_{index}" for index in range(1, number + 1)]
     fields: Any = dict.fromkeys(names, (part_answer_model, ...))
     reason_field: Any = {} if compact else {"reason": (ReasonText, ...)}
     return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)

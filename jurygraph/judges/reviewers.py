@@ -19,7 +19,6 @@ import numpy as np
 from pydantic import AfterValidator, Field, create_model, model_validator
 
 from jurygraph.agents.roles import (
-    ClaimWithQuotes,
     Evaluator,
     EvaluatorInput,
     Finding,
@@ -30,7 +29,14 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, InputError, PlanError
-from jurygraph.judges.criteria import Item, ReplyVerbosity, Scale, judge_items, sort_anchors
+from jurygraph.judges.criteria import (
+    Item,
+    ReplyVerbosity,
+    Scale,
+    build_answer_finding,
+    judge_items,
+    sort_anchors,
+)
 from jurygraph.judges.examples import (
     Example,
     ExampleChoiceMethod,
@@ -100,17 +106,14 @@ class PredictionForm(Scale):
         return _prediction_reply_model(self, compact)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
-        reason = getattr(answer, "reason", "")
-        quotes = getattr(answer, "quotes", ())
         if answer.value is None:
-            return Finding(name, None, reason, quotes)
+            return build_answer_finding(name, answer, None)
         native = float(answer.value)
         low, high = self.score_range
         confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
         judged_value = JudgedValue(score, native=native, scale=(low, high), confidence=confidence)
-        claim = ClaimWithQuotes(f"a value of {answer.value:g}", quotes)
-        return Finding(name, judged_value, reason, quotes, [claim])
+        return build_answer_finding(name, answer, judged_value, f"a value of {answer.value:g}")
 
     @property
     def score_range(self) -> tuple[float, float]:

@@ -220,21 +220,8 @@ class SurveyWithoutTexts(FrozenModel):
     @classmethod
     def of(cls, survey: Survey) -> Self:
         indices = {digest: str(index) for index, digest in enumerate(survey.views)}
-        derivations = [
-            derivation.model_copy(update={"view": indices[derivation.view]})
-            for derivation in survey.derivations
-        ]
-        questions = [
-            question.model_copy(update={"view": indices[question.view]})
-            for question in survey.questions
-        ]
-        return cls(
-            members=tuple((view.audience, view.member) for view in survey.views.values()),
-            derivations=tuple(derivations),
-            questions=tuple(questions),
-            waves=survey.waves,
-            gates=survey.gates,
-        )
+        members = tuple((view.audience, view.member) for view in survey.views.values())
+        return cls(members=members, **_rename_views(survey, indices))
 
     @cached_property
     def identity_fields_by_question(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
@@ -249,25 +236,29 @@ class SurveyWithoutTexts(FrozenModel):
         return identities
 
     def with_views(self, views: Sequence[TaskView]) -> Survey:
-        view_digests = [view.digest for view in views]
-        derivations = [
-            derivation.model_copy(update={"view": view_digests[int(derivation.view)]})
-            for derivation in self.derivations
-        ]
-        questions = [
-            question.model_copy(update={"view": view_digests[int(question.view)]})
-            for question in self.questions
-        ]
-        survey = Survey(
-            views=dict(zip(view_digests, views, strict=True)),
-            derivations=tuple(derivations),
-            questions=tuple(questions),
-            waves=self.waves,
-            gates=self.gates,
-        )
+        digests = {str(index): view.digest for index, view in enumerate(views)}
+        views_by_digest = dict(zip(digests.values(), views, strict=True))
+        survey = Survey(views=views_by_digest, **_rename_views(self, digests))
         # what the cached property would make again, with its digest
         vars(survey)["without_texts"] = self
         return survey
+
+
+def _rename_views(survey: Survey | SurveyWithoutTexts, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parts that a survey has with or without texts, with other names of its views."""
+    derivations = [
+        derivation.model_copy(update={"view": names[derivation.view]})
+        for derivation in survey.derivations
+    ]
+    questions = [
+        question.model_copy(update={"view": names[question.view]}) for question in survey.questions
+    ]
+    return {
+        "derivations": tuple(derivations),
+        "questions": tuple(questions),
+        "waves": survey.waves,
+        "gates": survey.gates,
+    }
 
 
 class ComponentInput(FrozenModel):
