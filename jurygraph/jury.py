@@ -53,7 +53,7 @@ from jurygraph.graphs.groups import (
     split_into_batches,
     to_groups,
 )
-from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
+from jurygraph.graphs.prepare_graph import TaskWithProfiles, plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_score_graph
 from jurygraph.graphs.survey import digests_of_tool_files
@@ -277,7 +277,7 @@ class Jury(ShortRepr):
         return self._result_or_raise(plan_or_error)
 
     async def aprepare_many(
-        self, tasks: Iterable[tuple[Task, ProfilesLine | None]], sink: "CallSink | None" = None
+        self, tasks: Iterable[TaskWithProfiles], sink: "CallSink | None" = None
     ) -> AsyncGenerator[Plan, None]:
         """Yield the plans of many tasks, each with its profiles or None, in their order; see `aprepare`.
 
@@ -303,7 +303,7 @@ class Jury(ShortRepr):
                     yield self._result_or_raise(plan_or_error)
 
     async def _prepare_batch(
-        self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
+        self, batch: Sequence[TaskWithProfiles], sink: "CallSink | None"
     ) -> list[Plan | Exception]:
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._claim_for_process()

@@ -16,7 +16,7 @@ from jurygraph.aggregation import gear, stakeholders
 from jurygraph.arrays import Bools, Floats
 from jurygraph.display import ShortRepr
 from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
-from jurygraph.safety.redaction import make_process_redactor
+from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedQuestionTreatment
 from jurygraph.schema.config import ExactInferenceMode
 from jurygraph.schema.frozen_model import (
@@ -80,6 +80,9 @@ ComponentInputs = Mapping[str, ComponentInput]
 
 RowValuesByName = Mapping[str, Floats]
 """A number of each response, [R], by name."""
+
+Prerequisites = Sequence[tuple[int, int, float | None]]
+"""The places of inputs that depend on each other: parent, child, and λ, None for all or nothing."""
 
 BoundArrays = tuple[Floats, Floats]
 """The least and the greatest value of each response, [R] each."""
@@ -182,7 +185,7 @@ class Combiner(ShortRepr, ABC):
         """Return true if a higher score in the input of this name never lowers the component."""
         return True
 
-    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Prerequisites:
         """Return the places of inputs that depend on each other: parent, child, and λ, None for all or nothing."""
         return ()
 
@@ -220,8 +223,9 @@ def raise_as_plan_error(owner: str) -> Iterator[None]:
     except JurygraphError:
         raise
     except Exception as error:
-        message = make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
-        raise PlanError(f"{owner} failed: {message}; fix it, or use another one") from error
+        raise PlanError(
+            f"{owner} failed: {describe_exception(error)}; fix it, or use another one"
+        ) from error
 
 
 def input_means(matrices: InputMatrices) -> tuple[Floats, Bools]:
@@ -388,7 +392,7 @@ class _Rubric(Combiner):
         )
         return least, greatest_rewards
 
-    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Prerequisites:
         edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
         return [(parent, child, None) for parent, child in edges]
 
@@ -446,7 +450,7 @@ class Gear(_Rubric):
             )
         return {**frozen_params, "inference": "exact" if is_exact_inference else "one-pass"}
 
-    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Prerequisites:
         return list(zip(params["parents"], params["children"], params["retention"], strict=True))
 
     def describe_rule(self, params: RawParams) -> str:

@@ -58,7 +58,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, RewardGate
+from jurygraph.schema.plan import RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE_GATE_NAME, VerdictStatus
 
@@ -688,9 +688,7 @@ def can_be_decided_together(
     decision: Decision, questions: Sequence[Question], combiners: Combiners
 ) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
-    is_per_response = all(
-        q.scope == "response" and q.material == SUBMITTED_MATERIAL_NAME for q in questions
-    )
+    is_per_response = all(q.scope == "response" and not q.is_about_variants for q in questions)
     are_combiners_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_combiners_batched and decision.group_rule is None
 

@@ -29,7 +29,6 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.plan import (
-    SUBMITTED_MATERIAL_NAME,
     ImplementationHolder,
     ReductionMethod,
     RewardGate,
@@ -562,7 +561,7 @@ class _ComponentSpecBuilder:
     ) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
         shares = self.config.weights.layers
-        columns = list(zip(spec_input.questions, spec_input.weights, strict=True))
+        columns = list(spec_input.weighted_questions)
         layers = [self.by_id[question].layer for question, weight in columns if weight]
         for layer in layers:
             if layer not in shares:
@@ -746,9 +745,7 @@ def _build_component_input(
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variant_questions = any(
-            question.material != SUBMITTED_MATERIAL_NAME for question in sorted_questions
-        )
+        has_variant_questions = any(question.is_about_variants for question in sorted_questions)
         if_skipped = "zero" if has_variant_questions else "left-out"
     return ComponentInput(
         questions=tuple(names),

@@ -139,7 +139,7 @@ class VerdictTable:
         """
         pieces = []
         weights = []
-        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        for name, weight in spec_input.weighted_questions:
             is_penalty = weight * direction < 0
             turns = self.fill_turn_cells(name, spec_input, is_penalty, rule, fill_mode, met_from)
             reduction = spec_input.turns.get(name)
@@ -347,7 +347,7 @@ class VerdictTable:
         )
         judged_weights = []
         requested_weights = []
-        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        for name, weight in spec_input.weighted_questions:
             verdict_code = self.effective_columns(name, spec_input).verdict_code
             judged_count = count_true(np.isin(verdict_code, settled_codes))
             requested_count = judged_count + count_true(lacks_score(verdict_code))
@@ -364,7 +364,7 @@ class VerdictTable:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
         verdict_codes = []
         weights = []
-        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        for name, weight in spec_input.weighted_questions:
             verdict_code = self.effective_columns(name, spec_input).verdict_code
             verdict_codes.append(verdict_code)
             weights.append(np.full(verdict_code.shape[1], weight))
@@ -424,7 +424,7 @@ def verdict_table_from_columns(
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
         is_about_submitted_response = (
-            question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
+            question.scope == "response" and not question.is_about_variants
         )
         if question.seats > 1 and is_about_submitted_response:
             sampled_question_ids.add(question.id)

@@ -46,11 +46,13 @@ from jurygraph.schema.task import ProfilesLine, apply_profiles, has_text_profile
 
 _MAX_SHOWN_CHARACTERS = 200
 TaskPlanningUpdate = dict[str, Any]
+TaskWithProfiles = tuple[Task, ProfilesLine | None]
+"""A task, and its line of a PROFILES file, if it has any."""
 PrepareNode = Callable[[PrepareState, Runtime[TaskContexts]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
-    tasks: Sequence[tuple[Task, ProfilesLine | None]], contexts: Sequence[GraphContext]
+    tasks: Sequence[TaskWithProfiles], contexts: Sequence[GraphContext]
 ) -> list[Plan | Exception]:
     """Return the plan of each task of a batch, or its error. Each has its profiles of a PROFILES file, if any.
 

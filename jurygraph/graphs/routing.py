@@ -33,7 +33,6 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.plan import (
-    SUBMITTED_MATERIAL_NAME,
     Escalation,
     get_question_identity_fields,
 )
@@ -372,9 +371,7 @@ class _WorkCollector:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
-        material_response_ids = (
-            keys[0].responses if question.material == SUBMITTED_MATERIAL_NAME else judgement.about
-        )
+        material_response_ids = judgement.about if question.is_about_variants else keys[0].responses
         reused_verdicts = self.reused_results.verdicts
         if not all(key in reused_verdicts for key in keys):
             return False
@@ -398,7 +395,7 @@ class _WorkCollector:
         self, question: Question, unsettled_responses: Sequence[Response]
     ) -> Iterable[_ResponseCombination]:
         found = []
-        if question.material != SUBMITTED_MATERIAL_NAME:
+        if question.is_about_variants:
             for response in unsettled_responses:
                 for variant in self.material[response.id][question.material].variants:
                     found.append(
@@ -440,7 +437,7 @@ class _WorkCollector:
         if failure is not None:
             status: VerdictStatus = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.material != SUBMITTED_MATERIAL_NAME:
+        if question.is_about_variants:
             material = self.material[response.id][question.material]
             if not material.variants:
                 reason = f"material {question.material!r} holds no variant to ask about"
@@ -551,9 +548,7 @@ def _question_turns(question: Question, response: Response) -> Sequence[int | No
 
 
 def required_material_names(question: Question) -> tuple[str, ...]:
-    if question.material == SUBMITTED_MATERIAL_NAME:
-        return question.needs
-    return (*question.needs, question.material)
+    return (*question.needs, question.material) if question.is_about_variants else question.needs
 
 
 VerdictStamp = Callable[[Verdict, VerdictKey], RecordedVerdict]

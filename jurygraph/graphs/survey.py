@@ -248,11 +248,10 @@ def configure_questions(
         changes = {
             **_configured_question_fields(use, question, keys[name]),
             **_toolset_fields(evaluator),
-            **_missing_rule_update(use, question),
         }
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
-        if question.material != SUBMITTED_MATERIAL_NAME and question.scope != "response":
+        if question.is_about_variants and question.scope != "response":
             raise PlanError(
                 f"question {question.id!r} is about variants, so its scope is response, not {question.scope}"
             )
@@ -285,11 +284,6 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
         )
 
 
-def _missing_rule_update(use: EvaluatorUse, question: Question) -> dict[str, None]:
-    """Return the change of a question that is asked although the task lacks something: the evaluator then abstains."""
-    return {} if use.if_missing is not None or question.missing is None else {"missing": None}
-
-
 def _check_turn_question(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
     """Raise PlanError or ConfigError for a question that cannot be asked about turns."""
     if question.scope != "response":
@@ -315,6 +309,10 @@ def _configured_question_fields(use: EvaluatorUse, question: Question, key: str)
         changes["names_turn"] = True
     if use.all_judges:
         changes["judges"] = use.all_judges
+    if use.if_missing is None and question.missing is not None:
+        changes["missing"] = (
+            None  # it is asked although the task lacks something: its evaluator abstains
+        )
     if use.escalate is not None and use.escalate.when == "disagree":
         votes = len(use.escalate.first) * changes.get("samples", question.samples)
         if votes < 2:

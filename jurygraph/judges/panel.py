@@ -322,7 +322,7 @@ class ConsensusOfJudges(Combiner):
     ) -> dict[str, ComponentInput]:
         arranged_inputs = dict[str, ComponentInput]()
         for key, judge in inputs.items():
-            weights = dict(zip(judge.questions, judge.weights, strict=True))
+            weights = dict(judge.weighted_questions)
             for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
                 name = key if reviewer is None else f"{key}@{reviewer}"
                 if name in arranged_inputs or name in reviewers.values():

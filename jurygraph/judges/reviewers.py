@@ -68,6 +68,7 @@ from jurygraph.schema.frozen_model import (
     Count,
     Id,
     Number,
+    NumberRange,
     ParamsModel,
     PositiveInt,
     PositiveNumber,
@@ -168,7 +169,7 @@ class Dimension(FrozenModel):
     """
 
     text: Id
-    scale: tuple[Number, Number]
+    scale: NumberRange
     step: PositiveNumber | None = 1.0
     anchors: dict[Id, str] = Field(default_factory=dict)
     above: dict[Id, Number] = Field(default_factory=dict, max_length=1)

@@ -26,7 +26,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.factory import PACKAGED_MODEL_PREFIX, find_model_folder, split_model_url
 from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
-from jurygraph.safety.redaction import make_process_redactor
+from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import CallsConfig
 from jurygraph.schema.frozen_model import Number
 
@@ -356,9 +356,7 @@ class _SentenceTransformersModel(_EmbedderOrReranker):
                 with _silence_model_loading():
                     self._model = self.open().eval()
             except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-                message = " ".join(
-                    make_process_redactor().redact_text(f"{type(error).__name__}: {error}").split()
-                )
+                message = " ".join(describe_exception(error).split())
                 self._error = f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE_LENGTH]}"
         if self._error is not None:
             raise Fault("unknown-model", self._error)

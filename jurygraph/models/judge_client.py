@@ -99,6 +99,10 @@ _JSON_VALUE_PATTERN = re.compile(
 )
 
 
+WordLogprob = tuple[str, float]
+"""The text of a token, or what is left of it, and its log probability."""
+
+
 def answer_schema(reply_model: type[BaseModel]) -> JsonObject:
     """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
@@ -470,7 +474,7 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def _read_token_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+def _read_token_alternatives(entry: dict[str, Any]) -> tuple[WordLogprob, ...]:
     top_entries = entry.get("top_logprobs")
     if not isinstance(top_entries, list):
         return ()
@@ -478,7 +482,7 @@ def _read_token_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], 
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
-def _parse_token(entry: Any) -> tuple[str, float] | None:
+def _parse_token(entry: Any) -> WordLogprob | None:
     """Return a token and its log probability, which is at most 0; None if there is no such pair."""
     if not isinstance(entry, dict):
         return None
@@ -542,7 +546,7 @@ def find_boolean_offset(text: str, path: Sequence[str | int]) -> int | None:
         return None
 
 
-def _token_alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
+def _token_alternatives_at(reply: Reply, offset: int) -> list[WordLogprob] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
     reply_text = "".join(token.text for token in reply.tokens)
     before = reply_text.rfind(reply.text)  # the last, as thoughts may contain a draft of it
@@ -556,14 +560,14 @@ def _token_alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]]
     lead = token.text[: offset - token_start].rstrip(_JSON_SPACES)
     # some servers include the token itself
     others = [other for other in token.others if other[0] != token.text]
-    alternatives: list[tuple[str, float]] = []
+    alternatives: list[WordLogprob] = []
     for text, logprob in [(token.text, token.logprob), *others]:
         rest = text[len(lead) :].lstrip(_JSON_SPACES) if text.startswith(lead) else ""
         alternatives.append((rest, logprob))
     return alternatives
 
 
-def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
+def _share_of_true(alternatives: list[WordLogprob]) -> float | None:
     """Return the share of `true` among the two words; None if no alternative begins either.
 
     A word that none begins may have at most the probability of the least likely alternative.

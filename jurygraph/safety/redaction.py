@@ -169,6 +169,11 @@ def _make_redactor(variables: frozenset[tuple[str, str]], secrets: frozenset[str
     return Redactor([*find_secrets(dict(variables)), *redactable_secrets])
 
 
+def describe_exception(error: Exception) -> str:
+    """Return the kind and the message of an exception of other people's code, without secrets of the environment."""
+    return make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
+
+
 @contextmanager
 def redact_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
     """Redact the messages of jurygraph's own errors raised inside; their causes are left unchanged.

@@ -35,6 +35,7 @@ from jurygraph.schema.frozen_model import (
     JsonObject,
     LongId,
     Number,
+    NumberRange,
     PositiveInt,
     PositiveNumber,
     StrictBool,
@@ -74,13 +75,10 @@ class PurposeConfig(FrozenModel):
     """
 
     kind: JudgePurpose = "reward"
-    reward_judges: tuple[Id, ...] | None = None
+    reward_judges: (
+        Annotated[tuple[Id, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] | None
+    ) = None
     same_judge: Literal["refuse", "allow"] = "refuse"
-
-    @field_validator("reward_judges")
-    @classmethod
-    def _sort_unique(cls, judges: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if judges is None else tuple(sorted(set(judges)))
 
     @model_validator(mode="after")
     def _check_reward_judges(self) -> Self:
@@ -616,7 +614,7 @@ class Config(ModelWithCode):
     reward: dict[Id, Number] = Field(default_factory=dict)
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
-    clip: tuple[Number, Number] | None = None
+    clip: NumberRange | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
     criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty_value)

@@ -11,6 +11,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from pydantic import Field, model_validator
@@ -70,6 +71,11 @@ class ToolCall(FrozenModel):
         """Return the arguments; None where they are not the JSON of an object, which is the model's mistake."""
         return parse_tool_arguments(self.function.arguments)
 
+    @property
+    def normalized_text(self) -> str:
+        """Return the tool and the arguments, equal for equal calls."""
+        return f"{self.name}({canonical_tool_arguments(self.function.arguments)})"
+
 
 _HEADER_SAFE_NAME_PATTERN = re.compile(r"[\w.:/-]{1,64}")
 """A name of a tool that can stand in a header: it has no line break, and no space."""
@@ -122,6 +128,9 @@ class ChatMessage(FrozenModel):
                     yield "text", text
                 else:
                     yield "part", content_part_placeholder(part)
+
+
+ChatMessages = tuple[ChatMessage, ...]
 
 
 def content_part_placeholder(part: Mapping[str, Any]) -> str:
@@ -219,7 +228,7 @@ class RenderedText(str):
 
     def find_enclosing_turn(self, start: int, end: int) -> Turn | None:
         """Return the turn that has all of these characters; None if they are of several, or of a header."""
-        index = bisect_right(self.turns, start, key=_find_turn_start_offset) - 1
+        index = bisect_right(self.turns, start, key=attrgetter("start")) - 1
         while index >= 0:
             turn = self.turns[index]
             is_turn_nonempty = not (turn.start == turn.end == start)
@@ -234,10 +243,6 @@ class RenderedText(str):
         for turn in self.turns:
             yield str(self[end : turn.start]), str(self[turn.start : turn.end])
             end = turn.end
-
-
-def _find_turn_start_offset(turn: Turn) -> int:
-    return turn.start
 
 
 class _MessageBlock(NamedTuple):
@@ -319,13 +324,11 @@ def find_last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
 class SplitConversation(NamedTuple):
     """A conversation in two: what the response answers, and the response."""
 
-    query: tuple[ChatMessage, ...]
-    response: tuple[ChatMessage, ...]
+    query: ChatMessages
+    response: ChatMessages
 
 
-def split_conversation(
-    messages: tuple[ChatMessage, ...], start: ResponseStart = None
-) -> SplitConversation:
+def split_conversation(messages: ChatMessages, start: ResponseStart = None) -> SplitConversation:
     """Return the messages before the response and those of it, which begins at `start`.
 
     By default it begins after the last message of a user. Raises ValueError where one of the parts is empty, or where
@@ -364,9 +367,7 @@ def has_replies(query: str | Sequence[ChatMessage]) -> bool:
     return any(not isinstance(part, str) and part.role == "assistant" for part in query)
 
 
-def require_calls_before_results(
-    messages: tuple[ChatMessage, ...], start: int = 0
-) -> tuple[ChatMessage, ...]:
+def require_calls_before_results(messages: ChatMessages, start: int = 0) -> ChatMessages:
     """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
     index_by_call_id: dict[str, int] = {}
     for index, message in enumerate(messages):
@@ -420,8 +421,7 @@ def _build_message_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock
             blocks.append(_MessageBlock(f"{header}:\n", words, index, role, kind))
         for call in message.tool_calls:
             tool_names[call.id] = call.name
-            words = f"{call.name}({canonical_tool_arguments(call.function.arguments)})"
-            blocks.append(_MessageBlock(f"{header} → ", words, index, role, "call"))
+            blocks.append(_MessageBlock(f"{header} → ", call.normalized_text, index, role, "call"))
     return blocks
 
 

@@ -123,6 +123,9 @@ def _make_decoder(
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
 
+NumberRange = tuple[Number, Number]
+"""The lower and the upper end of a range."""
+
 UnitInterval = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 

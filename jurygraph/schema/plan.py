@@ -26,6 +26,7 @@ from jurygraph.schema.frozen_model import (
     JsonObject,
     LongId,
     Number,
+    NumberRange,
     PositiveInt,
     PositiveNumber,
     StrictBool,
@@ -138,6 +139,11 @@ class Question(FrozenModel):
     tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
     max_steps: PositiveInt | None = OMITTED_IF_NONE
     max_tokens: PositiveInt | None = OMITTED_IF_NONE
+
+    @property
+    def is_about_variants(self) -> bool:
+        """Return whether variants are judged, and not the responses that were submitted."""
+        return self.material != SUBMITTED_MATERIAL_NAME
 
     @property
     def shown_part(self) -> VisiblePart:
@@ -291,6 +297,16 @@ class ComponentInput(FrozenModel):
     turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty_value)
 
     @property
+    def weighted_questions(self) -> Iterable[tuple[str, float]]:
+        """Return the questions, each with its weight."""
+        return zip(self.questions, self.weights, strict=True)
+
+    def of_question(self, name: str) -> Self:
+        """Return the input with one of its questions alone."""
+        weight = self.weights[self.questions.index(name)]
+        return self.model_copy(update={"questions": (name,), "weights": (weight,)})
+
+    @property
     def signed_weight(self) -> float:
         """Return the weight of the input, negative for a penalty of a rubric."""
         return -self.input_weight if self.weights and self.weights[0] < 0 else self.input_weight
@@ -385,7 +401,7 @@ class Decision(FrozenModel):
     specs: tuple[ComponentSpec, ...]
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
-    clip: tuple[Number, Number] | None = None
+    clip: NumberRange | None = None
     rule: FailureRule = "conservative"
     min_coverage: UnitInterval = 0.8
     group_rule: GroupFailureRule | None = None
@@ -489,7 +505,7 @@ def _sum_checked_weight(
 ) -> tuple[float, float]:
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
     checked_weight_total = total = 0.0
-    for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+    for question, weight in spec_input.weighted_questions:
         layer, verdict_count = layers[question]
         columns = verdict_count if spec_input.reduce is None else 1  # a folded question counts once
         size = abs(weight) * columns

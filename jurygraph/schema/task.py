@@ -22,6 +22,7 @@ from jurygraph.schema.conversation import (
     OMITTED_IF_NONE,
     RENDERING_VERSION,
     ChatMessage,
+    ChatMessages,
     RenderedText,
     ToolCall,
     Turn,
@@ -40,6 +41,7 @@ from jurygraph.schema.frozen_model import (
     Id,
     JsonObject,
     Number,
+    NumberRange,
     PositiveNumber,
     UnitInterval,
     digest_of,
@@ -69,7 +71,7 @@ class Criterion(FrozenModel):
     text: str
     weight: Number
     role: CriterionRole | None = None
-    scale: tuple[Number, Number] | None = None
+    scale: NumberRange | None = None
     anchors: dict[Id, str] = Field(default_factory=dict)
     parts: tuple[Part, ...] = Field(default=(), max_length=20)
 
@@ -224,18 +226,18 @@ class Message(FrozenModel):
     tool_call_id: str | None = OMITTED_IF_NONE
 
 
-Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+Messages = Annotated[ChatMessages, BeforeValidator(read_messages)]
 TranscriptMessages = Annotated[Messages, AfterValidator(require_calls_before_results)]
 """The messages of a conversation that took place: each result of a tool belongs to a call before it."""
-Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+Query = Annotated[str | ChatMessages, BeforeValidator(read_messages)]
 
 
-def query_to_text(query: str | tuple[ChatMessage, ...]) -> str:
+def query_to_text(query: str | ChatMessages) -> str:
     """Return the text of a query; the messages of a chat are joined by line breaks."""
     return query if isinstance(query, str) else "\n".join(message.text for message in query)
 
 
-def chat_to_prompt_text(query: str | tuple[ChatMessage, ...]) -> str:
+def chat_to_prompt_text(query: str | ChatMessages) -> str:
     """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role.
 
     A chat in which tools are called is rendered as the messages of a response are.
@@ -486,7 +488,7 @@ class TaskView(FrozenModel):
         return None if self.about is None else self.about.id
 
 
-def _drop_reasoning(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+def _drop_reasoning(messages: Sequence[ChatMessage]) -> ChatMessages:
     return tuple(
         message.model_copy(update={"reasoning": None}) if message.reasoning else message
         for message in messages

@@ -16,6 +16,7 @@ from jurygraph.schema.frozen_model import (
     FrozenModel,
     JsonObject,
     Number,
+    NumberRange,
     StrictBool,
     UnitInterval,
     digest_of,
@@ -86,7 +87,7 @@ class Reward(FrozenModel):
     status: Literal["ok", "degraded", "failed"]
     partial: Number | None = Field(repr=False)
     coverage: UnitInterval
-    range: tuple[Number, Number] | None
+    range: NumberRange | None
     components: dict[str, Number | None]
     terms: tuple[Term, ...] = Field(repr=False)
     counts: Counts = Field(repr=False)

@@ -15,6 +15,7 @@ from jurygraph.schema.frozen_model import (
     JsonObject,
     LongId,
     Number,
+    NumberRange,
     PositiveInt,
     StrictBool,
     UnitInterval,
@@ -185,7 +186,7 @@ class Verdict(FrozenModel):
     score: UnitInterval | None = None
     met: StrictBool | None = None
     native: StrictBool | Number | str | None = None
-    scale: tuple[Number, Number] | None = None
+    scale: NumberRange | None = None
     confidence: UnitInterval | None = None
     status: VerdictStatus = "ok"
     failure: Failure | None = None

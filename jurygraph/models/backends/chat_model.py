@@ -23,7 +23,7 @@ from jurygraph.models.request import (
     find_non_content_field,
     iterate_exception_chain,
 )
-from jurygraph.safety.redaction import make_process_redactor
+from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import Message
 from jurygraph.sources.user_modules import import_module
 
@@ -110,9 +110,8 @@ def _load_chat_model(path: str) -> Any:
         module, _, name = path.rpartition(":" if ":" in path else ".")
         return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
-        problem = make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
-            f"'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
+            f"'langchain:{path}' cannot be loaded: {describe_exception(error)}; name one as package.module.name"
         ) from error
 
 
