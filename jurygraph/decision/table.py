@@ -174,15 +174,13 @@ class VerdictTable:
             for columns in self.effective_columns_by_turn(name, spec_input, met_from)
         ]
 
-    def effective_columns(
-        self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD
-    ) -> ScoreArrays:
+    def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        turns = self.effective_columns_by_turn(name, spec_input, met_from)
+        turns = self.effective_columns_by_turn(name, spec_input)
         if len(turns) == 1:
             return turns[0]
         return ScoreArrays._make(
@@ -435,9 +433,7 @@ def verdict_table_from_columns(
     return VerdictTable(rows, columns, frozenset(sampled_question_ids), judges_by_question, turns)
 
 
-def build_question_columns(
-    rows: int, cells: VerdictByCell, columns_per_turn: int = 1
-) -> ScoreArrays:
+def build_question_columns(rows: int, cells: VerdictByCell, columns_per_turn: int) -> ScoreArrays:
     """Return the columns of one question from its cells; others are ABSENT. Each turn has `columns_per_turn`
     columns."""
     last = max((column for _, column in cells), default=0)
@@ -558,7 +554,6 @@ def _place_verdicts_in_cells(
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
     column_index_by_turn = _column_index_by_turn(verdicts) if question.scope == "turn" else {}
-    is_unordered_pair = question.scope == "pair" and question.pairs == "unordered"
     for verdict in verdicts:
         if verdict.superseded:
             continue
@@ -576,7 +571,7 @@ def _place_verdicts_in_cells(
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
             cells[row, column * question.seats + seat] = (verdict, False)
-            if is_unordered_pair and verdict.responses:
+            if question.is_about_unordered_pairs and verdict.responses:
                 # The opponent's row has the same verdict, in the column of this response.
                 cells[column, row * question.seats + seat] = (verdict, True)
 

@@ -507,10 +507,10 @@ class _WorkCollector:
 
     def _verdicts_on_question(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
-        is_mirrored = False
-        for candidate in self.survey.questions:
-            if candidate.id == question:
-                is_mirrored = candidate.scope == "pair" and candidate.pairs == "unordered"
+        is_mirrored = any(
+            candidate.id == question and candidate.is_about_unordered_pairs
+            for candidate in self.survey.questions
+        )
         for verdict in self.answered.get(question, ()):
             if verdict.about == response.id:
                 yield verdict

@@ -183,7 +183,7 @@ ListedQuestion = tuple[str, TaskView, Question]
 def list_questions_of_evaluators(
     evaluators: Mapping[str, Evaluator],
     views: Sequence[TaskView],
-    uses: Sequence[EvaluatorUse] = (),
+    uses: Sequence[EvaluatorUse],
 ) -> list[ListedQuestion]:
     """Return the questions that the evaluators list about the views of their audience.
 
@@ -220,7 +220,7 @@ def configure_questions(
     listed_questions: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
-    available_material_names: Collection[str] = (),
+    available_material_names: Collection[str],
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples`, `material` and `scope` of the config override
     the evaluator's.

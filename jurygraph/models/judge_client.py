@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from jurygraph.messages import Problem, describe_validation_error, quote, shorten
+from jurygraph.messages import FieldPath, Problem, describe_validation_error, quote, shorten
 from jurygraph.models.backend import EndpointCapabilities
 from jurygraph.models.gateway import Gateway, make_call_record
 from jurygraph.models.request import (
@@ -419,9 +419,7 @@ def _find_answer_flaw(data: Any, answer_as_json: Any) -> Problem | None:
     return None
 
 
-def _walk_json_values(
-    value: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _walk_json_values(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
     # Not `iter_json_values`: that yields the keys of objects, too, under the path of their object.
     yield path, value
@@ -888,14 +886,13 @@ class JudgeClient:
     ) -> ParsedReply[T]:
         """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
         call = answered_call.call
-        allow_words_around = self._reads_among_words
         try:
             value = parse_reply(
                 answered_call.reply,
                 reply_model,
                 self.safety.whole_reply,
                 find_reply_problem,
-                allow_words_around=allow_words_around,
+                allow_words_around=self._reads_among_words,
                 request=request,
             )
         except Fault as fault:
@@ -906,7 +903,7 @@ class JudgeClient:
         self._note_accepted_call(request.digest, call.id)
         return ParsedReply(
             value,
-            extract_reply_json(answered_call.reply, allow_words_around=allow_words_around),
+            extract_reply_json(answered_call.reply, allow_words_around=self._reads_among_words),
             call,
         )
 

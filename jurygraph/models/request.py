@@ -552,7 +552,7 @@ class ReplyJsonText(NamedTuple):
     has_unopened_thought: bool
 
 
-def find_json(text: str, *, allow_words_around: bool = False) -> ReplyJsonText:
+def find_json(text: str, *, allow_words_around: bool) -> ReplyJsonText:
     """Return a reply without one thought at its beginning, and without one code fence around the rest.
 
     With `allow_words_around`, words around the only object are cut off, too. A thought ends with the first closing tag

@@ -204,13 +204,10 @@ def refuse_secrets_in_config(config: "Config") -> None:
         iter_json_values(config.model_dump(mode="json")) if redactor.has_secrets else ()
     ):
         if isinstance(text, str) and redactor.has_secret_in(text):
-            redactor_by_variable_name = {
-                name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()
-            }
             variable_name = next(
                 name
-                for name, redactor in redactor_by_variable_name.items()
-                if redactor.has_secret_in(text)
+                for name, value in os.environ.items()
+                if Redactor(find_secrets({name: value})).has_secret_in(text)
             )
             raise ConfigError(
                 f"{format_field_path(path) or 'a name'}: holds the secret of {variable_name}, which a run would keep; "

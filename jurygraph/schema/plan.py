@@ -146,6 +146,11 @@ class Question(FrozenModel):
         return self.material != SUBMITTED_MATERIAL_NAME
 
     @property
+    def is_about_unordered_pairs(self) -> bool:
+        """Return whether it is asked about each pair once, and its verdict counts for both responses."""
+        return self.scope == "pair" and self.pairs == "unordered"
+
+    @property
     def shown_part(self) -> VisiblePart:
         """Return the part of a conversation that is shown: checks read the answer, and models the whole work."""
         default: VisiblePart = "without_reasoning" if self.layer in GATED_LAYERS else "last_reply"

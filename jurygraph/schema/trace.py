@@ -247,9 +247,7 @@ def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in their order; one on an unordered pair belongs to both responses."""
-    unordered_pair_question_ids = {
-        q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"
-    }
+    unordered_pair_question_ids = {q.id for q in questions if q.is_about_unordered_pairs}
     verdicts_by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in verdicts:
         verdicts_by_response[verdict.about].append(verdict)
