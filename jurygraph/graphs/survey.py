@@ -25,7 +25,7 @@ from jurygraph.schema import (
     Wave,
 )
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
-from jurygraph.schema.task import sort_by_id
+from jurygraph.schema.task import TaskBackground, sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE_GATE_NAME,
@@ -93,20 +93,11 @@ def _make_task_view(
     people: tuple[Stakeholder, ...] = ()
     if audience == "everyone":
         people = tuple(map(_equalize_constraint_restrictiveness, sort_by_id(task.stakeholders)))
+    fields = {name: getattr(task, name) for name in TaskBackground.model_fields}
+    if audience != "reviewer":
+        fields["group"] = None
     return TaskView(
-        id=task.id,
-        audience=audience,
-        about=about,
-        people=people,
-        query=task.query,
-        reference=task.reference,
-        facts=task.facts,
-        group=task.group if audience == "reviewer" else None,
-        metadata=task.metadata,
-        reference_messages=task.reference_messages,
-        reference_actions=task.reference_actions,
-        tools=task.tools,
-        context=task.context,
+        id=task.id, audience=audience, about=about, people=people, query=task.query, **fields
     )
 
 

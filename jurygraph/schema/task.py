@@ -305,22 +305,28 @@ def sort_by_id(items: Iterable[ItemWithId]) -> tuple[ItemWithId, ...]:
     return tuple(sorted(items, key=lambda item: item.id))
 
 
-TaskOrDefaults = TypeVar("TaskOrDefaults", "Task", "TaskDefaults")
+class TaskMembers(FrozenModel):
+    """The members of a task's audiences: its stakeholders, the criteria of its rubric, and its reviewers."""
 
+    stakeholders: tuple[Stakeholder, ...] = ()
+    tensions: tuple[Tension, ...] = ()
+    rubric: Rubric | None = None
+    reviewers: tuple[Id, ...] = ()
 
-def _check_stakeholders(model: TaskOrDefaults) -> TaskOrDefaults:
-    """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
-    ids = [stakeholder.id for stakeholder in model.stakeholders]
-    require_unique_ids("stakeholder", "stakeholders[{}].id", ids)
-    require_unique_ids("reviewer", "reviewers[{}]", model.reviewers)
-    for index, tension in enumerate(model.tensions):
-        for end, member in enumerate(tension.between):
-            if member not in ids:
-                hint = suggest_name(member, ids)
-                raise ValueError(
-                    f"`tensions[{index}].between[{end}]` names {quote(member)}, which is not a stakeholder; {hint}"
-                )
-    return model
+    @model_validator(mode="after")
+    def _check_stakeholders(self) -> Self:
+        """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
+        ids = [stakeholder.id for stakeholder in self.stakeholders]
+        require_unique_ids("stakeholder", "stakeholders[{}].id", ids)
+        require_unique_ids("reviewer", "reviewers[{}]", self.reviewers)
+        for index, tension in enumerate(self.tensions):
+            for end, member in enumerate(tension.between):
+                if member not in ids:
+                    hint = suggest_name(member, ids)
+                    raise ValueError(
+                        f"`tensions[{index}].between[{end}]` names {quote(member)}, which is not a stakeholder; {hint}"
+                    )
+        return self
 
 
 class ReferenceCall(FrozenModel):
@@ -349,21 +355,9 @@ ToolDefinitions = tuple[JsonObject, ...]
 ContextPassages = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
-class Task(FrozenModel):
-    """One task. It has no field for responses, so nothing computed from it can depend on one.
+class TaskBackground(FrozenModel):
+    """What evaluators get to know of a task besides its query; the `group` only where they predict reviewers."""
 
-    `group` names a set of tasks that resemble each other, such as variants of one prompt: no history shows one of them
-    to a judge of another, and studies take them as one unit. It is not the group of responses. Trajectories are
-    compared with `reference_messages` or `reference_actions`. `tools` are those that may be called, in OpenAI's form;
-    `context` is what was retrieved for whoever answers.
-    """
-
-    id: Id
-    query: Query
-    stakeholders: tuple[Stakeholder, ...] = ()
-    tensions: tuple[Tension, ...] = ()
-    rubric: Rubric | None = None
-    reviewers: tuple[Id, ...] = ()
     reference: str | None = None
     facts: JsonObject | None = None
     group: str | None = None
@@ -373,7 +367,22 @@ class Task(FrozenModel):
     tools: ToolDefinitions | None = OMITTED_IF_NONE
     context: ContextPassages | None = OMITTED_IF_NONE
 
-    _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
+
+class IdentifiedQuery(FrozenModel):
+    """The first fields of a task."""
+
+    id: Id
+    query: Query
+
+
+class Task(TaskBackground, TaskMembers, IdentifiedQuery):
+    """One task. It has no field for responses, so nothing computed from it can depend on one.
+
+    `group` names a set of tasks that resemble each other, such as variants of one prompt: no history shows one of them
+    to a judge of another, and studies take them as one unit. It is not the group of responses. Trajectories are
+    compared with `reference_messages` or `reference_actions`. `tools` are those that may be called, in OpenAI's form;
+    `context` is what was retrieved for whoever answers.
+    """
 
     @cached_property
     def content_digest(self) -> str:
@@ -395,20 +404,14 @@ class Task(FrozenModel):
 _GET_ID_ITEM = itemgetter("id")
 
 
-class TaskDefaults(FrozenModel):
+class TaskDefaults(TaskMembers):
     """Parts that a config gives to every task that has none of its own, with the names that they have in a task.
 
     `tensions` come with the `stakeholders`: a task with stakeholders of its own gets neither.
     """
 
-    stakeholders: tuple[Stakeholder, ...] = ()
-    tensions: tuple[Tension, ...] = ()
-    rubric: Rubric | None = None
-    reviewers: tuple[Id, ...] = ()
     facts: JsonObject | None = None
     tools: ToolDefinitions | None = OMITTED_IF_NONE
-
-    _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
@@ -448,26 +451,22 @@ _MEMBER_TYPE_BY_AUDIENCE: dict[Audience, type] = {
 }
 
 
-class TaskView(FrozenModel):
-    """The part of a task that is shown for one member of an audience: the task itself, and this member only.
-
-    `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
-    stakeholders, set only for the audience `everyone`. `group` is the task's group of items, set only for a reviewer.
-    """
+class _ViewOfMember(FrozenModel):
+    """The first fields of a view."""
 
     id: Id
     audience: Audience = "task"
     about: Reviewer | Stakeholder | Criterion | None = None
     people: tuple[Stakeholder, ...] = ()
     query: Query
-    reference: str | None = None
-    facts: JsonObject | None = None
-    group: str | None = None
-    metadata: JsonObject = Field(default_factory=dict)
-    reference_messages: Messages | None = OMITTED_IF_NONE
-    reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
-    tools: ToolDefinitions | None = OMITTED_IF_NONE
-    context: ContextPassages | None = OMITTED_IF_NONE
+
+
+class TaskView(TaskBackground, _ViewOfMember):
+    """The part of a task that is shown for one member of an audience: the task itself, and this member only.
+
+    `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
+    stakeholders, set only for the audience `everyone`. `group` is the task's group of items, set only for a reviewer.
+    """
 
     @model_validator(mode="after")
     def _require_audience_type(self) -> Self:
