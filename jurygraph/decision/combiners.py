@@ -67,9 +67,14 @@ def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bool
     ), has_positive_weight
 
 
+def totals(values: ArrayLike, axis: int = -1) -> Floats:
+    """Return the totals along an axis of an array of two axes or more."""
+    return np.asarray(aggregation.total(values, axis=axis))
+
+
 def count_true(mask: Bools, axis: int = -1) -> Floats:
     """Return how many cells of a mask are true along an axis."""
-    return np.asarray(aggregation.total(np.where(mask, 1.0, 0.0), axis=axis))
+    return totals(np.where(mask, 1.0, 0.0), axis=axis)
 
 
 InputMatrices = Mapping[str, ScoreMatrix]
@@ -663,7 +668,7 @@ class Stakeholders(_Welfare):
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        return np.asarray(aggregation.total(weight * utility))
+        return totals(weight * utility)
 
 
 class Egalitarian(_Welfare):
@@ -681,7 +686,7 @@ class Egalitarian(_Welfare):
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        weighted_utility = np.asarray(aggregation.total(weight * utility))
+        weighted_utility = totals(weight * utility)
         least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(
             least_utility < params["floor"],

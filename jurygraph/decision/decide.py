@@ -28,6 +28,7 @@ from jurygraph.decision.combiners import (
     RowValuesByName,
     ScoreMatrix,
     raise_as_plan_error,
+    totals,
     weighted_mean,
 )
 from jurygraph.decision.table import (
@@ -825,7 +826,7 @@ def _compute_components(
             for name, column in zip(
                 _DISCARD_DIAGNOSTIC_NAMES, zip(*counts, strict=True), strict=True
             ):
-                diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
+                diagnostics[name] = totals(column, axis=0)
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
             diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiners import ScoreMatrix, count_true
+from jurygraph.decision.combiners import ScoreMatrix, count_true, totals
 from jurygraph.schema import (
     ComponentInput,
     Decision,
@@ -287,8 +287,8 @@ class VerdictTable:
                 ).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
                 undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        discarded_counts = np.asarray(aggregation.total(discarded_verdict_counts, axis=0))
-        undecided_counts = np.asarray(aggregation.total(undecided_flags, axis=0))
+        discarded_counts = totals(discarded_verdict_counts, axis=0)
+        undecided_counts = totals(undecided_flags, axis=0)
         return discarded_counts, undecided_counts
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
@@ -354,8 +354,8 @@ class VerdictTable:
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested_weights.append(abs(weight) * requested_count)
-        judged_weight = np.asarray(aggregation.total(judged_weights, axis=0))
-        requested_weight = np.asarray(aggregation.total(requested_weights, axis=0))
+        judged_weight = totals(judged_weights, axis=0)
+        requested_weight = totals(requested_weights, axis=0)
         return judged_weight, requested_weight
 
     def verdict_codes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:

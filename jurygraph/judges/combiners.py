@@ -28,6 +28,7 @@ from jurygraph.decision.combiners import (
     RowValuesByName,
     ScoreMatrix,
     count_true,
+    totals,
     weighted_mean,
 )
 from jurygraph.errors import PlanError
@@ -99,7 +100,7 @@ class AdaptiveSum(Combiner):
         applicable_sample_weights = np.where(is_applicable.any(axis=1), 1.0, 0.0)
         value, has_value = weighted_mean(utility_by_sample, applicable_sample_weights)
         applicable_weights = np.where(is_applicable, 1.0, 0.0)  # for means over the live samples
-        total = np.asarray(aggregation.total(weight, axis=1))
+        total = totals(weight, axis=1)
         divisor = np.where(total > 0.0, total, 1.0)
         share, _ = weighted_mean(weight / divisor[:, None], applicable_weights)
         means, _ = weighted_mean(utility, applicable_weights)
@@ -127,7 +128,7 @@ def _weighted_utility_by_reply(
     Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
     open weight is filled by 1.
     """
-    total = np.asarray(aggregation.total(weight, axis=1))
+    total = totals(weight, axis=1)
     divisor = np.where(total > 0.0, total, 1.0)
     weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
     is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)

@@ -33,6 +33,7 @@ from jurygraph.decision.combiners import (
     InputMatrices,
     Mean,
     input_means,
+    totals,
     weighted_mean,
 )
 from jurygraph.errors import PlanError
@@ -64,7 +65,7 @@ class Panel(Mean):
         is_other_judge = ~np.eye(len(matrices), dtype=np.bool_)
         is_pair = has_score[:, :, None] & has_score[:, None, :] & is_other_judge
         # Each pair is there twice, [i,j] and [j,i], among the pairs and among their distances alike.
-        pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
+        pairs = totals(aggregation.total(np.where(is_pair, 1.0, 0.0)))
         distances = aggregation.total(aggregation.total(np.where(is_pair, score_distances, 0.0)))
         lowest = np.where(has_score, value, 1.0).min(axis=1)
         diagnostics = {
@@ -119,7 +120,7 @@ class PanelVotes:
 
     def expected_level(self, posterior: Floats) -> Floats:
         """Return the mean level, [...], of a posterior [...,K]."""
-        return np.asarray(aggregation.total(posterior * self.levels))
+        return totals(posterior * self.levels)
 
     def worst_case_values(self, posterior: Floats) -> Floats:
         """Return the value of each response, [R], if its missing votes were as bad as they could be.
@@ -214,7 +215,7 @@ def nearest_level_index(value: Floats, levels: Floats) -> Ints:
 
 def _normalize_shares(shares: Floats) -> Floats:
     """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
-    size = np.asarray(aggregation.total(shares))[..., None]
+    size = totals(shares)[..., None]
     normalized_shares = shares / np.where(size > 0.0, size, 1.0)
     return np.where(size > 0.0, normalized_shares, 1.0 / shares.shape[-1])
 
