@@ -510,7 +510,7 @@ def escape_hidden_characters(line: str) -> str:
     """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
-    return _HIDDEN_CHARACTER_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], line)
+    return _HIDDEN_CHARACTER_PATTERN.sub(_escape_match, line)
 
 
 _HIDDEN_EXCEPT_LINE_BREAK_PATTERN = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTER_RANGES}]")
@@ -519,4 +519,8 @@ _HIDDEN_EXCEPT_LINE_BREAK_PATTERN = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_C
 def escape_multiline_text(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except tabs and the ends of lines."""
     text = text.replace("\r\n", "\n")  # what Windows ends a line with
-    return _HIDDEN_EXCEPT_LINE_BREAK_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return _HIDDEN_EXCEPT_LINE_BREAK_PATTERN.sub(_escape_match, text)
+
+
+def _escape_match(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]

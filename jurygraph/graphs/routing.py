@@ -6,7 +6,7 @@ judgement. Every verdict, settled or answered, gets the identity of its question
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
@@ -393,33 +393,23 @@ class _WorkCollector:
 
     def _list_combinations(
         self, question: Question, unsettled_responses: Sequence[Response]
-    ) -> Iterable[_ResponseCombination]:
-        found = []
-        if question.is_about_variants:
-            for response in unsettled_responses:
-                for variant in self.material[response.id][question.material].variants:
-                    found.append(
-                        _ResponseCombination((variant.response,), (response,), (response.id,))
-                    )
-            return found
-        if question.scope in ("response", "turn"):
-            for response in unsettled_responses:
-                for turn in _question_turns(question, response):
-                    found.append(
-                        _ResponseCombination((response,), (response,), (response.id,), turn)
-                    )
-            return found
-        if question.scope == "pair":
-            has_ordered_pairs = question.pairs == "ordered"
-            pairs = (
-                permutations(unsettled_responses, 2)
-                if has_ordered_pairs
-                else combinations(unsettled_responses, 2)
-            )
-            return [_ResponseCombination(pair, pair, (pair[0].id,)) for pair in pairs]
+    ) -> Iterator[_ResponseCombination]:
+        """Yield what is shown together for a question."""
         group = tuple(unsettled_responses)
-        ids = tuple(response.id for response in group)
-        return [_ResponseCombination(group, group, ids)] if group else []
+        if question.is_about_variants:
+            for response in group:
+                for variant in self.material[response.id][question.material].variants:
+                    yield _ResponseCombination((variant.response,), (response,), (response.id,))
+        elif question.scope in ("response", "turn"):
+            for response in group:
+                for turn in _question_turns(question, response):
+                    yield _ResponseCombination((response,), (response,), (response.id,), turn)
+        elif question.scope == "pair":
+            list_pairs = combinations if question.is_about_unordered_pairs else permutations
+            for pair in list_pairs(group, 2):
+                yield _ResponseCombination(pair, pair, (pair[0].id,))
+        elif group:
+            yield _ResponseCombination(group, group, tuple(response.id for response in group))
 
     def _exclusion_verdict(
         self, question: Question, response: Response, turn: int | None

@@ -79,6 +79,10 @@ _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
 
+REASON_AND_QUOTES_FIELDS: Any = {"reason": (ReasonText, ...), "quotes": (QuoteTexts, ...)}
+"""The first fields of an answer that is not compact."""
+
+
 # The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
 # are visible too, in messages about missing fields.
 class BinaryAnswer(FrozenModel):
@@ -310,9 +314,7 @@ def _parts_answer_model(
 @lru_cache(maxsize=1024)
 def _add_reason_fields(model_without_reason: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
-    model_with_reason = create_model(
-        "Reasoned", __base__=FrozenModel, reason=(ReasonText, ...), quotes=(QuoteTexts, ...)
-    )
+    model_with_reason = create_model("Reasoned", __base__=FrozenModel, **REASON_AND_QUOTES_FIELDS)
     return create_model(
         model_without_reason.__name__, __base__=(model_without_reason, model_with_reason)
     )
@@ -358,7 +360,7 @@ async def judge_items(
     neither reasons nor quotations; others need quotations as there.
     """
     answers = tuple((name, item.form.reply_model(compact)) for name, item in items.items())
-    reply_model: type[Any] = _reply_model(answers)
+    reply_model = _reply_model(answers)
     shown_items = tuple(_to_shown_item(name, item) for name, item in items.items())
     prompt_variables = {**variables, "items": shown_items, "compact": compact}
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)

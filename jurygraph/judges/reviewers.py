@@ -23,13 +23,12 @@ from jurygraph.agents.roles import (
     EvaluatorInput,
     Finding,
     JudgedValue,
-    QuoteTexts,
-    ReasonText,
     shared_prompt_variables,
 )
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.criteria import (
+    REASON_AND_QUOTES_FIELDS,
     Item,
     ReplyVerbosity,
     Scale,
@@ -146,13 +145,14 @@ def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenM
         bounds: Any = Field(strict=True, ge=form.low, le=form.high)
         value = Annotated[float, bounds, AfterValidator(require_valid_score)]
     confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
-    fields: Any = {}
-    if not compact:
-        fields["reason"] = (ReasonText, ...)
-        fields["quotes"] = (QuoteTexts, ...)
-    fields["value"] = (value | None, ...)
-    fields["confidence"] = (confidence | None, ...)
-    return create_model("PredictionStated", __base__=_Prediction, **fields)
+    explanation = {} if compact else REASON_AND_QUOTES_FIELDS
+    return create_model(
+        "PredictionStated",
+        __base__=_Prediction,
+        **explanation,
+        value=(value | None, ...),
+        confidence=(confidence | None, ...),
+    )
 
 
 ReadyDimensionSetName = Literal["ideas"]

@@ -318,10 +318,12 @@ class Investigation(FrozenModel):
             return {}
         functions: list[dict[str, Any]] = []
         for tool in self.tools:
-            function = {"name": tool.name, "description": tool.description}
-            functions.append(
-                {"type": "function", "function": {**function, "parameters": tool.parameters}}
-            )
+            function = {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            }
+            functions.append({"type": "function", "function": function})
         chat: dict[str, Any] = {"tools": functions}
         return chat if self.steps_left else {**chat, "tool_choice": "none"}
 
