@@ -140,9 +140,7 @@ def list_material_derivations(
             params=dict(call_component_method(deriver, deriver.params_for, view)),
             **_toolset_fields(deriver),
         )
-        _require_deriver_of_material(
-            "derivers", deriver.gives, derivations[deriver.gives].needs, available_material_names
-        )
+        _require_deriver_of_material("derivers", deriver.gives, needs, available_material_names)
     return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 

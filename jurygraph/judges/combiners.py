@@ -8,7 +8,6 @@ counts as lost, so that both get less.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -292,8 +291,7 @@ class WinShare(Combiner):
     """The form in which the columns are read."""
 
     def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
-        question_ids = chain.from_iterable(use.questions for use in inputs.values())
-        number = len(list(question_ids))
+        number = sum(len(use.questions) for use in inputs.values())
         if number != 1:
             raise PlanError(
                 f"combiner {self.name!r} reads the verdicts of one question, not of {number}"

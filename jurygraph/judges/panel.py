@@ -410,8 +410,10 @@ def _find_confusion_matrices(
         judge = judge_name(key, use.reviewer)
         if judge not in confusions.annotators:
             names = sorted(confusions.annotators)
-            suggestion = did_you_mean(judge, names)
-            hint = suggestion or f"name inputs as the annotators: {', '.join(names[:20])}"
+            hint = (
+                did_you_mean(judge, names)
+                or f"name inputs as the annotators: {', '.join(names[:20])}"
+            )
             raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
         matrices[key] = [list(row) for row in confusions.annotators[judge]]
     return matrices

@@ -373,8 +373,8 @@ class ReviewerJudge(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         history = self._history
         if history is not None and view.member not in history.reviewers:
-            suggestion = did_you_mean(str(view.member), history.reviewers)
-            hint = suggestion or f"it has {join_names(history.reviewers)}"
+            names = history.reviewers
+            hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )

@@ -356,7 +356,7 @@ ContextPassages = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_pass
 
 
 class TaskBackground(FrozenModel):
-    """What evaluators get to know of a task besides its query; the `group` only where they predict reviewers."""
+    """The rest of a task that evaluators get to know; its `group` only where they predict reviewers."""
 
     reference: str | None = None
     facts: JsonObject | None = None
