@@ -53,7 +53,7 @@ from jurygraph.graphs.groups import (
     split_into_batches,
     to_groups,
 )
-from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
+from jurygraph.graphs.prepare_graph import TaskWithProfiles, plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_score_graph
 from jurygraph.graphs.survey import digests_of_tool_files
@@ -277,7 +277,7 @@ class Jury(ShortRepr):
         return self._result_or_raise(plan_or_error)
 
     async def aprepare_many(
-        self, tasks: Iterable[tuple[Task, ProfilesLine | None]], sink: "CallSink | None" = None
+        self, tasks: Iterable[TaskWithProfiles], sink: "CallSink | None" = None
     ) -> AsyncGenerator[Plan, None]:
         """Yield the plans of many tasks, each with its profiles or None, in their order; see `aprepare`.
 
@@ -303,7 +303,7 @@ class Jury(ShortRepr):
                     yield self._result_or_raise(plan_or_error)
 
     async def _prepare_batch(
-        self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
+        self, batch: Sequence[TaskWithProfiles], sink: "CallSink | None"
     ) -> list[Plan | Exception]:
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._claim_for_process()
@@ -634,8 +634,9 @@ class Jury(ShortRepr):
         self._require_open()
         require_argument_type("folder", folder, str | Path, "give the folder of a run")
         if self._record_in is not None:
-            problem = f"this jury records into {self._record_in} already"
-            raise InputError(f"{problem}; give `phase` to `score`, or make another jury")
+            raise InputError(
+                f"this jury records into {self._record_in} already; give `phase` to `score`, or make another jury"
+            )
         self._record_in = folder
         try:
             recorder = self._open_recorder(phase)
@@ -679,8 +680,10 @@ class Jury(ShortRepr):
 
     def _require_other_loop(self) -> None:
         if self.loop.is_current_thread:
-            problem = "this code runs in the jury's own event loop, and would wait for itself"
-            raise InputError(f"{problem}; in an async function, await `ascore` or `aprepare`")
+            raise InputError(
+                "this code runs in the jury's own event loop, and would wait for itself; in an async function, await "
+                "`ascore` or `aprepare`"
+            )
 
     def _require_open(self) -> None:
         if self._closed:
@@ -842,22 +845,19 @@ def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
 
 def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
-    planned_versions: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    planned_versions += [
-        ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
-    ]
-    planned_versions += [
-        ("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations
-    ]
-    planned_versions += [
-        ("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs
-    ]
-    for role, name, version, registry in planned_versions:
-        version_in_jury = registry[name].version if name in registry else None
-        if version_in_jury != version:
-            return (
-                f"{role} {name!r} of version {version!r}; this jury has {version_in_jury or 'none'}"
-            )
+    planned_uses: tuple[tuple[str, Sequence[Any], Mapping[str, Any]], ...] = (
+        ("evaluator", plan.survey.questions, context.evaluators),
+        ("deriver", plan.survey.derivations, context.derivers),
+        ("combiner", plan.decision.specs, context.combiners),
+    )
+    for role, uses, registry in planned_uses:
+        for use in uses:
+            name = getattr(use, role)
+            version = registry[name].version if name in registry else None
+            if version != use.version:
+                return (
+                    f"{role} {name!r} of version {use.version!r}; this jury has {version or 'none'}"
+                )
     return None
 
 

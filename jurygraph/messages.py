@@ -120,8 +120,10 @@ def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
     for name in sorted(set(names)):
         other = first.setdefault("".join(name.casefold().split()), name)
         if other != name:
-            pair = f"{quote(other)} and {quote(name)}"
-            yield f"{pair} differ only in case or spaces, and count as two; write one name if they are one"
+            yield (
+                f"{quote(other)} and {quote(name)} differ only in case or spaces, and count as two; write one name if "
+                "they are one"
+            )
 
 
 _FIELDS_BY_FOREIGN_NAME = {
@@ -314,8 +316,9 @@ def _describe_validation_error(
         return Problem(path, f"is {describe_value(value)}", "write a list")
     if location[-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
         key = next(key for key in value if not isinstance(key, str | int))
-        problem = f"has a key that is {describe_value(key)}"
-        return Problem(path, problem, "write its name, in quotes")
+        return Problem(
+            path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
+        )
     if (
         kind.startswith("float")
         and isinstance(value, str)
@@ -507,7 +510,7 @@ def escape_hidden_characters(line: str) -> str:
     """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
-    return _HIDDEN_CHARACTER_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], line)
+    return _HIDDEN_CHARACTER_PATTERN.sub(_escape_match, line)
 
 
 _HIDDEN_EXCEPT_LINE_BREAK_PATTERN = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTER_RANGES}]")
@@ -516,4 +519,8 @@ _HIDDEN_EXCEPT_LINE_BREAK_PATTERN = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_C
 def escape_multiline_text(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except tabs and the ends of lines."""
     text = text.replace("\r\n", "\n")  # what Windows ends a line with
-    return _HIDDEN_EXCEPT_LINE_BREAK_PATTERN.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return _HIDDEN_EXCEPT_LINE_BREAK_PATTERN.sub(_escape_match, text)
+
+
+def _escape_match(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]

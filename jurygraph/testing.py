@@ -67,10 +67,10 @@ class ScriptedJudge(ShortRepr, Backend):
             if isinstance(answers, Mapping):
                 require_argument_type(f"answers, key {format_value(key)}", key, str, "write text")
             if not isinstance(answer, bool | int | float | str | Mapping | Sequence | Callable):
-                hint = (
-                    "give True or False, a number, a list of booleans, a dict, a text or a function"
+                raise InputError(
+                    f"answers[{key!r}]: is {describe_type(answer)}; give True or False, a number, a list of booleans, "
+                    "a dict, a text or a function"
                 )
-                raise InputError(f"answers[{key!r}]: is {describe_type(answer)}; {hint}")
 
     def _repr_parts(self) -> list[tuple[str, Any]]:
         return [("answers", self._answers), ("requests", len(self.requests))]
@@ -174,11 +174,10 @@ def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[s
         pieces = textwrap.wrap(lines[0], 200, break_long_words=False, break_on_hyphens=False)
         quotes.append(pieces[0][:1000])
     reply_fields: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
+    answered_fields: Mapping[str, Any] = {}
     if isinstance(answer, Mapping):
-        return {name: value for name, value in reply_fields.items() if name in fields} | dict(
-            answer
-        )
-    if "met" in fields or "probability" in fields:
+        answered_fields = answer
+    elif "met" in fields or "probability" in fields:
         reply_fields |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
         schema = fields["value"]
@@ -193,4 +192,6 @@ def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[s
         )
         for name, part_answer in zip(parts, answers_by_part, strict=True):
             reply_fields[name] = _fill_reply(fields[name]["properties"], part_answer, response)
-    return {name: value for name, value in reply_fields.items() if name in fields}
+    return {name: reply_fields[name] for name in reply_fields if name in fields} | dict(
+        answered_fields
+    )

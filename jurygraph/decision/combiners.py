@@ -9,17 +9,23 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
 from jurygraph.arrays import Bools, Floats
 from jurygraph.display import ShortRepr
 from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
-from jurygraph.safety.redaction import make_process_redactor
+from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedQuestionTreatment
 from jurygraph.schema.config import ExactInferenceMode
-from jurygraph.schema.frozen_model import ParamsModel, RawParams, UnitInterval, read_params
+from jurygraph.schema.frozen_model import (
+    JsonObject,
+    ParamsModel,
+    RawParams,
+    UnitInterval,
+    read_params,
+)
 from jurygraph.schema.task import NonNegativeNumber
 from jurygraph.schema.verdict import MET_THRESHOLD
 
@@ -61,13 +67,30 @@ def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bool
     ), has_positive_weight
 
 
+def totals(values: ArrayLike, axis: int = -1) -> Floats:
+    """Return the totals along an axis of an array of two axes or more."""
+    return np.asarray(aggregation.total(values, axis=axis))
+
+
 def count_true(mask: Bools, axis: int = -1) -> Floats:
     """Return how many cells of a mask are true along an axis."""
-    return np.asarray(aggregation.total(np.where(mask, 1.0, 0.0), axis=axis))
+    return totals(np.where(mask, 1.0, 0.0), axis=axis)
 
 
 InputMatrices = Mapping[str, ScoreMatrix]
 """The matrices of a component's inputs, by name."""
+
+ComponentInputs = Mapping[str, ComponentInput]
+"""The inputs of a component, by name."""
+
+RowValuesByName = Mapping[str, Floats]
+"""A number of each response, [R], by name."""
+
+Prerequisites = Sequence[tuple[int, int, float | None]]
+"""The places of inputs that depend on each other: parent, child, and λ, None for all or nothing."""
+
+BoundArrays = tuple[Floats, Floats]
+"""The least and the greatest value of each response, [R] each."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,8 +103,8 @@ class Component(ShortRepr):
 
     value: Floats
     present: Bools
-    parts: Mapping[str, Floats]
-    diagnostics: Mapping[str, Floats] = field(default_factory=dict)
+    parts: RowValuesByName
+    diagnostics: RowValuesByName = field(default_factory=dict)
 
 
 class Combiner(ShortRepr, ABC):
@@ -124,10 +147,10 @@ class Combiner(ShortRepr, ABC):
 
     def arrange_inputs(
         self,
-        inputs: Mapping[str, ComponentInput],
+        inputs: ComponentInputs,
         reviewers: Mapping[str, str | None],
         params: RawParams,
-    ) -> Mapping[str, ComponentInput]:
+    ) -> ComponentInputs:
         """Return the inputs as the plan has them, by name.
 
         `reviewers` has for every question the reviewer whom it predicts; None if it predicts nobody in particular.
@@ -135,7 +158,7 @@ class Combiner(ShortRepr, ABC):
         """
         return inputs
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         """Return the parameters to store in the plan: those of the config, or their defaults, unless overridden.
 
         Raises PlanError if the inputs or params do not fit.
@@ -156,9 +179,7 @@ class Combiner(ShortRepr, ABC):
         group or in a re-scored run do not change it.
         """
 
-    def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: RawParams
-    ) -> tuple[Floats, Floats]:
+    def bounds(self, low: InputMatrices, high: InputMatrices, params: RawParams) -> BoundArrays:
         """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
         Correct for a combiner that never decreases when a cell increases; other combiners override it.
@@ -169,7 +190,7 @@ class Combiner(ShortRepr, ABC):
         """Return true if a higher score in the input of this name never lowers the component."""
         return True
 
-    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Prerequisites:
         """Return the places of inputs that depend on each other: parent, child, and λ, None for all or nothing."""
         return ()
 
@@ -207,8 +228,9 @@ def raise_as_plan_error(owner: str) -> Iterator[None]:
     except JurygraphError:
         raise
     except Exception as error:
-        message = make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
-        raise PlanError(f"{owner} failed: {message}; fix it, or use another one") from error
+        raise PlanError(
+            f"{owner} failed: {describe_exception(error)}; fix it, or use another one"
+        ) from error
 
 
 def input_means(matrices: InputMatrices) -> tuple[Floats, Bools]:
@@ -262,7 +284,7 @@ class Product(Combiner):
     batched = True
     is_product = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         if len(inputs) < 2:
             raise PlanError(
                 "combiner 'product' multiplies two inputs or more; add one, or use 'mean'"
@@ -298,7 +320,7 @@ class _Rubric(Combiner):
     counts_criteria = True
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         settings: _Rubric.Params = self.read_params(params)
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
@@ -335,9 +357,7 @@ class _Rubric(Combiner):
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
-    def bounds(
-        self, low: InputMatrices, high: InputMatrices, params: RawParams
-    ) -> tuple[Floats, Floats]:
+    def bounds(self, low: InputMatrices, high: InputMatrices, params: RawParams) -> BoundArrays:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
@@ -377,7 +397,7 @@ class _Rubric(Combiner):
         )
         return least, greatest_rewards
 
-    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Prerequisites:
         edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
         return [(parent, child, None) for parent, child in edges]
 
@@ -423,12 +443,10 @@ class Gear(_Rubric):
     name = "gear"
     version = "3"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         frozen_params = super().freeze(inputs, params)
         exact_inference_setting: ExactInferenceMode = self.read_params(params).exact
-        graph = _compile_cached_graph(
-            len(inputs), tuple(frozen_params["parents"]), tuple(frozen_params["children"])
-        )
+        graph = _compiled_graph(len(inputs), frozen_params)
         is_exact_inference = is_inferred_exactly(graph, exact_inference_setting)
         if is_exact_inference and graph.criteria_with_parent_count > gear.MAX_ENUMERATED_CHILDREN:
             raise PlanError(
@@ -437,7 +455,7 @@ class Gear(_Rubric):
             )
         return {**frozen_params, "inference": "exact" if is_exact_inference else "one-pass"}
 
-    def prerequisites(self, params: RawParams) -> Sequence[tuple[int, int, float | None]]:
+    def prerequisites(self, params: RawParams) -> Prerequisites:
         return list(zip(params["parents"], params["children"], params["retention"], strict=True))
 
     def describe_rule(self, params: RawParams) -> str:
@@ -453,9 +471,7 @@ class Gear(_Rubric):
         params: RawParams,
         has_positive_weight: Bools,
     ) -> Floats:
-        graph = _compile_cached_graph(
-            p.shape[1], tuple(params["parents"]), tuple(params["children"])
-        )
+        graph = _compiled_graph(p.shape[1], params)
         return marginals(
             graph,
             p,
@@ -501,7 +517,7 @@ class _HardGatingRubric(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         met_from = self.read_params(params).met_from
         frozen_params = super().freeze(inputs, params)
         if met_from != MET_THRESHOLD:  # plans without it keep their digests
@@ -516,9 +532,7 @@ class _HardGatingRubric(_Rubric):
         params: RawParams,
         has_positive_weight: Bools,
     ) -> Floats:
-        graph = _compile_cached_graph(
-            p.shape[1], tuple(params["parents"]), tuple(params["children"])
-        )
+        graph = _compiled_graph(p.shape[1], params)
         met = _are_criteria_met(matrices)
         support_assuming_unmet = graph.hard_gating(p, mode=self.mode, met=met & judged)
         support_assuming_met = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
@@ -540,6 +554,11 @@ class HardTransitive(_HardGatingRubric):
 
 
 _compile_cached_graph = lru_cache(maxsize=256)(gear.compile)
+
+
+def _compiled_graph(size: int, params: RawParams) -> gear.Graph:
+    """Return the graph of so many criteria with the prerequisites of a plan's params."""
+    return _compile_cached_graph(size, tuple(params["parents"]), tuple(params["children"]))
 
 
 def signed_weights(matrices: InputMatrices) -> Floats:
@@ -593,9 +612,9 @@ class _Welfare(Combiner):
         """Those about preferences that the response recorded, which do not count in û_i."""
         cap: UnitInterval | None = None
         """With a violated hard constraint, the most that û_i may be, times the mean of the hard ones."""
-        difficulty: dict[str, JsonValue] = Field(default_factory=dict)
+        difficulty: JsonObject = Field(default_factory=dict)
         """For the record: the terms that the weights come from."""
-        calibration: dict[str, JsonValue] = Field(default_factory=dict)
+        calibration: JsonObject = Field(default_factory=dict)
         """For the record: the settings that the weights come from."""
 
     version = "2"
@@ -606,12 +625,13 @@ class _Welfare(Combiner):
     def describe_rule(self, params: RawParams) -> str:
         return "the sum of w × û"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         weights = [spec_input.input_weight for spec_input in inputs.values()]
         total = float(aggregation.total(weights))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
-            problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
-            raise PlanError(f"combiner {self.name!r} {problem}")
+            raise PlanError(
+                f"combiner {self.name!r} has inputs whose weights sum to {total}; choose weights that sum to 1"
+            )
         settings: _Welfare.Params = self.read_params(params)
         return settings.model_dump(mode="json", exclude_unset=True)
 
@@ -648,7 +668,7 @@ class Stakeholders(_Welfare):
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        return np.asarray(aggregation.total(weight * utility))
+        return totals(weight * utility)
 
 
 class Egalitarian(_Welfare):
@@ -666,7 +686,7 @@ class Egalitarian(_Welfare):
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        weighted_utility = np.asarray(aggregation.total(weight * utility))
+        weighted_utility = totals(weight * utility)
         least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(
             least_utility < params["floor"],
@@ -763,7 +783,7 @@ def _group_diagnostics(
 
 def _count_met_criteria(
     matrices: InputMatrices, columns: Mapping[str, Sequence[int]]
-) -> tuple[Floats, Floats]:
+) -> BoundArrays:
     """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
     met_counts = []
     applicable_criterion_counts = []

@@ -21,11 +21,14 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import (
     PREFERENCE_COMPLETENESS_DIAGNOSTIC,
+    BoundArrays,
     Combiners,
     Component,
     InputMatrices,
+    RowValuesByName,
     ScoreMatrix,
     raise_as_plan_error,
+    totals,
     weighted_mean,
 )
 from jurygraph.decision.table import (
@@ -56,13 +59,12 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, RewardGate
+from jurygraph.schema.plan import RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE_GATE_NAME, VerdictStatus
 
-ComponentValues = Mapping[str, Floats]
-"""Values of components [R], by name."""
-BoundArrays = tuple[Floats, Floats]
+Components = Mapping[str, Component]
+"""The components of a reward, by name."""
 RewardStepChange = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
 
@@ -76,12 +78,12 @@ class FusionResult:
 
     value: Floats
     changes: tuple[RewardStepChange, ...]
-    gate_values: ComponentValues
+    gate_values: RowValuesByName
 
 
 def fuse(
     decision: Decision,
-    components: Mapping[str, Component],
+    components: Components,
     spans: Mapping[str, BoundArrays] | None = None,
 ) -> FusionResult:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
@@ -139,7 +141,7 @@ def fuse(
 def _apply_gate(
     gate: RewardGate,
     reward: Floats,
-    values: ComponentValues,
+    values: RowValuesByName,
     weights: Mapping[str, float],
     measure: Floats,
 ) -> Floats:
@@ -207,7 +209,7 @@ def _bounds_after_gate(
     gate: RewardGate,
     bounds: BoundArrays,
     span: BoundArrays,
-    ends: tuple[ComponentValues, ComponentValues],
+    ends: tuple[RowValuesByName, RowValuesByName],
     weights: Mapping[str, float],
 ) -> BoundArrays:
     """Return the bounds after a gate whose component can have any value in `span`."""
@@ -244,9 +246,9 @@ class GroupResult:
     the questions left out for all.
     """
 
-    components: Mapping[str, Component]
+    components: Components
     fused: FusionResult
-    partial: Mapping[str, Component]
+    partial: Components
     partial_fused: FusionResult
     low: Floats
     high: Floats
@@ -446,7 +448,7 @@ def _numbers_or_none(values: Floats, has_value: Bools) -> list[float | None]:
 
 
 def _component_values_by_row(
-    decision: Decision, components: Mapping[str, Component]
+    decision: Decision, components: Components
 ) -> Iterable[tuple[float | None, ...]]:
     columns = []
     for spec in decision.specs:
@@ -456,7 +458,7 @@ def _component_values_by_row(
 
 
 def _named_values_by_row(
-    components: Mapping[str, Mapping[str, Floats]], rows: int
+    components: Mapping[str, RowValuesByName], rows: int
 ) -> list[dict[str, dict[str, float]]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
     named_values_by_row: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
@@ -573,7 +575,7 @@ def compute_rewards(
     return tuple(row.to_reward(decision) for row in rows)
 
 
-def possible_reward_bounds(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats, Floats]:
+def possible_reward_bounds(group: GroupVerdicts, combiners: Combiners) -> BoundArrays:
     """Return the least and the greatest reward [R] that other scores could give, in the sorted order of ids.
 
     What does not apply stays so. Raises PlanError as `compute_rewards` does.
@@ -687,9 +689,7 @@ def can_be_decided_together(
     decision: Decision, questions: Sequence[Question], combiners: Combiners
 ) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
-    is_per_response = all(
-        q.scope == "response" and q.material == SUBMITTED_MATERIAL_NAME for q in questions
-    )
+    is_per_response = all(q.scope == "response" and not q.is_about_variants for q in questions)
     are_combiners_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_combiners_batched and decision.group_rule is None
 
@@ -816,8 +816,9 @@ def _compute_components(
                 *component.diagnostics.values(),
             )
             if any(array.shape != (table.rows,) for array in arrays):
-                problem = "every array of a component has one number for each response"
-                raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
+                raise PlanError(
+                    f"combiner {spec.combiner!r} failed: every array of a component has one number for each response"
+                )
         diagnostics = dict(component.diagnostics)
         discarding_inputs = filter(_may_discard_verdicts, spec.inputs.values())
         counts = [table.count_discarded(spec_input) for spec_input in discarding_inputs]
@@ -825,7 +826,7 @@ def _compute_components(
             for name, column in zip(
                 _DISCARD_DIAGNOSTIC_NAMES, zip(*counts, strict=True), strict=True
             ):
-                diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
+                diagnostics[name] = totals(column, axis=0)
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
             diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread
@@ -843,9 +844,7 @@ def _compute_components(
     return components
 
 
-def _mask_inapplicable_parts(
-    parts: Mapping[str, Floats], matrices: InputMatrices
-) -> dict[str, Floats]:
+def _mask_inapplicable_parts(parts: RowValuesByName, matrices: InputMatrices) -> dict[str, Floats]:
     """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
     masked_parts = dict(parts)
     for name, part in parts.items():
@@ -856,7 +855,7 @@ def _mask_inapplicable_parts(
 
 
 def _without_unjudged_diagnostics(
-    decision: Decision, table: VerdictTable, components: Mapping[str, Component]
+    decision: Decision, table: VerdictTable, components: Components
 ) -> dict[str, Component]:
     """Remove a component's diagnostics for responses without a judged verdict that counts.
 
@@ -898,7 +897,7 @@ def _compute_value_bounds(
     decision: Decision,
     table: VerdictTable,
     combiners: Combiners,
-    components: Mapping[str, Component],
+    components: Components,
     missing: Bools,
 ) -> dict[str, BoundArrays]:
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiners import Combiners, raise_as_plan_error
+from jurygraph.decision.combiners import Combiners, ComponentInputs, raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import (
@@ -29,7 +29,6 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.plan import (
-    SUBMITTED_MATERIAL_NAME,
     ImplementationHolder,
     ReductionMethod,
     RewardGate,
@@ -80,8 +79,10 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
     for name in config.reward:
         if name not in names and name in records:
             component_name = default_component_name(name, records[name].audience)
-            problem = f"evaluator {name!r} gives the component {component_name!r}"
-            raise ConfigError(f"reward.{name}: {problem}; write reward.{component_name}")
+            raise ConfigError(
+                f"reward.{name}: evaluator {name!r} gives the component {component_name!r}; write "
+                f"reward.{component_name}"
+            )
         _refuse_unknown_component(f"reward.{name}", name, names)
     weights = list(component_weights(config, names).values())
     if not any(weights):
@@ -252,8 +253,10 @@ class _ComponentSpecBuilder:
                 specs.append(self._evaluator_spec(name, evaluators[0]))
         self._refuse_absent_components({spec.name for spec in specs})
         if not any(spec.weight for spec in specs):
-            problem = "has nothing that an evaluator is about, and each leaves such tasks out"
-            raise PlanError(f"task {self.task.id!r}: {problem}; complete the task, or leave it out")
+            raise PlanError(
+                f"task {self.task.id!r}: has nothing that an evaluator is about, and each leaves such tasks out; "
+                "complete the task, or leave it out"
+            )
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def _predicts_reviewers(self, name: str) -> bool:
@@ -328,9 +331,7 @@ class _ComponentSpecBuilder:
         settings = self._set_evaluator_fold(questions, settings)
         return _build_component_input(f"{where}.if_skipped", questions, settings, weights)
 
-    def _refuse_lost_weights(
-        self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
-    ) -> None:
+    def _refuse_lost_weights(self, name: str, combiner: str, inputs: ComponentInputs) -> None:
         """Raise PlanError for an input that would count criteria of the task's rubric without their weights.
 
         A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
@@ -354,11 +355,11 @@ class _ComponentSpecBuilder:
             if counts_criteria:
                 loses_weights = has_merged_criteria or has_penalty
             if loses_weights:
-                example = f'{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}'
                 raise PlanError(
                     f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} would count the criteria of "
-                    f"input {key!r} without their weights; give each of positive weight a component of its own, "
-                    f"with the input `{example}`, or use the component 'rubric', with `rubric.aggregation`"
+                    f"input {key!r} without their weights; give each of positive weight a component of its own, with "
+                    f'the input `{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}`, or use the component '
+                    "'rubric', with `rubric.aggregation`"
                 )
 
     def _declared_weight(self, question: Question) -> float:
@@ -389,8 +390,10 @@ class _ComponentSpecBuilder:
         # The config has to say how skipped questions count only where they can change the reward.
         if_skipped: SkippedQuestionTreatment | None = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
-        example = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
-        where = f"write components: {{{component}: {{inputs: {{{component}: {example}}}}}}}"
+        where = (
+            f"write components: {{{component}: {{inputs: {{{component}: "
+            f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}}}}}}}"
+        )
         predicts_reviewers = record.audience == "reviewer"
         has_subject_shares = bool(record.shares) and not predicts_reviewers
         groups: dict[str, list[Question]] = defaultdict(list)
@@ -483,7 +486,7 @@ class _ComponentSpecBuilder:
         )
 
     def _constraint_question_positions(
-        self, inputs: Mapping[str, ComponentInput], kind: str
+        self, inputs: ComponentInputs, kind: str
     ) -> dict[str, list[int]]:
         """Return the positions of the questions about constraints of a kind, by stakeholder that has any."""
         constraints = {}
@@ -547,8 +550,10 @@ class _ComponentSpecBuilder:
             return settings
         if len(evaluator_by_fold) > 1:
             first, second = sorted(evaluator_by_fold.values())[:2]
-            problem = f"{first!r} and {second!r} count in one input and have different folds"
-            raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
+            raise PlanError(
+                f"task {self.task.id!r}: {first!r} and {second!r} count in one input and have different folds; give "
+                "both the same `fold`"
+            )
         return settings.model_copy(update={"reduce": configured_folds[0]})
 
     def _question_weights_by_layer(
@@ -556,7 +561,7 @@ class _ComponentSpecBuilder:
     ) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
         shares = self.config.weights.layers
-        columns = list(zip(spec_input.questions, spec_input.weights, strict=True))
+        columns = list(spec_input.weighted_questions)
         layers = [self.by_id[question].layer for question, weight in columns if weight]
         for layer in layers:
             if layer not in shares:
@@ -617,7 +622,7 @@ class _ComponentSpecBuilder:
         spec._implementation = ImplementationHolder(combiner_implementation)
         return spec
 
-    def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
+    def _separate_judges(self, inputs: ComponentInputs) -> dict[str, ComponentInput]:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
         separated_judge_inputs: dict[str, ComponentInput] = {}
         for key, spec_input in inputs.items():
@@ -650,9 +655,9 @@ class _ComponentSpecBuilder:
                     f"calibration.{name}: is about {judged}; calibrate questions about one response"
                 )
             if spec_input.reduce == "majority":
-                hint = "fold it by its mean, or leave the calibration out"
                 raise ConfigError(
-                    f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; {hint}"
+                    f"calibration.{name}: input {key!r} counts its votes, and votes are no scores; fold it by its "
+                    "mean, or leave the calibration out"
                 )
         return {"calibration": maps}
 
@@ -667,17 +672,17 @@ class _ComponentSpecBuilder:
             if question.scope == "turn":
                 turns[name] = reduction_by_evaluator.get(question.evaluator, "mean")
         if turns and self.combiners[combiner].needs_all_columns:
-            problem = (
-                f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r}"
+            raise PlanError(
+                f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r} become one value; leave "
+                "`scope: turn` out"
             )
-            raise PlanError(f"{problem} become one value; leave `scope: turn` out")
         return {"turns": turns} if turns else {}
 
-    def _questions_of_inputs(self, inputs: Mapping[str, ComponentInput]) -> list[Question]:
+    def _questions_of_inputs(self, inputs: ComponentInputs) -> list[Question]:
         names = chain.from_iterable(spec_input.questions for spec_input in inputs.values())
         return [self.by_id[name] for name in names]
 
-    def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
+    def _predicted_reviewers(self, inputs: ComponentInputs) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
         reviewers: dict[str, str | None] = {}
         for question in self._questions_of_inputs(inputs):
@@ -686,12 +691,12 @@ class _ComponentSpecBuilder:
             reviewers[question.id] = member if predicts_reviewer else None
         return reviewers
 
-    def _check_component_inputs(
-        self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]
-    ) -> None:
+    def _check_component_inputs(self, name: str, combiner: str, inputs: ComponentInputs) -> None:
         if _has_infinite_sum([spec_input.input_weight for spec_input in inputs.values()]):
-            problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
-            raise PlanError(f"{problem}; make them smaller")
+            raise PlanError(
+                f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
+                "them smaller"
+            )
         if STAKEHOLDERS_COMPONENT_NAME not in (name, combiner):
             return
         for key, spec_input in inputs.items():
@@ -716,7 +721,7 @@ class _ComponentSpecBuilder:
                 )
 
 
-def _zero_weight_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list[int]]:
+def _zero_weight_positions(inputs: ComponentInputs) -> dict[str, list[int]]:
     """Return the positions of the questions of weight 0, by stakeholder that has any."""
     positions = {}
     for member, spec_input in inputs.items():
@@ -740,9 +745,7 @@ def _build_component_input(
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variant_questions = any(
-            question.material != SUBMITTED_MATERIAL_NAME for question in sorted_questions
-        )
+        has_variant_questions = any(question.is_about_variants for question in sorted_questions)
         if_skipped = "zero" if has_variant_questions else "left-out"
     return ComponentInput(
         questions=tuple(names),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiners import ScoreMatrix, count_true
+from jurygraph.decision.combiners import ScoreMatrix, count_true, totals
 from jurygraph.schema import (
     ComponentInput,
     Decision,
@@ -139,7 +139,7 @@ class VerdictTable:
         """
         pieces = []
         weights = []
-        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        for name, weight in spec_input.weighted_questions:
             is_penalty = weight * direction < 0
             turns = self.fill_turn_cells(name, spec_input, is_penalty, rule, fill_mode, met_from)
             reduction = spec_input.turns.get(name)
@@ -174,15 +174,13 @@ class VerdictTable:
             for columns in self.effective_columns_by_turn(name, spec_input, met_from)
         ]
 
-    def effective_columns(
-        self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD
-    ) -> ScoreArrays:
+    def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        turns = self.effective_columns_by_turn(name, spec_input, met_from)
+        turns = self.effective_columns_by_turn(name, spec_input)
         if len(turns) == 1:
             return turns[0]
         return ScoreArrays._make(
@@ -289,8 +287,8 @@ class VerdictTable:
                 ).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
                 undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        discarded_counts = np.asarray(aggregation.total(discarded_verdict_counts, axis=0))
-        undecided_counts = np.asarray(aggregation.total(undecided_flags, axis=0))
+        discarded_counts = totals(discarded_verdict_counts, axis=0)
+        undecided_counts = totals(undecided_flags, axis=0)
         return discarded_counts, undecided_counts
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
@@ -347,7 +345,7 @@ class VerdictTable:
         )
         judged_weights = []
         requested_weights = []
-        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        for name, weight in spec_input.weighted_questions:
             verdict_code = self.effective_columns(name, spec_input).verdict_code
             judged_count = count_true(np.isin(verdict_code, settled_codes))
             requested_count = judged_count + count_true(lacks_score(verdict_code))
@@ -356,15 +354,15 @@ class VerdictTable:
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested_weights.append(abs(weight) * requested_count)
-        judged_weight = np.asarray(aggregation.total(judged_weights, axis=0))
-        requested_weight = np.asarray(aggregation.total(requested_weights, axis=0))
+        judged_weight = totals(judged_weights, axis=0)
+        requested_weight = totals(requested_weights, axis=0)
         return judged_weight, requested_weight
 
     def verdict_codes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
         verdict_codes = []
         weights = []
-        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        for name, weight in spec_input.weighted_questions:
             verdict_code = self.effective_columns(name, spec_input).verdict_code
             verdict_codes.append(verdict_code)
             weights.append(np.full(verdict_code.shape[1], weight))
@@ -424,7 +422,7 @@ def verdict_table_from_columns(
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
         is_about_submitted_response = (
-            question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
+            question.scope == "response" and not question.is_about_variants
         )
         if question.seats > 1 and is_about_submitted_response:
             sampled_question_ids.add(question.id)
@@ -435,9 +433,7 @@ def verdict_table_from_columns(
     return VerdictTable(rows, columns, frozenset(sampled_question_ids), judges_by_question, turns)
 
 
-def build_question_columns(
-    rows: int, cells: VerdictByCell, columns_per_turn: int = 1
-) -> ScoreArrays:
+def build_question_columns(rows: int, cells: VerdictByCell, columns_per_turn: int) -> ScoreArrays:
     """Return the columns of one question from its cells; others are ABSENT. Each turn has `columns_per_turn`
     columns."""
     last = max((column for _, column in cells), default=0)
@@ -558,7 +554,6 @@ def _place_verdicts_in_cells(
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
     column_index_by_turn = _column_index_by_turn(verdicts) if question.scope == "turn" else {}
-    is_unordered_pair = question.scope == "pair" and question.pairs == "unordered"
     for verdict in verdicts:
         if verdict.superseded:
             continue
@@ -576,7 +571,7 @@ def _place_verdicts_in_cells(
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
             cells[row, column * question.seats + seat] = (verdict, False)
-            if is_unordered_pair and verdict.responses:
+            if question.is_about_unordered_pairs and verdict.responses:
                 # The opponent's row has the same verdict, in the column of this response.
                 cells[column, row * question.seats + seat] = (verdict, True)
 

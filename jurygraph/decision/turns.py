@@ -9,7 +9,6 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.table import VerdictTable, build_verdict_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -56,10 +55,7 @@ def _fold_turns(
 
     Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response.
     """
-    weight = use.weights[use.questions.index(question.id)]
-    single_question_input = use.model_copy(
-        update={"questions": (question.id,), "weights": (weight,), "judge": None}
-    )
+    single_question_input = use.of_question(question.id).model_copy(update={"judge": None})
     counted_verdicts = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
     table = build_verdict_table([question], [verdicts[0].about], counted_verdicts)
     cells = table.score_matrix(
@@ -90,7 +86,7 @@ def _fold_turns(
 
 def is_about_whole_response(question: Question) -> bool:
     """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
-    return question.scope in ("response", "group") and question.material == SUBMITTED_MATERIAL_NAME
+    return question.scope in ("response", "group") and not question.is_about_variants
 
 
 def values_by_question(
@@ -129,12 +125,8 @@ def values_by_question(
         columns = []
         weights = []
         for use in inputs or [ComponentInput(questions=(name,), weights=(1.0,))]:
-            weight = use.weights[use.questions.index(name)]
-            single_question_input = use.model_copy(
-                update={"questions": (name,), "weights": (weight,)}
-            )
             cells = table.score_matrix(
-                single_question_input, decision.rule, direction, "partial", met_from
+                use.of_question(name), decision.rule, direction, "partial", met_from
             )
             columns.append(cells.value)
             weights.append(np.where(cells.applicable, use.input_weight, 0.0))

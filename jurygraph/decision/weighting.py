@@ -21,13 +21,17 @@ class ConstraintTension(NamedTuple):
     why: str
 
 
+WeightsWithTerms = tuple[dict[str, float], dict[str, Any]]
+"""The weights by stakeholder id, and the terms behind them."""
+TensionsByStakeholder = dict[str, dict[str, dict[str, Any]]]
+"""The tensions of each stakeholder by the other one."""
 TensionFinder = Callable[[Stakeholder, Stakeholder], Sequence[ConstraintTension]]
 """Return the tensions between the constraints of two stakeholders, in the order of the constraints' ids."""
 
 
 def weigh_stakeholders(
     task: Task, config: WeightsConfig, audiences: Iterable[Audience], find_tensions: TensionFinder
-) -> tuple[dict[str, float], dict[str, Any]]:
+) -> WeightsWithTerms:
     """Return the weights w_i by stakeholder id, and the terms of d_i behind them (DecompR Eqs. 9-10), sorted by id.
 
     `task` includes the constraints and tensions read from its profiles; `find_tensions` is called for pairs of
@@ -74,7 +78,7 @@ def refuse_unknown_stakeholders(names: Iterable[str], stakeholders: Collection[s
 
 def _weights_from_difficulty(
     task: Task, people: Sequence[Stakeholder], config: WeightsConfig, find_tensions: TensionFinder
-) -> tuple[dict[str, float], dict[str, Any]]:
+) -> WeightsWithTerms:
     for person in people:
         if person.profile and not person.constraints:
             raise PlanError(
@@ -119,7 +123,7 @@ def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
 
 def _tensions_by_partner(
     task: Task, people: Sequence[Stakeholder], find_tensions: TensionFinder
-) -> dict[str, dict[str, dict[str, Any]]]:
+) -> TensionsByStakeholder:
     """Return each stakeholder's tensions by partner: the strength, and the reasons that are known.
 
     They are those that are declared or read from profiles, else those computed from the constraints' checks.
@@ -128,7 +132,7 @@ def _tensions_by_partner(
     for tension in task.tensions:
         first_stakeholder_id, second_stakeholder_id = sorted(tension.between)
         tensions_by_pair[first_stakeholder_id, second_stakeholder_id].append(tension)
-    tensions_by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
+    tensions_by_partner: TensionsByStakeholder = {person.id: {} for person in people}
     for first, second in combinations(people, 2):
         declared_tensions = tensions_by_pair.get((first.id, second.id), [])
         # Sorted, so that the order in which they are declared changes no sum.

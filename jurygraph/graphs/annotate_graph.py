@@ -116,9 +116,9 @@ def _annotation_config(context: GraphContext) -> AnnotationConfig:
 
 def _make_graph_annotator(state: AnnotateState, context: GraphContext) -> GraphAnnotator:
     if context.judge_client is None:
-        problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(
-            f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out"
+            f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it; name a "
+            "model, give a reviewed graph with --edges-from, or leave `annotation` out"
         )
     return GraphAnnotator(
         state["task"],

@@ -53,9 +53,9 @@ class FirstVerdictsCheck:
                 return
             self._failed[evaluator] += 1
             if self._failed[evaluator] == FAILED_VERDICTS_BEFORE_STOP:
-                problem = f"failed at each of its first {FAILED_VERDICTS_BEFORE_STOP} verdicts, with {failure.kind}"
                 raise EvaluatorError(
-                    f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code"
+                    f"evaluator {evaluator!r} failed at each of its first {FAILED_VERDICTS_BEFORE_STOP} verdicts, with "
+                    f"{failure.kind}: {failure.message}; mend its code"
                 )
 
 
@@ -75,7 +75,8 @@ class SharedPlanParts(dict[Hashable, T]):
 class GraphContext(ShortRepr):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `client_by_judge` are those of the models: of the config's `model` under None, and of `models` by their names;
+    `client_by_judge` are those of the models: of the config's `model` under None, and of `models` by their names. Their
+    calls in this run of a graph are the `sent_calls`, and those of tools the `lookups`, by id;
     `settings` are those of their calls, and `judges` the names under which providers know them. `secrets` are known in
     addition to those of the environment. Plain functions of evaluators and derivers run in `threads`.
     `first_verdicts_check` stops a run whose evaluator is broken; None for a dry run, whose replies mean nothing. The
@@ -88,6 +89,8 @@ class GraphContext(ShortRepr):
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
     client_by_judge: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
+    sent_calls: Mapping[str, Call] = field(default_factory=dict, repr=False)
+    lookups: Mapping[str, Lookup] = field(default_factory=dict, repr=False)
     settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -136,23 +139,15 @@ class GraphContext(ShortRepr):
         }
         # a third of the time of `replace`, for each task of a batch
         context = object.__new__(GraphContext)
-        context.__dict__.update(self.__dict__, client_by_judge=client_by_judge)
+        context.__dict__.update(
+            self.__dict__, client_by_judge=client_by_judge, sent_calls=calls, lookups=lookups
+        )
         return context
 
     @property
     def judge_client(self) -> "JudgeClient | None":
         """Return the client of the config's `model`; None without one."""
         return self.client_by_judge.get(None)
-
-    @property
-    def sent_calls(self) -> Mapping[str, Call]:
-        """Return all calls of the graph run so far, by id."""
-        return next((client.calls for client in self.client_by_judge.values()), {})
-
-    @property
-    def lookups(self) -> Mapping[str, Lookup]:
-        """Return all calls of tools of the graph run so far, by id."""
-        return next((client.lookups for client in self.client_by_judge.values()), {})
 
     @property
     def redactor(self) -> Redactor:

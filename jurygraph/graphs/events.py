@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import Field
-
 from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
-from jurygraph.schema.conversation import is_none
+from jurygraph.schema.conversation import OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import Id
 
 
@@ -23,7 +21,7 @@ class QuestionSent(FrozenModel):
     responses: tuple[Id, ...]
     sample: int = 0
     judge: str | None = None
-    turn: int | None = Field(default=None, exclude_if=is_none)
+    turn: int | None = OMITTED_IF_NONE
 
 
 class VerdictGiven(FrozenModel):

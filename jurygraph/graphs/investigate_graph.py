@@ -39,7 +39,7 @@ from jurygraph.models.request import (
 )
 from jurygraph.prompts import RenderedPrompt, load_prompt
 from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
-from jurygraph.schema.conversation import canonical_tool_arguments
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.tools.tool import ToolInput
 
 MAX_INVESTIGATION_STEPS = 8
@@ -111,7 +111,7 @@ class ToolInvestigator(Toolbox):
             {
                 "name": spec.name,
                 "description": spec.description,
-                "schema": _parameters_in_json(spec),
+                "schema": json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":")),
             }
             for spec in specs
         ]
@@ -138,11 +138,7 @@ class ToolInvestigator(Toolbox):
         return request.model_copy(update=fields)
 
 
-def _parameters_in_json(spec: ToolSpec) -> str:
-    return json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":"))
-
-
-def _tool_calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
+def _tool_calls_schema(specs: Sequence[ToolSpec]) -> JsonObject:
     """Return the schema of a reply that calls tools, where the endpoint has no form of its own for it."""
     alternatives: list[JsonValue] = []
     for spec in specs:
@@ -157,7 +153,7 @@ def _tool_calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
                 "additionalProperties": False,
             }
         )
-    calls: dict[str, JsonValue] = {
+    calls: JsonObject = {
         "type": "array",
         "items": {"anyOf": alternatives},
         "minItems": 1,
@@ -260,7 +256,7 @@ async def _look_up(
             context, answered_call.call.id, index, call, result_number_by_call
         )
         results.append(context.toolbox.to_tool_result(call, stored_lookup, number=len(results) + 1))
-        result_number_by_call.setdefault(_normalized_call_text(call), len(results))
+        result_number_by_call.setdefault(call.normalized_text, len(results))
         outcomes.add(stored_lookup.lookup.outcome)
         tokens_left -= len(stored_lookup.result.encode()) // _BYTES_PER_TOKEN
         rendered_lookup = _render_tool_result(context.client, len(results), stored_lookup)
@@ -307,12 +303,12 @@ async def _run_tool_call(
         result="",
         length=0,
     )
-    words = arguments if tool is not None else _normalized_call_text(call)
+    words = arguments if tool is not None else call.normalized_text
     words = context.client.redactor.redact_text(words)
 
     async def make() -> StoredLookup:
         start = monotonic()
-        earlier = result_number_by_call.get(_normalized_call_text(call))
+        earlier = result_number_by_call.get(call.normalized_text)
         if earlier is None:
             tool_outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
         else:
@@ -329,18 +325,15 @@ async def _run_tool_call(
     return await context.client.look_up(PlannedLookup(planned_lookup, words, make))
 
 
-def _normalized_call_text(call: ToolCall) -> str:
-    """Return the tool and the arguments of a call, equal for equal ones."""
-    return f"{call.name}({canonical_tool_arguments(call.function.arguments)})"
-
-
 def _render_tool_result(
     client: JudgeClient, number: int, stored_lookup: StoredLookup
 ) -> RenderedPrompt:
     note = ""
     if stored_lookup.lookup.outcome == "cut":
-        length = f"{len(stored_lookup.result):,} of {stored_lookup.lookup.length:,} characters"
-        note = f"These are the first {length}: ask for less to see other parts."
+        note = (
+            f"These are the first {len(stored_lookup.result):,} of {stored_lookup.lookup.length:,} characters: ask for "
+            "less to see other parts."
+        )
     return client.render(
         load_prompt("result"),
         number=number,

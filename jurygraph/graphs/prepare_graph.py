@@ -46,11 +46,13 @@ from jurygraph.schema.task import ProfilesLine, apply_profiles, has_text_profile
 
 _MAX_SHOWN_CHARACTERS = 200
 TaskPlanningUpdate = dict[str, Any]
+TaskWithProfiles = tuple[Task, ProfilesLine | None]
+"""A task, and its line of a PROFILES file, if it has any."""
 PrepareNode = Callable[[PrepareState, Runtime[TaskContexts]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
-    tasks: Sequence[tuple[Task, ProfilesLine | None]], contexts: Sequence[GraphContext]
+    tasks: Sequence[TaskWithProfiles], contexts: Sequence[GraphContext]
 ) -> list[Plan | Exception]:
     """Return the plan of each task of a batch, or its error. Each has its profiles of a PROFILES file, if any.
 
@@ -196,10 +198,11 @@ def _make_decision(planning: TaskPlanning, survey: Survey, context: GraphContext
     if record is not None and (record.unanswered or record.unassigned):
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
-        remedy = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
         first = shorten(missing[0], _MAX_SHOWN_CHARACTERS)
-        problem = f"its rubric graph lacks {len(missing)} answers, such as: {first}"
-        raise ModelError(f"task {planning['task'].id!r}: {problem}; {remedy}")
+        raise ModelError(
+            f"task {planning['task'].id!r}: its rubric graph lacks {len(missing)} answers, such as: {first}; "
+            "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
+        )
     task = task_as_planned(planning["task"], rubric=rubric)
     weights = planning.get("weights", {})
     difficulty = planning.get("difficulty", {})

@@ -6,7 +6,7 @@ judgement. Every verdict, settled or answered, gets the identity of its question
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
@@ -33,7 +33,6 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.conversation import VisiblePart
 from jurygraph.schema.plan import (
-    SUBMITTED_MATERIAL_NAME,
     Escalation,
     get_question_identity_fields,
 )
@@ -372,9 +371,7 @@ class _WorkCollector:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
-        material_response_ids = (
-            keys[0].responses if question.material == SUBMITTED_MATERIAL_NAME else judgement.about
-        )
+        material_response_ids = judgement.about if question.is_about_variants else keys[0].responses
         reused_verdicts = self.reused_results.verdicts
         if not all(key in reused_verdicts for key in keys):
             return False
@@ -396,46 +393,33 @@ class _WorkCollector:
 
     def _list_combinations(
         self, question: Question, unsettled_responses: Sequence[Response]
-    ) -> Iterable[_ResponseCombination]:
-        found = []
-        if question.material != SUBMITTED_MATERIAL_NAME:
-            for response in unsettled_responses:
-                for variant in self.material[response.id][question.material].variants:
-                    found.append(
-                        _ResponseCombination((variant.response,), (response,), (response.id,))
-                    )
-            return found
-        if question.scope in ("response", "turn"):
-            for response in unsettled_responses:
-                for turn in _question_turns(question, response):
-                    found.append(
-                        _ResponseCombination((response,), (response,), (response.id,), turn)
-                    )
-            return found
-        if question.scope == "pair":
-            has_ordered_pairs = question.pairs == "ordered"
-            pairs = (
-                permutations(unsettled_responses, 2)
-                if has_ordered_pairs
-                else combinations(unsettled_responses, 2)
-            )
-            return [_ResponseCombination(pair, pair, (pair[0].id,)) for pair in pairs]
+    ) -> Iterator[_ResponseCombination]:
+        """Yield what is shown together for a question."""
         group = tuple(unsettled_responses)
-        ids = tuple(response.id for response in group)
-        return [_ResponseCombination(group, group, ids)] if group else []
+        if question.is_about_variants:
+            for response in group:
+                for variant in self.material[response.id][question.material].variants:
+                    yield _ResponseCombination((variant.response,), (response,), (response.id,))
+        elif question.scope in ("response", "turn"):
+            for response in group:
+                for turn in _question_turns(question, response):
+                    yield _ResponseCombination((response,), (response,), (response.id,), turn)
+        elif question.scope == "pair":
+            list_pairs = combinations if question.is_about_unordered_pairs else permutations
+            for pair in list_pairs(group, 2):
+                yield _ResponseCombination(pair, pair, (pair[0].id,))
+        elif group:
+            yield _ResponseCombination(group, group, tuple(response.id for response in group))
 
     def _exclusion_verdict(
         self, question: Question, response: Response, turn: int | None
     ) -> Verdict | None:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
         if question.missing is not None:
-            reason = f"the task has no {question.missing}"
-            return RecordedVerdict(
-                status="not_applicable", gated_by=MISSING_FIELD_GATE, reason=reason
-            )
+            return _not_applicable(MISSING_FIELD_GATE, f"the task has no {question.missing}")
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
-            return RecordedVerdict(status="not_applicable", gated_by=NO_TURN_GATE, reason=reason)
+            return _not_applicable(NO_TURN_GATE, reason)
         gate_verdict = self._gate_verdict(question, response, turn)
         if gate_verdict is not None:
             return gate_verdict
@@ -443,14 +427,11 @@ class _WorkCollector:
         if failure is not None:
             status: VerdictStatus = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.material != SUBMITTED_MATERIAL_NAME:
+        if question.is_about_variants:
             material = self.material[response.id][question.material]
             if not material.variants:
-                no_variant_reason = f"material {question.material!r} holds no variant to ask about"
-                reason = material.note or no_variant_reason
-                return RecordedVerdict(
-                    status="not_applicable", gated_by=NO_VARIANT_GATE, reason=reason
-                )
+                reason = f"material {question.material!r} holds no variant to ask about"
+                return _not_applicable(NO_VARIANT_GATE, material.note or reason)
         if question.when is None:
             return None
         return self._screening_verdict(question.when, response, turn)
@@ -495,8 +476,7 @@ class _WorkCollector:
         if verdicts and not applicable_verdicts:
             was_screening_skipped = any(verdict.gated_by is not None for verdict in verdicts)
             state = "was itself not asked" if was_screening_skipped else "is itself not applicable"
-            reason = f"{when.question} {state}"
-            return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
+            return _not_applicable(when.question, f"{when.question} {state}")
         numbers = []
         for verdict in applicable_verdicts:
             if verdict.status != "ok" or verdict.is_worst_case:
@@ -513,14 +493,14 @@ class _WorkCollector:
         reason = (
             f"{when.question} is {reduced_score:g}, and {when.op} {when.threshold:g} is asked for"
         )
-        return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
+        return _not_applicable(when.question, reason)
 
     def _verdicts_on_question(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
-        is_mirrored = False
-        for candidate in self.survey.questions:
-            if candidate.id == question:
-                is_mirrored = candidate.scope == "pair" and candidate.pairs == "unordered"
+        is_mirrored = any(
+            candidate.id == question and candidate.is_about_unordered_pairs
+            for candidate in self.survey.questions
+        )
         for verdict in self.answered.get(question, ()):
             if verdict.about == response.id:
                 yield verdict
@@ -558,9 +538,7 @@ def _question_turns(question: Question, response: Response) -> Sequence[int | No
 
 
 def required_material_names(question: Question) -> tuple[str, ...]:
-    if question.material == SUBMITTED_MATERIAL_NAME:
-        return question.needs
-    return (*question.needs, question.material)
+    return (*question.needs, question.material) if question.is_about_variants else question.needs
 
 
 VerdictStamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
@@ -599,6 +577,11 @@ def _should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVer
     return any(len(found) > 1 for found in votes.values())
 
 
+def _not_applicable(gate: str, reason: str) -> RecordedVerdict:
+    """Return the verdict on a question that is not asked of a response, by what keeps it from that."""
+    return RecordedVerdict(status="not_applicable", gated_by=gate, reason=reason)
+
+
 def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
     """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
     is_penalty = _is_penalty_criterion(view)
@@ -616,8 +599,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
         return Verdict.fail(
             "group", "there is nothing left to compare with: the others could not be asked about"
         )
-    reason = "there is nothing to compare with"
-    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE_GATE_NAME, reason=reason)
+    return _not_applicable(GROUP_OF_ONE_GATE_NAME, "there is nothing to compare with")
 
 
 def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:

@@ -25,7 +25,7 @@ from jurygraph.schema import (
     Wave,
 )
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
-from jurygraph.schema.task import sort_by_id
+from jurygraph.schema.task import TaskBackground, sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
     GROUP_OF_ONE_GATE_NAME,
@@ -93,20 +93,11 @@ def _make_task_view(
     people: tuple[Stakeholder, ...] = ()
     if audience == "everyone":
         people = tuple(map(_equalize_constraint_restrictiveness, sort_by_id(task.stakeholders)))
+    fields = {name: getattr(task, name) for name in TaskBackground.model_fields}
+    if audience != "reviewer":
+        fields["group"] = None
     return TaskView(
-        id=task.id,
-        audience=audience,
-        about=about,
-        people=people,
-        query=task.query,
-        reference=task.reference,
-        facts=task.facts,
-        group=task.group if audience == "reviewer" else None,
-        metadata=task.metadata,
-        reference_messages=task.reference_messages,
-        reference_actions=task.reference_actions,
-        tools=task.tools,
-        context=task.context,
+        id=task.id, audience=audience, about=about, people=people, query=task.query, **fields
     )
 
 
@@ -149,9 +140,7 @@ def list_material_derivations(
             params=dict(call_component_method(deriver, deriver.params_for, view)),
             **_toolset_fields(deriver),
         )
-        _require_deriver_of_material(
-            "derivers", deriver.gives, derivations[deriver.gives].needs, available_material_names
-        )
+        _require_deriver_of_material("derivers", deriver.gives, needs, available_material_names)
     return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 
@@ -183,7 +172,7 @@ ListedQuestion = tuple[str, TaskView, Question]
 def list_questions_of_evaluators(
     evaluators: Mapping[str, Evaluator],
     views: Sequence[TaskView],
-    uses: Sequence[EvaluatorUse] = (),
+    uses: Sequence[EvaluatorUse],
 ) -> list[ListedQuestion]:
     """Return the questions that the evaluators list about the views of their audience.
 
@@ -220,7 +209,7 @@ def configure_questions(
     listed_questions: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
-    available_material_names: Collection[str] = (),
+    available_material_names: Collection[str],
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples`, `material` and `scope` of the config override
     the evaluator's.
@@ -248,13 +237,13 @@ def configure_questions(
         changes = {
             **_configured_question_fields(use, question, keys[name]),
             **_toolset_fields(evaluator),
-            **_missing_rule_update(use, question),
         }
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
-        if question.material != SUBMITTED_MATERIAL_NAME and question.scope != "response":
-            problem = f"is about variants, so its scope is response, not {question.scope}"
-            raise PlanError(f"question {question.id!r} {problem}")
+        if question.is_about_variants and question.scope != "response":
+            raise PlanError(
+                f"question {question.id!r} is about variants, so its scope is response, not {question.scope}"
+            )
         questions[question.id] = question
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
@@ -277,25 +266,24 @@ def _refuse_material_needs(use: EvaluatorUse, name: str, needs: Sequence[str]) -
     """Raise PlanError if an evaluator that depends on material is to judge variants, or turns, which have none."""
     field = "material" if use.material is not None else "scope"
     if getattr(use, field) is not None and needs:
-        reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-        hint = f"leave `{field}` out, or ask one that reads the text"
         part = "variant" if field == "material" else "turn by itself"
-        raise PlanError(f"evaluator {name!r} {reason}, so that it sees no {part}; {hint}")
-
-
-def _missing_rule_update(use: EvaluatorUse, question: Question) -> dict[str, None]:
-    """Return the change of a question that is asked although the task lacks something: the evaluator then abstains."""
-    return {} if use.if_missing is not None or question.missing is None else {"missing": None}
+        raise PlanError(
+            f"evaluator {name!r} depends on material {needs[0]!r}, which is derived from the response itself, so that "
+            f"it sees no {part}; leave `{field}` out, or ask one that reads the text"
+        )
 
 
 def _check_turn_question(name: str, evaluator: Evaluator, question: Question, key: str) -> None:
     """Raise PlanError or ConfigError for a question that cannot be asked about turns."""
     if question.scope != "response":
-        problem = f"is about a {question.scope} of responses, which has no turns"
-        raise PlanError(f"question {question.id!r} {problem}; leave `scope` out")
+        raise PlanError(
+            f"question {question.id!r} is about a {question.scope} of responses, which has no turns; leave `scope` out"
+        )
     if evaluator.judges_whole_conversation:
-        subject = f"{quote(name)} judges a conversation at its end"
-        raise ConfigError(f"{key}.scope: {subject}, and a turn may be before it; leave `scope` out")
+        raise ConfigError(
+            f"{key}.scope: {quote(name)} judges a conversation at its end, and a turn may be before it; leave `scope` "
+            "out"
+        )
 
 
 def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
@@ -310,6 +298,10 @@ def _configured_question_fields(use: EvaluatorUse, question: Question, key: str)
         changes["names_turn"] = True
     if use.all_judges:
         changes["judges"] = use.all_judges
+    if use.if_missing is None and question.missing is not None:
+        changes["missing"] = (
+            None  # it is asked although the task lacks something: its evaluator abstains
+        )
     if use.escalate is not None and use.escalate.when == "disagree":
         votes = len(use.escalate.first) * changes.get("samples", question.samples)
         if votes < 2:

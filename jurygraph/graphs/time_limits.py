@@ -118,9 +118,11 @@ class UserCallThreads(DaemonThreads):
         """Return the reason why `owner` is not called any more; None if it is."""
         if owner not in self._refused:
             return None
-        hint = "correct it, raise its `timeout`, or set `isolate: process` for an evaluator, which can then be ended"
-        reason = f"{MAX_HANGING_THREADS} of its calls ran past their time limit and still hang"
-        return Fault("hanging", f"it is not called any more: {reason}; {hint}")
+        return Fault(
+            "hanging",
+            f"it is not called any more: {MAX_HANGING_THREADS} of its calls ran past their time limit and still hang; "
+            "correct it, raise its `timeout`, or set `isolate: process` for an evaluator, which can then be ended",
+        )
 
 
 @dataclass(frozen=True, slots=True)

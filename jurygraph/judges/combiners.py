@@ -8,7 +8,6 @@ counts as lost, so that both get less.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -19,17 +18,22 @@ from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import (
+    BoundArrays,
     Combiner,
     Component,
+    ComponentInputs,
+    InputMatrices,
     Mean,
+    RowValuesByName,
     ScoreMatrix,
     count_true,
+    totals,
     weighted_mean,
 )
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY_SUBJECT, WEIGHT_SUBJECT
-from jurygraph.schema import ComponentInput, Question
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema import Question
+from jurygraph.schema.frozen_model import ParamsModel, RawParams
 
 
 def _to_paper_scale(value: Floats) -> Floats:
@@ -42,7 +46,7 @@ class InputWeightedMean(Mean):
 
     name = "protocol"
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         component = super().combine(matrices, params)
         return replace(component, diagnostics={"R": _to_paper_scale(component.value)})
 
@@ -65,9 +69,7 @@ class AdaptiveSum(Combiner):
         """Return false for the weights, which are no scores."""
         return name != WEIGHT_SUBJECT
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY_SUBJECT, WEIGHT_SUBJECT}:
             raise PlanError(
@@ -77,11 +79,13 @@ class AdaptiveSum(Combiner):
         utilities = inputs[UTILITY_SUBJECT].questions
         weights = inputs[WEIGHT_SUBJECT].questions
         if len(utilities) != len(weights):
-            counts = f"{len(utilities)} utilities and {len(weights)} weights"
-            raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
+            raise PlanError(
+                f"combiner 'adaptive' has {len(utilities)} utilities and {len(weights)} weights; give one weight for "
+                "each"
+            )
         return {"people": list(map(_find_common_stakeholder, utilities, weights))}
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         people: Sequence[str] = params["people"]
         utilities = matrices[UTILITY_SUBJECT]
         weights = matrices[WEIGHT_SUBJECT]
@@ -95,7 +99,7 @@ class AdaptiveSum(Combiner):
         applicable_sample_weights = np.where(is_applicable.any(axis=1), 1.0, 0.0)
         value, has_value = weighted_mean(utility_by_sample, applicable_sample_weights)
         applicable_weights = np.where(is_applicable, 1.0, 0.0)  # for means over the live samples
-        total = np.asarray(aggregation.total(weight, axis=1))
+        total = totals(weight, axis=1)
         divisor = np.where(total > 0.0, total, 1.0)
         share, _ = weighted_mean(weight / divisor[:, None], applicable_weights)
         means, _ = weighted_mean(utility, applicable_weights)
@@ -123,7 +127,7 @@ def _weighted_utility_by_reply(
     Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
     open weight is filled by 1.
     """
-    total = np.asarray(aggregation.total(weight, axis=1))
+    total = totals(weight, axis=1)
     divisor = np.where(total > 0.0, total, 1.0)
     weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
     is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)
@@ -150,7 +154,7 @@ class PairPreferences:
     is_compared: Bools
     uncompared_value: Floats
     present: Bools
-    diagnostics: Mapping[str, Floats]
+    diagnostics: RowValuesByName
 
     @property
     def outcomes(self) -> Floats:
@@ -218,7 +222,7 @@ def _build_pair_preferences(
     first: Floats,
     second: Floats,
     is_compared: Bools,
-    diagnostics: Mapping[str, Floats],
+    diagnostics: RowValuesByName,
 ) -> PairPreferences:
     """Build `PairPreferences`; a cell without a verdict and without an opponent gives the response
     `uncompared_value`."""
@@ -286,35 +290,28 @@ class WinShare(Combiner):
     shown: ClassVar[ComparisonForm] = "pairs"
     """The form in which the columns are read."""
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        question_ids = chain.from_iterable(use.questions for use in inputs.values())
-        number = len(list(question_ids))
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+        number = sum(len(use.questions) for use in inputs.values())
         if number != 1:
             raise PlanError(
                 f"combiner {self.name!r} reads the verdicts of one question, not of {number}"
             )
         return super().freeze(inputs, params)
 
-    def validate_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def validate_questions(self, questions: Sequence[Question], params: RawParams) -> None:
         form: ComparisonForm = params.get("shown", self.shown)
         scope, samples, evaluator = _REQUIRED_VERDICTS_BY_FORM[form]
         for question in questions:
             has_required_order = scope != "pair" or question.pairs == "ordered"
             if has_required_order and question.scope == scope and question.samples == samples:
                 continue
-            required_verdicts_text = (
-                f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
-            )
-            requested_verdicts_text = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
             raise PlanError(
-                f"combiner {self.name!r} reads {required_verdicts_text}, and question {question.id!r} asks for "
-                f"{requested_verdicts_text}; give it the verdicts of `{evaluator}`, without `samples` "
-                "of the config's own"
+                f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}, "
+                f"and question {question.id!r} asks for {question.samples} on each {_SCOPE_NAMES[question.scope]}; "
+                f"give it the verdicts of `{evaluator}`, without `samples` of the config's own"
             )
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         (matrix,) = matrices.values()
         preferences = PREFERENCE_READERS[self.shown](matrix)
         value = aggregation.total(preferences.outcomes) / np.maximum(
@@ -348,7 +345,7 @@ class BradleyTerry(WinShare):
 
     name = "bradley-terry"
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         (matrix,) = matrices.values()
         preferences = PREFERENCE_READERS[params["shown"]](matrix)
         strengths = _fit_strengths(preferences, params["prior"])
@@ -363,10 +360,10 @@ class BradleyTerry(WinShare):
 
     def bounds(
         self,
-        low: Mapping[str, ScoreMatrix],
-        high: Mapping[str, ScoreMatrix],
-        params: Mapping[str, Any],
-    ) -> tuple[Floats, Floats]:
+        low: InputMatrices,
+        high: InputMatrices,
+        params: RawParams,
+    ) -> BoundArrays:
         """Return the value twice if all is judged, else bounds from (W_i + a (1 - p_i)) / m, with 0 < p_i < m + 1.
 
         Unjudged pairs of other responses change p_i alone, and so no value leaves these bounds.
@@ -412,7 +409,7 @@ def _fit_strengths(preferences: PairPreferences, prior: float) -> Floats:
 
 
 def _build_component(
-    preferences: PairPreferences, value: Floats, diagnostics: Mapping[str, Floats]
+    preferences: PairPreferences, value: Floats, diagnostics: RowValuesByName
 ) -> Component:
     has_opponents = preferences.opponent_counts > 0
     component_value = np.where(has_opponents, value, preferences.uncompared_value)

@@ -23,7 +23,7 @@ from jurygraph.agents.roles import (
     shorten_quotes,
     verify_quotes,
 )
-from jurygraph.judges.criteria import NonEmptySentence, ReplyVerbosity
+from jurygraph.judges.criteria import REASON_AND_QUOTES_FIELDS, NonEmptySentence, ReplyVerbosity
 from jurygraph.models.request import ToolResult
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import to_searchable_text_async
@@ -83,8 +83,10 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> LocatedQuotatio
         ]
     if not unmatched_quotations:
         return LocatedQuotations(evidence, "")
-    why = "in no response, too short, or cut within a word or number"
-    return LocatedQuotations(evidence, f"{shorten_quotes(unmatched_quotations)} ({why})")
+    return LocatedQuotations(
+        evidence,
+        f"{shorten_quotes(unmatched_quotations)} (in no response, too short, or cut within a word or number)",
+    )
 
 
 class ComparisonJudge(Evaluator):
@@ -141,7 +143,7 @@ class ComparisonJudge(Evaluator):
         assert client is not None, "a model is required"
         client = client.with_responses(responses)
         names = tuple(ascii_uppercase[: len(responses)])
-        reply_model: type[Any] = self.reply_model(names, self._compact)
+        reply_model = self.reply_model(names, self._compact)
         named_response_texts = [
             {"name": name, "text": response.text}
             for name, response in zip(names, responses, strict=True)
@@ -323,10 +325,10 @@ class Listwise(ComparisonJudge):
     async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         size = len(inputs.responses)
         if size > MAX_RESPONSES_SHOWN:
-            advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.fail(
                 "too-many",
-                f"{self.name} ranks {MAX_RESPONSES_SHOWN} responses at most, not {size}; {advice}",
+                f"{self.name} ranks {MAX_RESPONSES_SHOWN} responses at most, not {size}; score smaller groups, or "
+                "compare by `pairwise`",
             )
         step = 1 if inputs.sample % 2 == 0 else -1
         verdicts = await self.compare(inputs, inputs.responses[::step])
@@ -349,7 +351,7 @@ def _ranking_reply_model(names: tuple[str, ...], compact: bool) -> type[FrozenMo
     ranking_type = Annotated[
         tuple[label, ...], length_constraint, AfterValidator(require_each_once)
     ]
-    explanation: Any = {} if compact else {"reason": (ReasonText, ...), "quotes": (QuoteTexts, ...)}
+    explanation = {} if compact else REASON_AND_QUOTES_FIELDS
     return create_model(
         "RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...)
     )

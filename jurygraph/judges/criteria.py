@@ -79,6 +79,10 @@ _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 
 
+REASON_AND_QUOTES_FIELDS: Any = {"reason": (ReasonText, ...), "quotes": (QuoteTexts, ...)}
+"""The first fields of an answer that is not compact."""
+
+
 # The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
 # are visible too, in messages about missing fields.
 class BinaryAnswer(FrozenModel):
@@ -154,7 +158,7 @@ class Binary(AnswerForm):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.met is None:
-            return _build_answer_finding(name, answer, None)
+            return build_answer_finding(name, answer, None)
         score = _p_met_by_tokens(answer, name, reply)
         native = "P(met) from log probabilities"
         if score is None and not answer.met and answer.probability == MET_THRESHOLD:
@@ -164,7 +168,7 @@ class Binary(AnswerForm):
             score = answer.probability
             native = "P(met) as stated"
         judged_value = JudgedValue(score, answer.met, native)
-        return _build_answer_finding(name, answer, judged_value, "met" if answer.met else "")
+        return build_answer_finding(name, answer, judged_value, "met" if answer.met else "")
 
     def find_reply_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         probability = answer.probability
@@ -174,11 +178,11 @@ class Binary(AnswerForm):
             return None
         if _p_met_by_tokens(answer, name, reply) is not None:
             return None
-        problem = (
-            f"is {probability:g} and met {json.dumps(answer.met)}, which contradict each other"
+        return Problem(
+            (name, "probability"),
+            f"is {probability:g} and met {json.dumps(answer.met)}, which contradict each other",
+            "decide anew, and give 0.5 or more exactly where met is true",
         )
-        remedy = "decide anew, and give 0.5 or more exactly where met is true"
-        return Problem((name, "probability"), problem, remedy)
 
 
 def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> float | None:
@@ -216,14 +220,14 @@ class Scale(AnswerForm):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.value is None:
-            return _build_answer_finding(name, answer, None)
+            return build_answer_finding(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
         judged_value = JudgedValue(score, native=answer.value, scale=(self.low, self.high))
         statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
-        return _build_answer_finding(name, answer, judged_value, statement)
+        return build_answer_finding(name, answer, judged_value, statement)
 
 
-def _build_answer_finding(
+def build_answer_finding(
     name: str, answer: Any, judged_value: JudgedValue | None, statement: str = ""
 ) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
@@ -258,7 +262,7 @@ class PartialCredit(AnswerForm):
         return [f"part_{number}" for number in range(1, len(self.weights) + 1)]
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return _parts_answer_model(len(self.weights), compact, self.by_probability)
+        return _parts_answer_model(tuple(self.names), compact, self.by_probability)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
@@ -296,11 +300,12 @@ def _scale_answer_model(low: float, high: float, compact: bool) -> type[FrozenMo
 
 
 @lru_cache(maxsize=64)
-def _parts_answer_model(number: int, compact: bool, uses_probabilities: bool) -> type[FrozenModel]:
+def _parts_answer_model(
+    names: tuple[str, ...], compact: bool, uses_probabilities: bool
+) -> type[FrozenModel]:
     part_answer_model: type[FrozenModel] = BarePartAnswer if compact else PartAnswer
     if uses_probabilities:
         part_answer_model = BareLikelyPartAnswer if compact else LikelyPartAnswer
-    names = [f"part_{index}" for index in range(1, number + 1)]
     fields: Any = dict.fromkeys(names, (part_answer_model, ...))
     reason_field: Any = {} if compact else {"reason": (ReasonText, ...)}
     return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)
@@ -309,9 +314,7 @@ def _parts_answer_model(number: int, compact: bool, uses_probabilities: bool) ->
 @lru_cache(maxsize=1024)
 def _add_reason_fields(model_without_reason: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
-    model_with_reason = create_model(
-        "Reasoned", __base__=FrozenModel, reason=(ReasonText, ...), quotes=(QuoteTexts, ...)
-    )
+    model_with_reason = create_model("Reasoned", __base__=FrozenModel, **REASON_AND_QUOTES_FIELDS)
     return create_model(
         model_without_reason.__name__, __base__=(model_without_reason, model_with_reason)
     )
@@ -357,7 +360,7 @@ async def judge_items(
     neither reasons nor quotations; others need quotations as there.
     """
     answers = tuple((name, item.form.reply_model(compact)) for name, item in items.items())
-    reply_model: type[Any] = _reply_model(answers)
+    reply_model = _reply_model(answers)
     shown_items = tuple(_to_shown_item(name, item) for name, item in items.items())
     prompt_variables = {**variables, "items": shown_items, "compact": compact}
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=True)

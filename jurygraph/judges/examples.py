@@ -169,8 +169,10 @@ def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> st
         return ""
     if len(scales) != 1:
         names = join_names([quote(name) for name in sorted(scales)])
-        problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {names}"
-        raise InputError(f"{problem}; give each rating its own, or ask about one")
+        raise InputError(
+            f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {names}; give each rating its own, "
+            "or ask about one"
+        )
     return next(iter(scales))
 
 
@@ -189,11 +191,9 @@ def _groups_by_key(ratings: RatingsFile) -> Mapping[str, str]:
             group, first = groups.setdefault(rating.key, (rating.group, location))
             if group != rating.group:
                 item = quote(rating.key)
-                problem = (
-                    f"item {item} is of group {quote(rating.group)} here, and of {quote(group)}"
-                )
                 raise InputError(
-                    f"{ratings.name}, {location}: {problem} in {first}; give each item one group"
+                    f"{ratings.name}, {location}: item {item} is of group {quote(rating.group)} here, and of "
+                    f"{quote(group)} in {first}; give each item one group"
                 )
     return {key: group for key, (group, _) in groups.items()}
 
@@ -312,8 +312,7 @@ class ReviewerHistory:
             hint = f"; `columns` can map {unmapped_fields_text}" if unmapped_fields_text else ""
             yield f"Not read: {unread_columns_text}{hint}."
         for kind, number, first in self.left_out:
-            omission_text = f"{format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}"
-            yield f"Left out: {omission_text}; the first is {first}."
+            yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
         for dimension, scale in self._scales.items():
             scores = [example.score for example in self._examples_of.get((dimension, None), ())]
             if len(scores) >= _MIN_SCORES_FOR_NOTE:
@@ -358,10 +357,9 @@ def _note_wide_scale(
 ) -> Iterator[str]:
     low, high = min(scores), max(scores)
     if high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0]):
-        ends = f"{scale[0]:g} to {scale[1]:g}"
         yield (
-            f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {ends}; if reviewers could "
-            "not give the others, narrow `scale`."
+            f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {scale[0]:g} to "
+            f"{scale[1]:g}; if reviewers could not give the others, narrow `scale`."
         )
 
 

@@ -29,15 +29,17 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.combiners import (
     Combiner,
     Component,
+    ComponentInputs,
+    InputMatrices,
     Mean,
-    ScoreMatrix,
     input_means,
+    totals,
     weighted_mean,
 )
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_number_for_sentence, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import ParamsModel, UnitInterval
+from jurygraph.schema.frozen_model import ParamsModel, RawParams, UnitInterval
 from jurygraph.schema.rating import Confusions, Label
 
 
@@ -52,7 +54,7 @@ class Panel(Mean):
     name = "panel"
     fuses_judges = True
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         mean = super().combine(matrices, params)
         judged = {
             name: replace(matrix, applicable=matrix.applicable & matrix.judged)
@@ -63,7 +65,7 @@ class Panel(Mean):
         is_other_judge = ~np.eye(len(matrices), dtype=np.bool_)
         is_pair = has_score[:, :, None] & has_score[:, None, :] & is_other_judge
         # Each pair is there twice, [i,j] and [j,i], among the pairs and among their distances alike.
-        pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
+        pairs = totals(aggregation.total(np.where(is_pair, 1.0, 0.0)))
         distances = aggregation.total(aggregation.total(np.where(is_pair, score_distances, 0.0)))
         lowest = np.where(has_score, value, 1.0).min(axis=1)
         diagnostics = {
@@ -87,7 +89,7 @@ class PanelVotes:
     with 1 where more is worse.
     """
 
-    def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
+    def __init__(self, matrices: InputMatrices, params: RawParams) -> None:
         self.levels = read_level_values(params)
         size = len(self.levels)
         judges = params.get("judges")
@@ -118,7 +120,7 @@ class PanelVotes:
 
     def expected_level(self, posterior: Floats) -> Floats:
         """Return the mean level, [...], of a posterior [...,K]."""
-        return np.asarray(aggregation.total(posterior * self.levels))
+        return totals(posterior * self.levels)
 
     def worst_case_values(self, posterior: Floats) -> Floats:
         """Return the value of each response, [R], if its missing votes were as bad as they could be.
@@ -200,7 +202,7 @@ class PanelVotes:
         return _normalize_shares(evidence)
 
 
-def read_level_values(params: Mapping[str, Any]) -> Floats:
+def read_level_values(params: RawParams) -> Floats:
     """Return the values of the classes, increasing, [K], from the params of a plan."""
     return np.array(params["levels"], dtype=np.float64)
 
@@ -213,7 +215,7 @@ def nearest_level_index(value: Floats, levels: Floats) -> Ints:
 
 def _normalize_shares(shares: Floats) -> Floats:
     """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
-    size = np.asarray(aggregation.total(shares))[..., None]
+    size = totals(shares)[..., None]
     normalized_shares = shares / np.where(size > 0.0, size, 1.0)
     return np.where(size > 0.0, normalized_shares, 1.0 / shares.shape[-1])
 
@@ -272,11 +274,11 @@ class ConsensusOfJudges(Combiner):
         """Return false: the effect of a vote depends on how its judge errs."""
         return False
 
-    def input_names_by_part(self, params: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def input_names_by_part(self, params: RawParams) -> Mapping[str, Sequence[str]]:
         panels: Mapping[str, Sequence[str]] = params.get("panels", {})
         return panels
 
-    def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
+    def describe_inputs(self, params: RawParams) -> Sequence[str]:
         reviewers: dict[tuple[str, ...], list[str]] = {}
         for reviewer, inputs in self.input_names_by_part(params).items():
             judges = tuple(judge_name(name, reviewer) for name in inputs)
@@ -287,7 +289,7 @@ class ConsensusOfJudges(Combiner):
         ]
 
     def describe_value(
-        self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
+        self, params: RawParams, diagnostics: Mapping[str, float], is_filled_in: bool
     ) -> Sequence[str]:
         fusion_sentences = (
             ["the mean over reviewers, who count alike"] if self.input_names_by_part(params) else []
@@ -299,8 +301,7 @@ class ConsensusOfJudges(Combiner):
         rule = "by majority"
         confusions = params.get("confusions")
         if confusions is not None:
-            source = f"confusions {str(confusions)[:12]} in the run's config.yaml"
-            rule = f"given how often each judge errs ({source})"
+            rule = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
         if fusion_sentences:
             return [
                 f"{votes}; of each reviewer the sum of level × probability {rule}",
@@ -316,13 +317,13 @@ class ConsensusOfJudges(Combiner):
 
     def arrange_inputs(
         self,
-        inputs: Mapping[str, ComponentInput],
+        inputs: ComponentInputs,
         reviewers: Mapping[str, str | None],
-        params: Mapping[str, Any],
+        params: RawParams,
     ) -> dict[str, ComponentInput]:
         arranged_inputs = dict[str, ComponentInput]()
         for key, judge in inputs.items():
-            weights = dict(zip(judge.questions, judge.weights, strict=True))
+            weights = dict(judge.weighted_questions)
             for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
                 name = key if reviewer is None else f"{key}@{reviewer}"
                 if name in arranged_inputs or name in reviewers.values():
@@ -337,9 +338,7 @@ class ConsensusOfJudges(Combiner):
                 arranged_inputs[name] = judge.model_copy(update=split)
         return arranged_inputs
 
-    def freeze(
-        self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
         settings: ConsensusOfJudges.Params = self.read_params(params)
         confusions = settings.confusions
         for key, component_input in inputs.items():
@@ -364,7 +363,7 @@ class ConsensusOfJudges(Combiner):
             frozen_params["confusions"] = confusions.digest
         return frozen_params
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         panels = self.input_names_by_part(params)
         if not panels:
             panel_component = _fuse_votes(matrices, params)
@@ -389,7 +388,7 @@ class ConsensusOfJudges(Combiner):
         return Component(*weighted_mean(values, weights), parts, diagnostics)
 
 
-def _panel_inputs_by_reviewer(inputs: Mapping[str, ComponentInput]) -> dict[str, list[str]]:
+def _panel_inputs_by_reviewer(inputs: ComponentInputs) -> dict[str, list[str]]:
     """Return the inputs that vote on each reviewer, in order of reviewers; empty if none predicts one."""
     reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
     panels = {}
@@ -403,7 +402,7 @@ def _panel_inputs_by_reviewer(inputs: Mapping[str, ComponentInput]) -> dict[str,
 
 
 def _find_confusion_matrices(
-    inputs: Mapping[str, ComponentInput], confusions: Confusions
+    inputs: ComponentInputs, confusions: Confusions
 ) -> dict[str, list[list[float]]]:
     """Return the confusion matrix of the judge of each input. Raises PlanError for a judge without one."""
     matrices = {}
@@ -411,8 +410,10 @@ def _find_confusion_matrices(
         judge = judge_name(key, use.reviewer)
         if judge not in confusions.annotators:
             names = sorted(confusions.annotators)
-            suggestion = did_you_mean(judge, names)
-            hint = suggestion or f"name inputs as the annotators: {', '.join(names[:20])}"
+            hint = (
+                did_you_mean(judge, names)
+                or f"name inputs as the annotators: {', '.join(names[:20])}"
+            )
             raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
         matrices[key] = [list(row) for row in confusions.annotators[judge]]
     return matrices
@@ -443,7 +444,7 @@ def judge_name(key: str, reviewer: str | None) -> str:
     return key if reviewer is None else key.removesuffix(f"@{reviewer}")
 
 
-def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+def _fuse_votes(matrices: InputMatrices, params: RawParams) -> Component:
     """Return the mean level under the posterior of one panel's votes, with that posterior as diagnostics."""
     votes = PanelVotes(matrices, params)
     posterior = votes.posterior()

@@ -36,6 +36,7 @@ TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
 
 People = Sequence[Stakeholder]
+FindingBySubject = Mapping[str, Finding]
 
 
 class ScoringProtocol(SingleCallEvaluator):
@@ -70,7 +71,7 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return the pydantic model of the reply."""
 
     @abstractmethod
-    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+    def findings(self, reply: Any, people: People) -> FindingBySubject:
         """Return the findings of a reply by subject, at least those of all `subjects`."""
 
     def max_reasons(self, people: People) -> int:
@@ -88,7 +89,7 @@ class ScoringProtocol(SingleCallEvaluator):
         assert client is not None, "a model is required"
         shift = inputs.sample if self.settings.rotate else 0
         people = rotate(inputs.task.people, shift)
-        reply_model: type[Any] = self.reply_model(people)
+        reply_model = self.reply_model(people)
         max_reply_tokens = TOKENS_PER_REASON * self.max_reasons(people)
         variables = {
             **shared_prompt_variables(inputs),
@@ -218,7 +219,7 @@ class DirectProtocol(ScoringProtocol):
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _DIRECT_REPLY_MODEL
 
-    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+    def findings(self, reply: Any, people: People) -> FindingBySubject:
         quotes: list[str] = []
         reasons = []
         claims = []
@@ -260,7 +261,7 @@ class RubricProtocol(ScoringProtocol):
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _DIMENSIONS_REPLY_MODEL
 
-    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+    def findings(self, reply: Any, people: People) -> FindingBySubject:
         findings = {}
         for dimension in WEIGHT_BY_DIMENSION:
             answer: RatingReply = getattr(reply, dimension)
@@ -294,7 +295,7 @@ class ChecklistProtocol(ScoringProtocol):
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _checklist_reply_model(len(people))
 
-    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+    def findings(self, reply: Any, people: People) -> FindingBySubject:
         findings = {}
         for subject, path in _item_path_by_subject(people).items():
             item: ItemReply = attrgetter(path)(reply)
@@ -403,7 +404,7 @@ class _DecomposedProtocol(ScoringProtocol):
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _decomposed_reply_model(len(people))
 
-    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+    def findings(self, reply: Any, people: People) -> FindingBySubject:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
         utilities = {}
         weights = {}

@@ -19,18 +19,23 @@ import numpy as np
 from pydantic import AfterValidator, Field, create_model, model_validator
 
 from jurygraph.agents.roles import (
-    ClaimWithQuotes,
     Evaluator,
     EvaluatorInput,
     Finding,
     JudgedValue,
-    QuoteTexts,
-    ReasonText,
     shared_prompt_variables,
 )
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, InputError, PlanError
-from jurygraph.judges.criteria import Item, ReplyVerbosity, Scale, judge_items, sort_anchors
+from jurygraph.judges.criteria import (
+    REASON_AND_QUOTES_FIELDS,
+    Item,
+    ReplyVerbosity,
+    Scale,
+    build_answer_finding,
+    judge_items,
+    sort_anchors,
+)
 from jurygraph.judges.examples import (
     Example,
     ExampleChoiceMethod,
@@ -62,6 +67,7 @@ from jurygraph.schema.frozen_model import (
     Count,
     Id,
     Number,
+    NumberRange,
     ParamsModel,
     PositiveInt,
     PositiveNumber,
@@ -100,17 +106,14 @@ class PredictionForm(Scale):
         return _prediction_reply_model(self, compact)
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
-        reason = getattr(answer, "reason", "")
-        quotes = getattr(answer, "quotes", ())
         if answer.value is None:
-            return Finding(name, None, reason, quotes)
+            return build_answer_finding(name, answer, None)
         native = float(answer.value)
         low, high = self.score_range
         confidence = round(answer.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         score = None if native == self.exclusion else (native - low) / (high - low)
         judged_value = JudgedValue(score, native=native, scale=(low, high), confidence=confidence)
-        claim = ClaimWithQuotes(f"a value of {answer.value:g}", quotes)
-        return Finding(name, judged_value, reason, quotes, [claim])
+        return build_answer_finding(name, answer, judged_value, f"a value of {answer.value:g}")
 
     @property
     def score_range(self) -> tuple[float, float]:
@@ -142,13 +145,14 @@ def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenM
         bounds: Any = Field(strict=True, ge=form.low, le=form.high)
         value = Annotated[float, bounds, AfterValidator(require_valid_score)]
     confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
-    fields: Any = {}
-    if not compact:
-        fields["reason"] = (ReasonText, ...)
-        fields["quotes"] = (QuoteTexts, ...)
-    fields["value"] = (value | None, ...)
-    fields["confidence"] = (confidence | None, ...)
-    return create_model("PredictionStated", __base__=_Prediction, **fields)
+    explanation = {} if compact else REASON_AND_QUOTES_FIELDS
+    return create_model(
+        "PredictionStated",
+        __base__=_Prediction,
+        **explanation,
+        value=(value | None, ...),
+        confidence=(confidence | None, ...),
+    )
 
 
 ReadyDimensionSetName = Literal["ideas"]
@@ -165,7 +169,7 @@ class Dimension(FrozenModel):
     """
 
     text: Id
-    scale: tuple[Number, Number]
+    scale: NumberRange
     step: PositiveNumber | None = 1.0
     anchors: dict[Id, str] = Field(default_factory=dict)
     above: dict[Id, Number] = Field(default_factory=dict, max_length=1)
@@ -297,13 +301,14 @@ class ReviewerJudge(Evaluator):
             for name, dimension in dimensions.items():
                 low, high = dimension.scale
                 if low != -high:
-                    problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
                     raise ValueError(
-                        f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders"
+                        f"`dimensions.{name}.scale` goes from {low:g} to {high:g}, which is not symmetric about 0, "
+                        "where neither is better; write [-1, 1], or no both_orders"
                     )
                 if dimension.not_applicable is not None:
-                    problem = "has no mirror image; leave it out, or both_orders"
-                    raise ValueError(f"`dimensions.{name}.not_applicable` {problem}")
+                    raise ValueError(
+                        f"`dimensions.{name}.not_applicable` has no mirror image; leave it out, or both_orders"
+                    )
             return self
 
     audience: Audience = "reviewer"
@@ -368,8 +373,8 @@ class ReviewerJudge(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         history = self._history
         if history is not None and view.member not in history.reviewers:
-            suggestion = did_you_mean(str(view.member), history.reviewers)
-            hint = suggestion or f"it has {join_names(history.reviewers)}"
+            names = history.reviewers
+            hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
@@ -450,11 +455,10 @@ class ReviewerJudge(Evaluator):
         if self._history is not None:
             example = self._history.example_by_digest.get(use["fingerprint"])
         if example is None:
-            example_text = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
-                f"the plan for question {question.id!r} shows {example_text}, which the history no "
-                "longer holds as it was; "
-                "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
+                f"the plan for question {question.id!r} shows what {use['reviewer']!r} said of {use['item']!r}, which "
+                "the history no longer holds as it was; put the file back, or prepare the task again (a run: score "
+                "into another --out, with --branch)"
             )
         return example
 
@@ -585,8 +589,10 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
         for screening_dimension, threshold in dimension.above.items():
             cells["skip_if"] = f"{screening_dimension} is {threshold:g} or less, or empty"
         if dimension.step is None or not dimension.above.keys() <= questions.keys():
-            problem = "has no `step`, or stands above the dimension that it depends on"
-            raise InputError(f"{source}: {name} {problem}; add one, or move it below that")
+            raise InputError(
+                f"{source}: {name} has no `step`, or stands above the dimension that it depends on; add one, or move "
+                "it below that"
+            )
         # Rounded, as .3 would else be .30000000000000004 and not equal to what people write.
         classes = np.arange(low, high + dimension.step / 2, dimension.step).round(9).tolist()
         questions[name] = SheetQuestion(
@@ -618,11 +624,12 @@ def _explain_missing_examples(
 
 def missing_pair_verdict(response: Response) -> Verdict:
     """Return the failed verdict on a response whose two texts are not known."""
-    problem = (
-        f"the data of response {response.id!r} does not have the two texts that its text holds"
+    return Verdict.fail(
+        "no-pair",
+        f"the data of response {response.id!r} does not have the two texts that its text holds; give data.first and "
+        "data.second, in this order, each on lines of its own in the text",
+        cause="response",
     )
-    remedy = "give data.first and data.second, in this order, each on lines of its own in the text"
-    return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
 
 
 def combine_order_verdicts(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:

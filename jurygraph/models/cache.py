@@ -81,9 +81,9 @@ class Cache:
         try:
             self._rows = _PlainTextCache(self.folder, _WRITE_TIMEOUT_SECONDS)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
-            hint = f"delete it if it is damaged, or {_CACHE_FOLDER_HINT}"
             raise InputError(
-                f"{self.folder}: cannot be used as a cache ({error}); {hint}"
+                f"{self.folder}: cannot be used as a cache ({error}); delete it if it is damaged, or "
+                f"{_CACHE_FOLDER_HINT}"
             ) from None
 
     def get(self, key: str) -> CachedReply | None:
@@ -173,9 +173,9 @@ def erase_replies(
                 if result is not None and result[0]:
                     raise sqlite3.OperationalError("another program is reading it")
     except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
-        hint = "end the programs that use it, see that you may write to it, and give the same command again"
         raise InputError(
-            f"{folder}: the cache could not be searched and rewritten ({error}); {hint}"
+            f"{folder}: the cache could not be searched and rewritten ({error}); end the programs that use it, see "
+            "that you may write to it, and give the same command again"
         ) from None
     return len(erased_keys)
 
@@ -239,9 +239,9 @@ def _refuse_shared_file(path: Path, state: os.stat_result) -> None:
             f"{path}: belongs to another user, who could plant replies in the cache; {_CACHE_FOLDER_HINT}"
         )
     if state.st_mode & 0o022:
-        hint = f"`chmod go-w` it if they have not, or {_CACHE_FOLDER_HINT}"
         raise InputError(
-            f"{path}: may be written by others, who could plant replies in the cache; {hint}"
+            f"{path}: may be written by others, who could plant replies in the cache; `chmod go-w` it if they have "
+            f"not, or {_CACHE_FOLDER_HINT}"
         )
 
 

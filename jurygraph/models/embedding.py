@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -26,7 +27,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.factory import PACKAGED_MODEL_PREFIX, find_model_folder, split_model_url
 from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
-from jurygraph.safety.redaction import make_process_redactor
+from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import CallsConfig
 from jurygraph.schema.frozen_model import Number
 
@@ -254,14 +255,15 @@ class _RemoteModel(_EmbedderOrReranker):
             await server.close()
         return server.parse_http_reply(reply, reply_adapter)
 
-    def _sort_by_index(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
-        """Return the values for the indices 0 to count - 1; they may arrive in any order."""
-        indices = [index for index, _ in found]
+    def _sort_by_index(self, entries: Sequence[Any], field: str, count: int) -> list[Any]:
+        """Return a field of the entries with the indices 0 to count - 1, which may arrive in any order."""
+        indices = [entry["index"] for entry in entries]
         if sorted(indices) != list(range(count)):
-            problem = f"it answered for {indices}, not once for each of {count}"
-            raise Fault("unreadable", f"{self.name}: {problem}")
-        values = dict(found)
-        return [values[index] for index in range(count)]
+            raise Fault(
+                "unreadable",
+                f"{self.name}: it answered for {indices}, not once for each of {count}",
+            )
+        return [entry[field] for entry in sorted(entries, key=itemgetter("index"))]
 
     def _make_server_backend(self, url: str) -> "OpenAICompatibleBackend":
         from jurygraph.models.backends.openai_compatible import (
@@ -284,8 +286,8 @@ class RemoteEmbedder(_RemoteModel, Embedder):
                 _EMBEDDINGS_REPLY_ADAPTER,
                 {"input": list(texts), "encoding_format": "float"},
             )
-            found = [(entry["index"], entry["embedding"]) for entry in reply["data"]]
-            return normalize_vectors(self._sort_by_index(found, len(texts)), len(texts), self.name)
+            vectors = self._sort_by_index(reply["data"], "embedding", len(texts))
+            return normalize_vectors(vectors, len(texts), self.name)
 
         return await call_with_retries(once, RETRY_POLICY)
 
@@ -306,10 +308,8 @@ class RemoteReranker(_RemoteModel, Reranker):
             reply = await self._post(
                 "rerank", _RANKING_REPLY_ADAPTER, {"query": query, "documents": list(documents)}
             )
-            found = [(entry["index"], entry["relevance_score"]) for entry in reply["results"]]
-            return validate_relevance_scores(
-                self._sort_by_index(found, len(documents)), len(documents), self.name
-            )
+            scores = self._sort_by_index(reply["results"], "relevance_score", len(documents))
+            return validate_relevance_scores(scores, len(documents), self.name)
 
         return await call_with_retries(once, RETRY_POLICY)
 
@@ -354,9 +354,7 @@ class _SentenceTransformersModel(_EmbedderOrReranker):
                 with _silence_model_loading():
                     self._model = self.open().eval()
             except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-                message = " ".join(
-                    make_process_redactor().redact_text(f"{type(error).__name__}: {error}").split()
-                )
+                message = " ".join(describe_exception(error).split())
                 self._error = f"{self.name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE_LENGTH]}"
         if self._error is not None:
             raise Fault("unknown-model", self._error)
@@ -453,8 +451,9 @@ def _identify_model(name_or_path: str) -> tuple[str, str]:
     try:
         library_version_text = f"sentence-transformers {version('sentence-transformers')}"
     except PackageNotFoundError:
-        problem = "is not installed; run pip install 'jurygraph[embeddings]'"
-        raise ConfigError(f"sentence-transformers: {problem}") from None
+        raise ConfigError(
+            "sentence-transformers: is not installed; run pip install 'jurygraph[embeddings]'"
+        ) from None
     folder = _find_model_folder(name_or_path)
     if folder is None:
         return name_or_path, f"{library_version_text} {name_or_path}"

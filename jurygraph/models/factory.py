@@ -65,9 +65,9 @@ def open_gateway(
     if not backend.costs_nothing:
         price = find_user_price(backend.model, config.prices) or backend.find_list_price()
     if budget.max_cost is not None and price is None:
-        hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(
-            f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}"
+            f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; state it in "
+            f"calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         )
     limiter = RequestLimiter(
         backend.slots or config.concurrency,
@@ -132,12 +132,10 @@ def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
         parameters = canonical_json(dict(gateway.parameters))
         request_settings_key = gateway.identity, parameters, gateway.limits.max_tokens
         if request_settings_key in judges:
-            problem = f"is the same model as models.{judges[request_settings_key]}, with the same parameters"
-            hint = (
-                "name another model or `calls.parameters`; "
-                "a model given as an object needs a `model` name of its own"
+            raise ConfigError(
+                f"models.{name}: is the same model as models.{judges[request_settings_key]}, with the same parameters; "
+                "name another model or `calls.parameters`; a model given as an object needs a `model` name of its own"
             )
-            raise ConfigError(f"models.{name}: {problem}; {hint}")
         judges[request_settings_key] = name
 
 
@@ -275,9 +273,9 @@ def find_model_folder(name: str) -> Path:
         return folder
     zip_paths = sorted(folder.glob("*.zip"))
     if len(zip_paths) != 1:
-        problem = f"package {name!r} holds no model: it has no modules.json, and {len(zip_paths)} zip files"
         raise ConfigError(
-            f"package:{name}: {problem}; name a package with a sentence-transformers model"
+            f"package:{name}: package {name!r} holds no model: it has no modules.json, and {len(zip_paths)} zip files; "
+            "name a package with a sentence-transformers model"
         )
     with zip_paths[0].open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -290,9 +288,9 @@ def find_model_folder(name: str) -> Path:
 def _find_package_folder(name: str) -> Path:
     spec = find_spec(name) if name.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
-        problem = f"no package is imported as {name!r}"
         raise ConfigError(
-            f"package:{name}: {problem}; install it, and write its import name, with underscores"
+            f"package:{name}: no package is imported as {name!r}; install it, and write its import name, with "
+            "underscores"
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from jurygraph.messages import Problem, describe_validation_error, quote, shorten
+from jurygraph.messages import FieldPath, Problem, describe_validation_error, quote, shorten
 from jurygraph.models.backend import EndpointCapabilities
 from jurygraph.models.gateway import Gateway, make_call_record
 from jurygraph.models.request import (
@@ -48,7 +48,7 @@ from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
-from jurygraph.schema.frozen_model import ConstantJsonObject, decode_json_strictly
+from jurygraph.schema.frozen_model import ConstantJsonObject, JsonObject, decode_json_strictly
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.chat_model import JudgeChatModel
@@ -99,7 +99,11 @@ _JSON_VALUE_PATTERN = re.compile(
 )
 
 
-def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
+WordLogprob = tuple[str, float]
+"""The text of a token, or what is left of it, and its log probability."""
+
+
+def answer_schema(reply_model: type[BaseModel]) -> JsonObject:
     """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
     Every field is required, in the order of the model, and no other is allowed. Definitions are inlined. Kept are
@@ -122,7 +126,7 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
 
 def _strict_schema(
     source: Mapping[str, Any], location: str, schema_definitions: Mapping[str, Any]
-) -> dict[str, JsonValue]:
+) -> JsonObject:
     if "$ref" in source:
         name = str(source["$ref"]).removeprefix("#/$defs/")
         if name not in schema_definitions:
@@ -232,11 +236,11 @@ def _find_and_parse_json(
     prompt = [message.content for message in request.messages]
     if part.has_unopened_thought and any(map(has_thought_tag, prompt)):
         problem = "ends a thought that it did not begin, with a tag that the prompt has, too"
-        return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
-    if is_quoted_from(part.text, prompt):
+    elif is_quoted_from(part.text, prompt):
         problem = "has words around an object that the prompt has, too"
-        return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
-    return answer
+    else:
+        return answer
+    return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
 
 
 def make_repair_request(request: Request, reply: Reply, problem: str) -> Request:
@@ -299,10 +303,10 @@ def refuse_unfinished_reply(reply: Reply) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
     if finish in _TRUNCATED_FINISH_REASONS:
-        size = f"{len(reply.text)} characters"
         raise Fault(
             "truncated",
-            f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)",
+            f"the reply ended at its limit of tokens, after {len(reply.text)} characters; allow it more (max_tokens, "
+            "context)",
         )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
@@ -318,8 +322,10 @@ def _describe_non_content_field(name: str | None) -> str:
     if name is None:
         return ""
     if name in REASONING_MESSAGE_FIELDS:
-        advice = "the server's reasoning parser took all of it for a thought: turn that parser off, or the thoughts"
-        return f", and the field `{name}` has some; {advice}"
+        return (
+            f", and the field `{name}` has some; the server's reasoning parser took all of it for a thought: turn that "
+            "parser off, or the thoughts"
+        )
     return (
         f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
     )
@@ -338,11 +344,11 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
         return
     length = sum(len(_REPEATED_CHARACTER_PATTERN.sub(r"\1", text)) for text in texts)
     if length > max_characters:
-        problem = (
-            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "
-            f"so that it cut most off"
+        raise Fault(
+            "overflowed",
+            f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, so that it cut most "
+            "off; raise its context length, or shorten what is judged",
         )
-        raise Fault("overflowed", f"{problem}; raise its context length, or shorten what is judged")
 
 
 def _json_objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
@@ -359,18 +365,18 @@ def _json_objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
 def _parse_json_reply(text: str, reply_model: type[T]) -> T | Problem:
     text = double_wrong_backslashes(text)
     try:
+        answer: T | ValidationError
         try:
             answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
         except ValidationError as error:
             if syntax_problem := _find_json_syntax_problem(error):
                 return syntax_problem
-            data = decode_json_strictly(text, allow_negative_zero=False)
-            if isinstance(data, Problem):
-                return data
-            return describe_validation_error(error, reply_model, data)
+            answer = error
         data = decode_json_strictly(text, allow_negative_zero=False)
         if isinstance(data, Problem):
             return data
+        if isinstance(answer, ValidationError):
+            return describe_validation_error(answer, reply_model, data)
         if (
             encode_compact_json(data)
             == answer.model_dump_json(round_trip=True, by_alias=True).encode()
@@ -405,14 +411,15 @@ def _find_answer_flaw(data: Any, answer_as_json: Any) -> Problem | None:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
         elif isinstance(answer_value, bool) is not isinstance(values[path], bool):
-            problem = f"is {json.dumps(values[path])}"
-            return Problem(path, problem, "write a value of the type that is asked for")
+            return Problem(
+                path,
+                f"is {json.dumps(values[path])}",
+                "write a value of the type that is asked for",
+            )
     return None
 
 
-def _walk_json_values(
-    value: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _walk_json_values(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
     # Not `iter_json_values`: that yields the keys of objects, too, under the path of their object.
     yield path, value
@@ -465,7 +472,7 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def _read_token_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+def _read_token_alternatives(entry: dict[str, Any]) -> tuple[WordLogprob, ...]:
     top_entries = entry.get("top_logprobs")
     if not isinstance(top_entries, list):
         return ()
@@ -473,7 +480,7 @@ def _read_token_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], 
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
-def _parse_token(entry: Any) -> tuple[str, float] | None:
+def _parse_token(entry: Any) -> WordLogprob | None:
     """Return a token and its log probability, which is at most 0; None if there is no such pair."""
     if not isinstance(entry, dict):
         return None
@@ -537,7 +544,7 @@ def find_boolean_offset(text: str, path: Sequence[str | int]) -> int | None:
         return None
 
 
-def _token_alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
+def _token_alternatives_at(reply: Reply, offset: int) -> list[WordLogprob] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
     reply_text = "".join(token.text for token in reply.tokens)
     before = reply_text.rfind(reply.text)  # the last, as thoughts may contain a draft of it
@@ -551,14 +558,14 @@ def _token_alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]]
     lead = token.text[: offset - token_start].rstrip(_JSON_SPACES)
     # some servers include the token itself
     others = [other for other in token.others if other[0] != token.text]
-    alternatives: list[tuple[str, float]] = []
+    alternatives: list[WordLogprob] = []
     for text, logprob in [(token.text, token.logprob), *others]:
         rest = text[len(lead) :].lstrip(_JSON_SPACES) if text.startswith(lead) else ""
         alternatives.append((rest, logprob))
     return alternatives
 
 
-def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
+def _share_of_true(alternatives: list[WordLogprob]) -> float | None:
     """Return the share of `true` among the two words; None if no alternative begins either.
 
     A word that none begins may have at most the probability of the least likely alternative.
@@ -879,14 +886,13 @@ class JudgeClient:
     ) -> ParsedReply[T]:
         """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
         call = answered_call.call
-        allow_words_around = self._reads_among_words
         try:
             value = parse_reply(
                 answered_call.reply,
                 reply_model,
                 self.safety.whole_reply,
                 find_reply_problem,
-                allow_words_around=allow_words_around,
+                allow_words_around=self._reads_among_words,
                 request=request,
             )
         except Fault as fault:
@@ -897,7 +903,7 @@ class JudgeClient:
         self._note_accepted_call(request.digest, call.id)
         return ParsedReply(
             value,
-            extract_reply_json(answered_call.reply, allow_words_around=allow_words_around),
+            extract_reply_json(answered_call.reply, allow_words_around=self._reads_among_words),
             call,
         )
 

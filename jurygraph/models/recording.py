@@ -207,9 +207,10 @@ class Replay(Backend):
 
     def __init__(self, path: str | Path, which: str | None = None) -> None:
         if Path(path).is_dir():
-            problem = "is a folder, and a recording is a file"
-            hint = "score with `calls: {record: calls.jsonl}` in the config, and replay that file"
-            raise InputError(f"{path}: {problem}; {hint}")
+            raise InputError(
+                f"{path}: is a folder, and a recording is a file; score with `calls: {{record: calls.jsonl}}` in the "
+                "config, and replay that file"
+            )
         recording = read_recording(path)
         if recording.has_incomplete_last_line:
             log.warning("%s: the last line is torn and left out; its call was not recorded", path)
@@ -241,8 +242,11 @@ class Replay(Backend):
         difference = "the question is not in it"
         if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
-        problem = f"{self._path.name} holds no reply to this request: {difference}"
-        raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
+        raise Fault(
+            "unrecorded",
+            f"{self._path.name} holds no reply to this request: {difference}; use the recorded settings, or record "
+            "again",
+        )
 
     def find_lookup(self, key: str) -> StoredLookup | None:
         return self._lookups.get(key)

@@ -50,7 +50,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import orjson
-from pydantic import Field, JsonValue
+from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from jurygraph.errors import (
@@ -76,8 +76,8 @@ from jurygraph.schema import (
     ToolSpec,
     canonical_json,
 )
-from jurygraph.schema.conversation import is_empty_value, is_none
-from jurygraph.schema.frozen_model import Count, Id, Number, StrictBool, digest_of
+from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
+from jurygraph.schema.frozen_model import Count, Id, JsonObject, Number, StrictBool, digest_of
 from jurygraph.schema.task import NonNegativeNumber
 
 R = TypeVar("R", RecordedVerdict, Material)
@@ -318,10 +318,12 @@ class Investigation(FrozenModel):
             return {}
         functions: list[dict[str, Any]] = []
         for tool in self.tools:
-            function = {"name": tool.name, "description": tool.description}
-            functions.append(
-                {"type": "function", "function": {**function, "parameters": tool.parameters}}
-            )
+            function = {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            }
+            functions.append({"type": "function", "function": function})
         chat: dict[str, Any] = {"tools": functions}
         return chat if self.steps_left else {**chat, "tool_choice": "none"}
 
@@ -339,14 +341,14 @@ class Request(FrozenModel):
     endpoint: str | None = None
     model: Id
     messages: tuple[Message, ...] = Field(min_length=1)
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    answer: dict[str, JsonValue] | None = None
+    parameters: JsonObject = Field(default_factory=dict)
+    answer: JsonObject | None = None
     form: SchemaMode = "text"
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0
-    marks: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
-    investigation: Investigation | None = Field(default=None, exclude_if=is_none)
+    marks: tuple[Id, ...] = OMITTED_IF_EMPTY
+    investigation: Investigation | None = OMITTED_IF_NONE
 
     @property
     def asks_for_verdict(self) -> bool:
@@ -494,8 +496,8 @@ class Reply(FrozenModel):
     tokens_out: Count | None = None
     tokens: tuple[Token, ...] = ()
     # older replies keep their bytes
-    other_field: str | None = Field(default=None, exclude_if=is_none)
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
+    other_field: str | None = OMITTED_IF_NONE
+    tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
 
 
 def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tuple[ToolCall, ...]:
@@ -552,7 +554,7 @@ class ReplyJsonText(NamedTuple):
     has_unopened_thought: bool
 
 
-def find_json(text: str, *, allow_words_around: bool = False) -> ReplyJsonText:
+def find_json(text: str, *, allow_words_around: bool) -> ReplyJsonText:
     """Return a reply without one thought at its beginning, and without one code fence around the rest.
 
     With `allow_words_around`, words around the only object are cut off, too. A thought ends with the first closing tag

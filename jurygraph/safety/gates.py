@@ -333,9 +333,8 @@ def _load_manipulation_signs(*names: str) -> Mapping[ManipulationSign, list[_Sig
     for entry in chain.from_iterable(_MANIPULATION_SIGN_TABLES[name] for name in names):
         for alternatives in product(*map(str.split, entry["signs"])):
             signs: frozenset[Any] = frozenset(alternatives)
-            for sign in MANIPULATION_SIGNS:
-                if sign in signs:
-                    combinations[sign].append((signs, entry["within"]))
+            for sign in signs:
+                combinations[sign].append((signs, entry["within"]))
     return combinations
 
 

@@ -169,6 +169,11 @@ def _make_redactor(variables: frozenset[tuple[str, str]], secrets: frozenset[str
     return Redactor([*find_secrets(dict(variables)), *redactable_secrets])
 
 
+def describe_exception(error: Exception) -> str:
+    """Return the kind and the message of an exception of other people's code, without secrets of the environment."""
+    return make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
+
+
 @contextmanager
 def redact_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
     """Redact the messages of jurygraph's own errors raised inside; their causes are left unchanged.
@@ -199,15 +204,12 @@ def refuse_secrets_in_config(config: "Config") -> None:
         iter_json_values(config.model_dump(mode="json")) if redactor.has_secrets else ()
     ):
         if isinstance(text, str) and redactor.has_secret_in(text):
-            redactor_by_variable_name = {
-                name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()
-            }
             variable_name = next(
                 name
-                for name, redactor in redactor_by_variable_name.items()
-                if redactor.has_secret_in(text)
+                for name, value in os.environ.items()
+                if Redactor(find_secrets({name: value})).has_secret_in(text)
             )
-            advice = "which a run would keep; read that variable in your own code instead"
             raise ConfigError(
-                f"{format_field_path(path) or 'a name'}: holds the secret of {variable_name}, {advice}"
+                f"{format_field_path(path) or 'a name'}: holds the secret of {variable_name}, which a run would keep; "
+                "read that variable in your own code instead"
             )

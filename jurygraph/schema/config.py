@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetJsonSchemaHandler,
-    JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
     SerializerFunctionWrapHandler,
@@ -24,12 +23,19 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
-from jurygraph.schema.conversation import VisiblePart, is_empty_value, is_none
+from jurygraph.schema.conversation import (
+    OMITTED_IF_EMPTY,
+    OMITTED_IF_NONE,
+    VisiblePart,
+    is_empty_value,
+)
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
+    JsonObject,
     LongId,
     Number,
+    NumberRange,
     PositiveInt,
     PositiveNumber,
     StrictBool,
@@ -69,21 +75,18 @@ class PurposeConfig(FrozenModel):
     """
 
     kind: JudgePurpose = "reward"
-    reward_judges: tuple[Id, ...] | None = None
+    reward_judges: (
+        Annotated[tuple[Id, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] | None
+    ) = None
     same_judge: Literal["refuse", "allow"] = "refuse"
-
-    @field_validator("reward_judges")
-    @classmethod
-    def _sort_unique(cls, judges: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if judges is None else tuple(sorted(set(judges)))
 
     @model_validator(mode="after")
     def _check_reward_judges(self) -> Self:
         if self.kind == "evaluation" and self.reward_judges is None:
-            remedy = (
-                "name the models that gave the rewards in training, or write [] where no model did"
+            raise ValueError(
+                "an evaluation lacks `reward_judges`; name the models that gave the rewards in training, or write [] "
+                "where no model did"
             )
-            raise ValueError(f"an evaluation lacks `reward_judges`; {remedy}")
         if self.kind == "reward" and self.reward_judges is not None:
             raise ValueError(
                 "`reward_judges` belongs to an evaluation; set `kind` to evaluation, or leave it out"
@@ -133,8 +136,10 @@ class ModelWithCode(FrozenModel):
         code = settings.get(cls.code_field)
         if isinstance(code, int | float):
             field_prefix = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
-            hint = "write a name in quotes, or in Python give a function, class or instance"
-            raise ValueError(f"{field_prefix}is {describe_value(code)}; {hint}")
+            raise ValueError(
+                f"{field_prefix}is {describe_value(code)}; write a name in quotes, or in Python give a function, class "
+                "or instance"
+            )
         if cls.code_field == "model" and code is None and "model" in settings:
             raise ValueError("`model` is null; write 'none', or leave it out")
         if isinstance(code, _PLAIN_DATA_TYPES):
@@ -183,7 +188,7 @@ class ToolUse(ModelWithCode, ModelWithShorthand):
     code_field = "use"
     use: Id
     name: ToolName | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     deterministic: StrictBool | None = None
     timeout: PositiveNumber | None = None
 
@@ -199,20 +204,19 @@ class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     code_field = "use"
     use: Id
     name: Id | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     timeout: PositiveNumber | None = None
-    tools: tuple[ToolUse, ...] = Field(default=(), exclude_if=is_empty_value)
-    max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = Field(
-        default=None, exclude_if=is_none
-    )
-    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    tools: tuple[ToolUse, ...] = OMITTED_IF_EMPTY
+    max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = OMITTED_IF_NONE
+    max_tokens: PositiveInt | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _require_tools_for_limits(self) -> Self:
         for name in ("max_steps", "max_tokens"):
             if getattr(self, name) is not None and not self.tools:
-                problem = f"`{name}` is for `tools`, and there are none"
-                raise ValueError(f"{problem}; add some, or leave it out")
+                raise ValueError(
+                    f"`{name}` is for `tools`, and there are none; add some, or leave it out"
+                )
         return self
 
     @property
@@ -241,10 +245,10 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     judges: tuple[Id, ...] = ()
     fold: Literal["mean", "median", "majority"] | None = None
     escalate: Escalation | None = None
-    sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
-    scope: Literal["turn"] | None = Field(default=None, exclude_if=is_none)
-    turns: TurnReduction | None = Field(default=None, exclude_if=is_none)
-    if_missing: Literal["not_applicable"] | None = Field(default=None, exclude_if=is_none)
+    sees: VisiblePart | None = OMITTED_IF_NONE
+    scope: Literal["turn"] | None = OMITTED_IF_NONE
+    turns: TurnReduction | None = OMITTED_IF_NONE
+    if_missing: Literal["not_applicable"] | None = OMITTED_IF_NONE
 
     @property
     def all_judges(self) -> tuple[str, ...]:
@@ -310,7 +314,7 @@ class ComponentConfig(ModelWithCode):
     code_field = "combiner"
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
 
 
 def _check_utility_cap(value: object) -> object:
@@ -515,10 +519,10 @@ class CallsConfig(FrozenModel):
     the system text begins the first user message, for a model without that role.
     """
 
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict)
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
-    tools: Literal["native", "instructed"] | None = Field(default=None, exclude_if=is_none)
+    tools: Literal["native", "instructed"] | None = OMITTED_IF_NONE
     reply: ReplyJsonMode = "strict"
     system: Literal["separate", "joined"] = "separate"
     timeout: PositiveNumber = 60.0
@@ -536,13 +540,13 @@ class CallsConfig(FrozenModel):
 
     @field_validator("parameters")
     @classmethod
-    def _validate_call_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _validate_call_parameters(cls, parameters: JsonObject) -> JsonObject:
         for path, _ in iter_json_values(parameters):
             name = str(path[-1]) if path else ""  # without a path, it is all of them
             if _SECRET_NAME_PATTERN.fullmatch(name):
-                remedy = "set the environment variable that the provider's client reads"
                 raise ValueError(
-                    f"`{name}` is a secret or an address, and a config holds none; {remedy}"
+                    f"`{name}` is a secret or an address, and a config holds none; set the environment variable that "
+                    "the provider's client reads"
                 )
         names = list(parameters)
         extra_body = parameters.get("extra_body")
@@ -610,7 +614,7 @@ class Config(ModelWithCode):
     reward: dict[Id, Number] = Field(default_factory=dict)
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
-    clip: tuple[Number, Number] | None = None
+    clip: NumberRange | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
     criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty_value)
@@ -622,7 +626,7 @@ class Config(ModelWithCode):
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()
     langsmith: StrictBool = False
-    workspaces: Id | None = Field(default=None, exclude_if=is_none)
+    workspaces: Id | None = OMITTED_IF_NONE
 
     @property
     def judges(self) -> tuple[str | None, ...]:

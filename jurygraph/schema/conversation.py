@@ -11,12 +11,13 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
 from jurygraph.messages import describe_value, quote
-from jurygraph.schema.frozen_model import FrozenModel, canonical_json
+from jurygraph.schema.frozen_model import FrozenModel, JsonObject, canonical_json
 
 RENDERING_VERSION = 1
 """Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
@@ -39,6 +40,12 @@ def is_none(value: object) -> bool:
 
 def is_empty_value(value: object) -> bool:
     return not value
+
+
+OMITTED_IF_NONE: Any = Field(default=None, exclude_if=is_none)
+"""The default None of a field that is written only where it has a value."""
+OMITTED_IF_EMPTY: Any = Field(default=(), exclude_if=is_empty_value)
+"""The same of a field of several values."""
 
 
 class FunctionCall(FrozenModel):
@@ -64,11 +71,16 @@ class ToolCall(FrozenModel):
         """Return the arguments; None where they are not the JSON of an object, which is the model's mistake."""
         return parse_tool_arguments(self.function.arguments)
 
+    @property
+    def normalized_text(self) -> str:
+        """Return the tool and the arguments, equal for equal calls."""
+        return f"{self.name}({canonical_tool_arguments(self.function.arguments)})"
+
 
 _HEADER_SAFE_NAME_PATTERN = re.compile(r"[\w.:/-]{1,64}")
 """A name of a tool that can stand in a header: it has no line break, and no space."""
 
-MessageContent = str | tuple[dict[str, JsonValue], ...] | None
+MessageContent = str | tuple[JsonObject, ...] | None
 
 
 class ChatMessage(FrozenModel):
@@ -79,10 +91,10 @@ class ChatMessage(FrozenModel):
 
     role: MessageRole
     content: MessageContent = None
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
-    tool_call_id: str | None = Field(default=None, exclude_if=is_none)
-    name: str | None = Field(default=None, exclude_if=is_none)
-    reasoning: str | None = Field(default=None, exclude_if=is_none)
+    tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
+    tool_call_id: str | None = OMITTED_IF_NONE
+    name: str | None = OMITTED_IF_NONE
+    reasoning: str | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _validate_message_content(self) -> "ChatMessage":
@@ -94,8 +106,10 @@ class ChatMessage(FrozenModel):
         for index, part in enumerate(parts):
             text = part.get("text")
             if part.get("type") == "text" and not isinstance(text, str):
-                problem = f"`content[{index}].text` is {describe_value(text)}"
-                raise ValueError(f'{problem}; write the text of the part, "" if it is empty')
+                raise ValueError(
+                    f'`content[{index}].text` is {describe_value(text)}; write the text of the part, "" if it is '
+                    "empty"
+                )
         return self
 
     @property
@@ -114,6 +128,9 @@ class ChatMessage(FrozenModel):
                     yield "text", text
                 else:
                     yield "part", content_part_placeholder(part)
+
+
+ChatMessages = tuple[ChatMessage, ...]
 
 
 def content_part_placeholder(part: Mapping[str, Any]) -> str:
@@ -211,7 +228,7 @@ class RenderedText(str):
 
     def find_enclosing_turn(self, start: int, end: int) -> Turn | None:
         """Return the turn that has all of these characters; None if they are of several, or of a header."""
-        index = bisect_right(self.turns, start, key=_find_turn_start_offset) - 1
+        index = bisect_right(self.turns, start, key=attrgetter("start")) - 1
         while index >= 0:
             turn = self.turns[index]
             is_turn_nonempty = not (turn.start == turn.end == start)
@@ -226,10 +243,6 @@ class RenderedText(str):
         for turn in self.turns:
             yield str(self[end : turn.start]), str(self[turn.start : turn.end])
             end = turn.end
-
-
-def _find_turn_start_offset(turn: Turn) -> int:
-    return turn.start
 
 
 class _MessageBlock(NamedTuple):
@@ -311,13 +324,11 @@ def find_last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
 class SplitConversation(NamedTuple):
     """A conversation in two: what the response answers, and the response."""
 
-    query: tuple[ChatMessage, ...]
-    response: tuple[ChatMessage, ...]
+    query: ChatMessages
+    response: ChatMessages
 
 
-def split_conversation(
-    messages: tuple[ChatMessage, ...], start: ResponseStart = None
-) -> SplitConversation:
+def split_conversation(messages: ChatMessages, start: ResponseStart = None) -> SplitConversation:
     """Return the messages before the response and those of it, which begins at `start`.
 
     By default it begins after the last message of a user. Raises ValueError where one of the parts is empty, or where
@@ -337,13 +348,16 @@ def split_conversation(
         ]
         start = user_message_indices[-1] + 1 if user_message_indices else 0
         if start == number:
-            problem = "has no reply to judge: its last message is the user's"
-            hint = "leave the chat out, or say where the response starts with --response-from"
-            raise ValueError(f"{problem}; {hint}")
+            raise ValueError(
+                "has no reply to judge: its last message is the user's; leave the chat out, or say where the response "
+                "starts with --response-from"
+            )
     if not 0 < start < number:
         side = "before" if start <= 0 else "after"
-        problem = f"no message is {side} the start of the response, message {start} of {number}"
-        raise ValueError(f"{problem}; say where it starts with --response-from")
+        raise ValueError(
+            f"no message is {side} the start of the response, message {start} of {number}; say where it starts with "
+            "--response-from"
+        )
     require_calls_before_results(messages, start)
     return SplitConversation(messages[:start], messages[start:])
 
@@ -353,9 +367,7 @@ def has_replies(query: str | Sequence[ChatMessage]) -> bool:
     return any(not isinstance(part, str) and part.role == "assistant" for part in query)
 
 
-def require_calls_before_results(
-    messages: tuple[ChatMessage, ...], start: int = 0
-) -> tuple[ChatMessage, ...]:
+def require_calls_before_results(messages: ChatMessages, start: int = 0) -> ChatMessages:
     """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
     index_by_call_id: dict[str, int] = {}
     for index, message in enumerate(messages):
@@ -367,12 +379,13 @@ def require_calls_before_results(
         # A response from later on is a part of a conversation, whose messages a sentence counts.
         field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
         if calling_message_index is None:
-            remedy = "put the call in, or leave the result out"
-            raise ValueError(f"{field} {quote(name)}, which no message before it calls; {remedy}")
-        if calling_message_index < start:
-            problem = f"{field} {quote(name)}, a call of message {calling_message_index}, before the response"
             raise ValueError(
-                f"{problem}; begin the response there with --response-from {calling_message_index}"
+                f"{field} {quote(name)}, which no message before it calls; put the call in, or leave the result out"
+            )
+        if calling_message_index < start:
+            raise ValueError(
+                f"{field} {quote(name)}, a call of message {calling_message_index}, before the response; begin the "
+                f"response there with --response-from {calling_message_index}"
             )
     return messages
 
@@ -408,8 +421,7 @@ def _build_message_blocks(messages: Sequence[ChatMessage]) -> list[_MessageBlock
             blocks.append(_MessageBlock(f"{header}:\n", words, index, role, kind))
         for call in message.tool_calls:
             tool_names[call.id] = call.name
-            words = f"{call.name}({canonical_tool_arguments(call.function.arguments)})"
-            blocks.append(_MessageBlock(f"{header} → ", words, index, role, "call"))
+            blocks.append(_MessageBlock(f"{header} → ", call.normalized_text, index, role, "call"))
     return blocks
 
 

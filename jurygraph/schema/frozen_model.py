@@ -13,7 +13,14 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+)
 
 from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, JurygraphError
@@ -116,11 +123,17 @@ def _make_decoder(
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
 
+NumberRange = tuple[Number, Number]
+"""The lower and the upper end of a range."""
+
 UnitInterval = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 
 PositiveNumber = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 """A finite number above 0."""
+
+JsonObject = dict[str, JsonValue]
+"""An object of JSON, whatever is in it."""
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]
@@ -301,9 +314,9 @@ class FrozenModel(ShortRepr, BaseModel):
         """Validate the fields. Raises InputError that names the first wrong one; `model_validate` pydantic's own."""
         name = type(self).__name__
         if values:
-            hint = f"write {'=…, '.join(type(self).model_fields)}=…"
             raise InputError(
-                f"{name}: {describe_value(values[0])} is given without the name of its field; {hint}"
+                f"{name}: {describe_value(values[0])} is given without the name of its field; write "
+                f"{'=…, '.join(type(self).model_fields)}=…"
             )
         try:
             self.__pydantic_validator__.validate_python(fields, self_instance=self)
@@ -326,8 +339,9 @@ class FrozenModel(ShortRepr, BaseModel):
                 super().__setattr__(name, value)
             except ValidationError:
                 kind = type(self).__name__
-                hint = "make a changed copy with `.model_copy(update={…})`"
-                raise InputError(f"{kind}.{name}: a {kind} cannot be changed; {hint}") from None
+                raise InputError(
+                    f"{kind}.{name}: a {kind} cannot be changed; make a changed copy with `.model_copy(update={{…}})`"
+                ) from None
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return the fields that are not at their defaults."""

@@ -153,9 +153,10 @@ def _read_tool_calls(fields: MessageFields, index: int) -> Iterator[Any]:
         if isinstance(arguments, Mapping):
             arguments = json.dumps(arguments, ensure_ascii=False)
         if not isinstance(arguments, str):
-            path = f"[{index}].tool_calls[{number}].function.arguments"
-            problem = f"`{path}` is {describe_value(arguments)}"
-            raise ValueError(f"{problem}; write an object, or its JSON as text")
+            raise ValueError(
+                f"`[{index}].tool_calls[{number}].function.arguments` is {describe_value(arguments)}; write an object, "
+                "or its JSON as text"
+            )
         function_name_field = {"name": function["name"]} if "name" in function else {}
         yield {
             "id": call.get("id") or "",

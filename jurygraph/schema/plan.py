@@ -9,18 +9,24 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    JsonValue,
     PrivateAttr,
     field_validator,
     model_validator,
 )
 
-from jurygraph.schema.conversation import VisiblePart, is_empty_value, is_none
+from jurygraph.schema.conversation import (
+    OMITTED_IF_EMPTY,
+    OMITTED_IF_NONE,
+    VisiblePart,
+    is_empty_value,
+)
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
+    JsonObject,
     LongId,
     Number,
+    NumberRange,
     PositiveInt,
     PositiveNumber,
     StrictBool,
@@ -123,16 +129,26 @@ class Question(FrozenModel):
     when: Condition | None = None
     pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     standby: StrictBool = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
-    sees: VisiblePart | None = Field(default=None, exclude_if=is_none)
+    sees: VisiblePart | None = OMITTED_IF_NONE
     names_turn: StrictBool = Field(default=False, exclude_if=is_empty_value)
-    missing: str | None = Field(default=None, exclude_if=is_none)
-    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty_value)
-    max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
-    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    missing: str | None = OMITTED_IF_NONE
+    tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
+    max_steps: PositiveInt | None = OMITTED_IF_NONE
+    max_tokens: PositiveInt | None = OMITTED_IF_NONE
+
+    @property
+    def is_about_variants(self) -> bool:
+        """Return whether variants are judged, and not the responses that were submitted."""
+        return self.material != SUBMITTED_MATERIAL_NAME
+
+    @property
+    def is_about_unordered_pairs(self) -> bool:
+        """Return whether it is asked about each pair once, and its verdict counts for both responses."""
+        return self.scope == "pair" and self.pairs == "unordered"
 
     @property
     def shown_part(self) -> VisiblePart:
@@ -167,10 +183,10 @@ class Derivation(FrozenModel):
     version: str
     view: str
     needs: tuple[Id, ...] = ()
-    params: dict[str, JsonValue] = Field(default_factory=dict)
-    tools: tuple[ToolSpec, ...] = Field(default=(), exclude_if=is_empty_value)
-    max_steps: PositiveInt | None = Field(default=None, exclude_if=is_none)
-    max_tokens: PositiveInt | None = Field(default=None, exclude_if=is_none)
+    params: JsonObject = Field(default_factory=dict)
+    tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
+    max_steps: PositiveInt | None = OMITTED_IF_NONE
+    max_tokens: PositiveInt | None = OMITTED_IF_NONE
 
 
 class Wave(FrozenModel):
@@ -215,21 +231,8 @@ class SurveyWithoutTexts(FrozenModel):
     @classmethod
     def of(cls, survey: Survey) -> Self:
         indices = {digest: str(index) for index, digest in enumerate(survey.views)}
-        derivations = [
-            derivation.model_copy(update={"view": indices[derivation.view]})
-            for derivation in survey.derivations
-        ]
-        questions = [
-            question.model_copy(update={"view": indices[question.view]})
-            for question in survey.questions
-        ]
-        return cls(
-            members=tuple((view.audience, view.member) for view in survey.views.values()),
-            derivations=tuple(derivations),
-            questions=tuple(questions),
-            waves=survey.waves,
-            gates=survey.gates,
-        )
+        members = tuple((view.audience, view.member) for view in survey.views.values())
+        return cls(members=members, **_rename_views(survey, indices))
 
     @cached_property
     def identity_fields_by_question(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
@@ -244,25 +247,29 @@ class SurveyWithoutTexts(FrozenModel):
         return identities
 
     def with_views(self, views: Sequence[TaskView]) -> Survey:
-        view_digests = [view.digest for view in views]
-        derivations = [
-            derivation.model_copy(update={"view": view_digests[int(derivation.view)]})
-            for derivation in self.derivations
-        ]
-        questions = [
-            question.model_copy(update={"view": view_digests[int(question.view)]})
-            for question in self.questions
-        ]
-        survey = Survey(
-            views=dict(zip(view_digests, views, strict=True)),
-            derivations=tuple(derivations),
-            questions=tuple(questions),
-            waves=self.waves,
-            gates=self.gates,
-        )
+        digests = {str(index): view.digest for index, view in enumerate(views)}
+        views_by_digest = dict(zip(digests.values(), views, strict=True))
+        survey = Survey(views=views_by_digest, **_rename_views(self, digests))
         # what the cached property would make again, with its digest
         vars(survey)["without_texts"] = self
         return survey
+
+
+def _rename_views(survey: Survey | SurveyWithoutTexts, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parts that a survey has with or without texts, with other names of its views."""
+    derivations = [
+        derivation.model_copy(update={"view": names[derivation.view]})
+        for derivation in survey.derivations
+    ]
+    questions = [
+        question.model_copy(update={"view": names[question.view]}) for question in survey.questions
+    ]
+    return {
+        "derivations": tuple(derivations),
+        "questions": tuple(questions),
+        "waves": survey.waves,
+        "gates": survey.gates,
+    }
 
 
 class ComponentInput(FrozenModel):
@@ -293,6 +300,16 @@ class ComponentInput(FrozenModel):
     judge: Id | None = None
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
     turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty_value)
+
+    @property
+    def weighted_questions(self) -> Iterable[tuple[str, float]]:
+        """Return the questions, each with its weight."""
+        return zip(self.questions, self.weights, strict=True)
+
+    def of_question(self, name: str) -> Self:
+        """Return the input with one of its questions alone."""
+        weight = self.weights[self.questions.index(name)]
+        return self.model_copy(update={"questions": (name,), "weights": (weight,)})
 
     @property
     def signed_weight(self) -> float:
@@ -327,7 +344,7 @@ class ComponentSpec(FrozenModel):
     combiner: Id
     version: str
     inputs: dict[str, ComponentInput]
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     _implementation: ImplementationHolder = PrivateAttr(default_factory=ImplementationHolder)
 
     @property
@@ -389,7 +406,7 @@ class Decision(FrozenModel):
     specs: tuple[ComponentSpec, ...]
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
-    clip: tuple[Number, Number] | None = None
+    clip: NumberRange | None = None
     rule: FailureRule = "conservative"
     min_coverage: UnitInterval = 0.8
     group_rule: GroupFailureRule | None = None
@@ -493,7 +510,7 @@ def _sum_checked_weight(
 ) -> tuple[float, float]:
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
     checked_weight_total = total = 0.0
-    for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+    for question, weight in spec_input.weighted_questions:
         layer, verdict_count = layers[question]
         columns = verdict_count if spec_input.reduce is None else 1  # a folded question counts once
         size = abs(weight) * columns

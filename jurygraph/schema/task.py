@@ -18,14 +18,16 @@ from pydantic import (
 
 from jurygraph.messages import format_field_path, quote
 from jurygraph.schema.conversation import (
+    OMITTED_IF_EMPTY,
+    OMITTED_IF_NONE,
     RENDERING_VERSION,
     ChatMessage,
+    ChatMessages,
     RenderedText,
     ToolCall,
     Turn,
     VisiblePart,
     assistant_turn_indices,
-    is_empty_value,
     is_none,
     is_single_reply,
     render,
@@ -37,7 +39,9 @@ from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
     Id,
+    JsonObject,
     Number,
+    NumberRange,
     PositiveNumber,
     UnitInterval,
     digest_of,
@@ -67,7 +71,7 @@ class Criterion(FrozenModel):
     text: str
     weight: Number
     role: CriterionRole | None = None
-    scale: tuple[Number, Number] | None = None
+    scale: NumberRange | None = None
     anchors: dict[Id, str] = Field(default_factory=dict)
     parts: tuple[Part, ...] = Field(default=(), max_length=20)
 
@@ -105,8 +109,10 @@ def require_different_texts(field: str, criteria: Iterable[tuple[str, str]]) -> 
     for index, (name, text) in enumerate(criteria):
         other = ids.setdefault(text.strip(), name)
         if other != name:
-            problem = f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}"
-            raise ValueError(f"{problem}; leave one of them out, or write how they differ")
+            raise ValueError(
+                f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}; leave one of them out, or "
+                "write how they differ"
+            )
 
 
 class Edge(FrozenModel):
@@ -191,14 +197,18 @@ class Rubric(FrozenModel):
             field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in criterion_ids:
-                    problem = f"`{field}.{end}` names {quote(name)}, which is not a criterion"
-                    raise ValueError(f"{problem}; {suggest_name(name, criterion_ids)}")
+                    raise ValueError(
+                        f"`{field}.{end}` names {quote(name)}, which is not a criterion; "
+                        f"{suggest_name(name, criterion_ids)}"
+                    )
             if edge.parent == edge.child:
-                problem = f"`{field}` joins {quote(edge.parent)} to itself"
-                raise ValueError(f"{problem}; name two criteria, or leave it out")
+                raise ValueError(
+                    f"`{field}` joins {quote(edge.parent)} to itself; name two criteria, or leave it out"
+                )
             if (edge.parent, edge.child) in edge_pairs:
-                pair = f"{quote(edge.parent)} -> {quote(edge.child)}"
-                raise ValueError(f"`{field}` joins {pair} again; keep one of them")
+                raise ValueError(
+                    f"`{field}` joins {quote(edge.parent)} -> {quote(edge.child)} again; keep one of them"
+                )
             edge_pairs.add((edge.parent, edge.child))
         return self
 
@@ -212,22 +222,22 @@ class Message(FrozenModel):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
-    tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty_value)
-    tool_call_id: str | None = Field(default=None, exclude_if=is_none)
+    tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
+    tool_call_id: str | None = OMITTED_IF_NONE
 
 
-Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+Messages = Annotated[ChatMessages, BeforeValidator(read_messages)]
 TranscriptMessages = Annotated[Messages, AfterValidator(require_calls_before_results)]
 """The messages of a conversation that took place: each result of a tool belongs to a call before it."""
-Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
+Query = Annotated[str | ChatMessages, BeforeValidator(read_messages)]
 
 
-def query_to_text(query: str | tuple[ChatMessage, ...]) -> str:
+def query_to_text(query: str | ChatMessages) -> str:
     """Return the text of a query; the messages of a chat are joined by line breaks."""
     return query if isinstance(query, str) else "\n".join(message.text for message in query)
 
 
-def chat_to_prompt_text(query: str | tuple[ChatMessage, ...]) -> str:
+def chat_to_prompt_text(query: str | ChatMessages) -> str:
     """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role.
 
     A chat in which tools are called is rendered as the messages of a response are.
@@ -249,7 +259,7 @@ class Constraint(FrozenModel):
     text: str = ""
     kind: Literal["hard", "soft"]
     restrictiveness: NonNegativeNumber = 1.0
-    check: dict[str, JsonValue] | None = None
+    check: JsonObject | None = None
 
 
 class Stakeholder(FrozenModel):
@@ -295,28 +305,35 @@ def sort_by_id(items: Iterable[ItemWithId]) -> tuple[ItemWithId, ...]:
     return tuple(sorted(items, key=lambda item: item.id))
 
 
-TaskOrDefaults = TypeVar("TaskOrDefaults", "Task", "TaskDefaults")
+class TaskMembers(FrozenModel):
+    """The members of a task's audiences: its stakeholders, the criteria of its rubric, and its reviewers."""
 
+    stakeholders: tuple[Stakeholder, ...] = ()
+    tensions: tuple[Tension, ...] = ()
+    rubric: Rubric | None = None
+    reviewers: tuple[Id, ...] = ()
 
-def _check_stakeholders(model: TaskOrDefaults) -> TaskOrDefaults:
-    """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
-    ids = [stakeholder.id for stakeholder in model.stakeholders]
-    require_unique_ids("stakeholder", "stakeholders[{}].id", ids)
-    require_unique_ids("reviewer", "reviewers[{}]", model.reviewers)
-    for index, tension in enumerate(model.tensions):
-        for end, member in enumerate(tension.between):
-            if member not in ids:
-                problem = f"`tensions[{index}].between[{end}]` names {quote(member)}"
-                hint = suggest_name(member, ids)
-                raise ValueError(f"{problem}, which is not a stakeholder; {hint}")
-    return model
+    @model_validator(mode="after")
+    def _check_stakeholders(self) -> Self:
+        """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
+        ids = [stakeholder.id for stakeholder in self.stakeholders]
+        require_unique_ids("stakeholder", "stakeholders[{}].id", ids)
+        require_unique_ids("reviewer", "reviewers[{}]", self.reviewers)
+        for index, tension in enumerate(self.tensions):
+            for end, member in enumerate(tension.between):
+                if member not in ids:
+                    hint = suggest_name(member, ids)
+                    raise ValueError(
+                        f"`tensions[{index}].between[{end}]` names {quote(member)}, which is not a stakeholder; {hint}"
+                    )
+        return self
 
 
 class ReferenceCall(FrozenModel):
     """A call of a tool that a reference asks for."""
 
     name: Id
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    arguments: JsonObject = Field(default_factory=dict)
 
 
 class ContextPassage(FrozenModel):
@@ -334,11 +351,31 @@ def _to_passages(value: Any) -> Any:
     return tuple({"text": item} if isinstance(item, str) else item for item in passages)
 
 
-ToolDefinitions = tuple[dict[str, JsonValue], ...]
+ToolDefinitions = tuple[JsonObject, ...]
 ContextPassages = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
-class Task(FrozenModel):
+class TaskBackground(FrozenModel):
+    """The rest of a task that evaluators get to know; its `group` only where they predict reviewers."""
+
+    reference: str | None = None
+    facts: JsonObject | None = None
+    group: str | None = None
+    metadata: JsonObject = Field(default_factory=dict)
+    reference_messages: Messages | None = OMITTED_IF_NONE
+    reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
+    tools: ToolDefinitions | None = OMITTED_IF_NONE
+    context: ContextPassages | None = OMITTED_IF_NONE
+
+
+class IdentifiedQuery(FrozenModel):
+    """The first fields of a task."""
+
+    id: Id
+    query: Query
+
+
+class Task(TaskBackground, TaskMembers, IdentifiedQuery):
     """One task. It has no field for responses, so nothing computed from it can depend on one.
 
     `group` names a set of tasks that resemble each other, such as variants of one prompt: no history shows one of them
@@ -346,23 +383,6 @@ class Task(FrozenModel):
     compared with `reference_messages` or `reference_actions`. `tools` are those that may be called, in OpenAI's form;
     `context` is what was retrieved for whoever answers.
     """
-
-    id: Id
-    query: Query
-    stakeholders: tuple[Stakeholder, ...] = ()
-    tensions: tuple[Tension, ...] = ()
-    rubric: Rubric | None = None
-    reviewers: tuple[Id, ...] = ()
-    reference: str | None = None
-    facts: dict[str, JsonValue] | None = None
-    group: str | None = None
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[ReferenceCall, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
-    context: ContextPassages | None = Field(default=None, exclude_if=is_none)
-
-    _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
 
     @cached_property
     def content_digest(self) -> str:
@@ -384,20 +404,14 @@ class Task(FrozenModel):
 _GET_ID_ITEM = itemgetter("id")
 
 
-class TaskDefaults(FrozenModel):
+class TaskDefaults(TaskMembers):
     """Parts that a config gives to every task that has none of its own, with the names that they have in a task.
 
     `tensions` come with the `stakeholders`: a task with stakeholders of its own gets neither.
     """
 
-    stakeholders: tuple[Stakeholder, ...] = ()
-    tensions: tuple[Tension, ...] = ()
-    rubric: Rubric | None = None
-    reviewers: tuple[Id, ...] = ()
-    facts: dict[str, JsonValue] | None = None
-    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
-
-    _validate_stakeholders = model_validator(mode="after")(_check_stakeholders)
+    facts: JsonObject | None = None
+    tools: ToolDefinitions | None = OMITTED_IF_NONE
 
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
@@ -437,26 +451,22 @@ _MEMBER_TYPE_BY_AUDIENCE: dict[Audience, type] = {
 }
 
 
-class TaskView(FrozenModel):
-    """The part of a task that is shown for one member of an audience: the task itself, and this member only.
-
-    `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
-    stakeholders, set only for the audience `everyone`. `group` is the task's group of items, set only for a reviewer.
-    """
+class _ViewOfMember(FrozenModel):
+    """The first fields of a view."""
 
     id: Id
     audience: Audience = "task"
     about: Reviewer | Stakeholder | Criterion | None = None
     people: tuple[Stakeholder, ...] = ()
     query: Query
-    reference: str | None = None
-    facts: dict[str, JsonValue] | None = None
-    group: str | None = None
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[ReferenceCall, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
-    context: ContextPassages | None = Field(default=None, exclude_if=is_none)
+
+
+class TaskView(TaskBackground, _ViewOfMember):
+    """The part of a task that is shown for one member of an audience: the task itself, and this member only.
+
+    `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
+    stakeholders, set only for the audience `everyone`. `group` is the task's group of items, set only for a reviewer.
+    """
 
     @model_validator(mode="after")
     def _require_audience_type(self) -> Self:
@@ -477,7 +487,7 @@ class TaskView(FrozenModel):
         return None if self.about is None else self.about.id
 
 
-def _drop_reasoning(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+def _drop_reasoning(messages: Sequence[ChatMessage]) -> ChatMessages:
     return tuple(
         message.model_copy(update={"reasoning": None}) if message.reasoning else message
         for message in messages
@@ -510,11 +520,11 @@ class Response(FrozenModel):
     text: str = Field(default=cast(str, None), exclude_if=_is_rendered_conversation)
     agent: str | None = None
     data: JsonValue = None
-    labels: dict[str, JsonValue] = Field(default_factory=dict)
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    labels: JsonObject = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     messages: TranscriptMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
-    rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
-    workspace: Id | None = Field(default=None, exclude_if=is_none)
+    rendering: Literal[1] | None = OMITTED_IF_NONE
+    workspace: Id | None = OMITTED_IF_NONE
 
     @model_validator(mode="wrap")
     @classmethod
@@ -538,8 +548,9 @@ class Response(FrozenModel):
             ]
             texts = [text for text in texts if str(text) == response.text]
         if not texts:
-            problem = "`text` is not that of the `messages`"
-            raise ValueError(f"{problem}, from which it is made; leave one of them out")
+            raise ValueError(
+                "`text` is not that of the `messages`, from which it is made; leave one of them out"
+            )
         response.__dict__.update(text=texts[0], rendering=RENDERING_VERSION)
         return response
 

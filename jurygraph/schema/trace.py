@@ -6,15 +6,17 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal
 
-from pydantic import Field, JsonValue, computed_field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import JudgePurpose, PurposeConfig
-from jurygraph.schema.conversation import is_empty_value
+from jurygraph.schema.conversation import OMITTED_IF_EMPTY
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
+    JsonObject,
     Number,
+    NumberRange,
     StrictBool,
     UnitInterval,
     digest_of,
@@ -85,7 +87,7 @@ class Reward(FrozenModel):
     status: Literal["ok", "degraded", "failed"]
     partial: Number | None = Field(repr=False)
     coverage: UnitInterval
-    range: tuple[Number, Number] | None
+    range: NumberRange | None
     components: dict[str, Number | None]
     terms: tuple[Term, ...] = Field(repr=False)
     counts: Counts = Field(repr=False)
@@ -148,9 +150,10 @@ def permitted_purpose(
     """
     purpose = determine_purpose(config, judges, served)
     if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
-        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
-        remedy = "name another model, or set same_judge: allow, which every trace then tells"
-        raise ConfigError(f"purpose.reward_judges: {problem}; {remedy}")
+        raise ConfigError(
+            f"purpose.reward_judges: {purpose.judge!r} (or who answers for it) would evaluate what was trained on its "
+            "own rewards; name another model, or set same_judge: allow, which every trace then tells"
+        )
     return purpose
 
 
@@ -171,14 +174,14 @@ class Trace(FrozenModel):
     response_id: str
     agent: str | None = None
     group: str
-    labels: dict[str, JsonValue] = Field(default_factory=dict)
+    labels: JsonObject = Field(default_factory=dict)
     plan_digest: str
     reward: Reward
     verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
-    lookups: tuple[Lookup, ...] = Field(default=(), exclude_if=is_empty_value)
+    lookups: tuple[Lookup, ...] = OMITTED_IF_EMPTY
     material: tuple[Material, ...] = ()
-    statistics: dict[str, JsonValue] = Field(default_factory=dict)
+    statistics: JsonObject = Field(default_factory=dict)
     purpose: Purpose | None = None
     previous: str | None = None
     plan: Plan | None = Field(default=None, exclude=True, repr=False)
@@ -244,9 +247,7 @@ def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in their order; one on an unordered pair belongs to both responses."""
-    unordered_pair_question_ids = {
-        q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"
-    }
+    unordered_pair_question_ids = {q.id for q in questions if q.is_about_unordered_pairs}
     verdicts_by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in verdicts:
         verdicts_by_response[verdict.about].append(verdict)

@@ -7,13 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from jurygraph.schema.conversation import is_empty_value, is_none
+from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
     Id,
+    JsonObject,
     LongId,
     Number,
+    NumberRange,
     PositiveInt,
     StrictBool,
     UnitInterval,
@@ -127,7 +129,7 @@ class Evidence(FrozenModel):
     source: str = "response"
     verified: StrictBool = False
     of: str | None = None
-    message: Count | None = Field(default=None, exclude_if=is_none)
+    message: Count | None = OMITTED_IF_NONE
 
 
 class ExampleUse(FrozenModel):
@@ -184,7 +186,7 @@ class Verdict(FrozenModel):
     score: UnitInterval | None = None
     met: StrictBool | None = None
     native: StrictBool | Number | str | None = None
-    scale: tuple[Number, Number] | None = None
+    scale: NumberRange | None = None
     confidence: UnitInterval | None = None
     status: VerdictStatus = "ok"
     failure: Failure | None = None
@@ -302,7 +304,7 @@ class VerdictIdentity(FrozenModel):
     responses: tuple[str, ...] = Field(default=(), repr=False)
     sample: Count = 0
     judge: Id | None = None
-    turn: Count | None = Field(default=None, exclude_if=is_none)
+    turn: Count | None = OMITTED_IF_NONE
 
     @property
     def key(self) -> VerdictKey:
@@ -326,7 +328,7 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     superseded: StrictBool = False
     calls: tuple[CallUse, ...] = ()
     steps: tuple[Step, ...] = ()
-    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
+    lookups: tuple[Id, ...] = OMITTED_IF_EMPTY
 
     @property
     def calls_with_purpose(self) -> list[CallUse]:
@@ -379,7 +381,7 @@ class Material(FrozenModel):
     note: str = ""
     call: str | None = None
     calls: tuple[CallUse, ...] = ()
-    lookups: tuple[Id, ...] = Field(default=(), exclude_if=is_empty_value)
+    lookups: tuple[Id, ...] = OMITTED_IF_EMPTY
 
     @model_validator(mode="after")
     def _check_failure_status(self) -> Self:
@@ -406,7 +408,7 @@ class Call(FrozenModel):
     model: str
     served: str | None = None
     endpoint: str | None = None
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict)
     prompt: str | None = None
     prompt_version: str | None = None
     tokens_in: Count | None = None

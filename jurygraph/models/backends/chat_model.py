@@ -23,7 +23,7 @@ from jurygraph.models.request import (
     find_non_content_field,
     iterate_exception_chain,
 )
-from jurygraph.safety.redaction import make_process_redactor
+from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import Message
 from jurygraph.sources.user_modules import import_module
 
@@ -57,16 +57,16 @@ class ChatModelBackend(Backend):
         path = model if isinstance(model, str) else type(model).__name__
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
-            problem = f"is a {kind}, and no langchain-core chat model"
             raise ConfigError(
-                f"'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)"
+                f"'langchain:{path}' is a {kind}, and no langchain-core chat model; name one that is set up, such as "
+                "judge = ChatOpenAI(…)"
             )
         max_retries = getattr(chat, "max_retries", 0)
         if max_retries != 0:  # None means the default of its client
-            problem = (
-                f"it has max_retries={max_retries!r}, and would retry in addition to calls.attempts"
+            raise ConfigError(
+                f"'langchain:{kind}': it has max_retries={max_retries!r}, and would retry in addition to "
+                "calls.attempts; make it with max_retries=0"
             )
-            raise ConfigError(f"'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         names = (getattr(chat, name, None) for name in ("model_name", "model"))
         self.model = next((name for name in names if isinstance(name, str) and name), kind)
@@ -110,9 +110,8 @@ def _load_chat_model(path: str) -> Any:
         module, _, name = path.rpartition(":" if ":" in path else ".")
         return attrgetter(name)(import_module(module))
     except Exception as error:  # the user's module may raise anything, such as for a missing key
-        problem = make_process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
-            f"'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
+            f"'langchain:{path}' cannot be loaded: {describe_exception(error)}; name one as package.module.name"
         ) from error
 
 

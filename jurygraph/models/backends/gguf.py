@@ -170,10 +170,9 @@ def start_engine(
     try:
         server = import_xllamacpp().Server(parameters)
     except RuntimeError:  # its message contains no reason
-        possible_causes = "it may be cut short, larger than the memory, or newer than xllamacpp"
-        remedy = "copy it again, name a smaller model, or update xllamacpp"
         raise ConfigError(
-            f"gguf: {path}: llama.cpp cannot load it; {possible_causes}: {remedy}"
+            f"gguf: {path}: llama.cpp cannot load it; it may be cut short, larger than the memory, or newer than "
+            "xllamacpp: copy it again, name a smaller model, or update xllamacpp"
         ) from None
     server.handle_metrics()  # the loop answers it: an engine that is unloaded before its loop began waits for ever
     return server

@@ -159,11 +159,10 @@ class _HttpExchange:
         if self.fault is not None:
             raise self.fault
         if self.response is None:
-            problem = (
-                "litellm takes no HTTP client for this provider, so its reply could not be limited"
-            )
             raise Fault(
-                "rejected", f"{problem}; reach the model by openai-compatible:URL#model instead"
+                "rejected",
+                "litellm takes no HTTP client for this provider, so its reply could not be limited; reach the model "
+                "by openai-compatible:URL#model instead",
             )
         if self.fault_kind is not None:
             raise Fault(self.fault_kind, f"the provider answered {self.response.status_code}")

@@ -106,8 +106,10 @@ class HttpClient:
             fault.is_unsent = cause is not None
             raise fault from None
         if 300 <= response.status < 400:
-            problem = f"{response.status}, a redirect; give the URL that it leads to, if you trust that server"
-            raise Fault(fault_kind_of_status(response.status), problem)
+            raise Fault(
+                fault_kind_of_status(response.status),
+                f"{response.status}, a redirect; give the URL that it leads to, if you trust that server",
+            )
         if response.status < 300 and len(content) > MAX_HTTP_REPLY_BYTES:
             raise Fault("too-large", f"the reply has more than {MAX_HTTP_REPLY_BYTES >> 20} MiB")
         return HttpReply(response.status, response.headers, content)
@@ -273,8 +275,10 @@ class OpenAICompatibleBackend(Backend):
                 raise self._fault_from_error(error.status, http_reply.headers, error) from None
             first = invalid.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
-            problem = f"the reply is not in the format: {location}: {first['msg']}"
-            raise self.fault("unreadable", f"{problem}; it begins with {error.message!r}") from None
+            raise self.fault(
+                "unreadable",
+                f"the reply is not in the format: {location}: {first['msg']}; it begins with {error.message!r}",
+            ) from None
 
     async def close(self) -> None:
         await self._client.close()
