@@ -308,7 +308,7 @@ def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
     job_planner = JobPlanner(
         job=job, stored_work=stored_work, run_totals=run_totals, stop_switch=stop_switch
     )
-    planned_tasks: PlannedTasks | None = None
+    planned_tasks = None
     try:
         with progress("planning", stored_work.unplanned_task_count, "tasks") as report:
             planned_tasks = run_interruptible(
@@ -462,7 +462,7 @@ def _build_cost_table(
 ) -> tuple[dict[str, object], list[str]]:
     from jurygraph.runs.reports.estimate import ESTIMATE_ASSUMPTIONS, CallEstimate
 
-    rows: list[list[object]] = []
+    rows = []
     content = {}
     for name, remaining_work in remaining_work_by_run.items():
         model = remaining_work.model or CallEstimate()

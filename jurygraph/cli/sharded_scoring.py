@@ -212,7 +212,7 @@ class _Shards:
         """Raise `typer.Exit` with the gravest exit code unless all shards are complete; print their last messages."""
         from jurygraph.runs.run import Run
 
-        failure_exit_codes: list[int] = []
+        failure_exit_codes = []
         for command, code in zip(self.commands, codes, strict=True):
             run = Run.open_if_closed(command.run)
             if run is not None:
@@ -237,7 +237,7 @@ class _Shards:
         """Return the requests that the shards have sent, as they report them."""
         from jurygraph.runs.reports.bill import CallCosts
 
-        total: CallCosts | None = None
+        total = None
         for command in self.commands:
             text = command.output.read_text()
             requests_json = json.loads(text)["requests"] if text else None

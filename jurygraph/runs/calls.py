@@ -19,6 +19,7 @@ from jurygraph.schema import (
     SurveyWithoutTexts,
     Trace,
 )
+from jurygraph.schema.frozen_model import JsonObject
 
 
 class RecordedLookup(NamedTuple):
@@ -39,12 +40,12 @@ class RecordedCall(NamedTuple):
 
     purpose: str
     call: Call
-    request: dict[str, Any] | str
-    reply: dict[str, Any] | str
+    request: JsonObject | str
+    reply: JsonObject | str
     repeated: int = 0
     lookups: tuple[RecordedLookup, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the call as JSON; only one of an investigation has `repeated` and `lookups`."""
         content = {**self._asdict(), "call": self.call.model_dump(mode="json")}
         del content["repeated"], content["lookups"]
@@ -75,7 +76,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     call_by_id = {call.id: call for call in trace.calls}
     last = _last_record_number(run, trace)
     lookups = read_lookups(run, trace, verdicts)
-    calls: dict[str, RecordedCall] = {}
+    calls = {}
     before: Sequence[Any] = ()
     for use in _call_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
         call = call_by_id.get(use.id)
@@ -173,7 +174,7 @@ def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) ->
         return _find_call_texts(origin.source, kind, name)
 
 
-def _parse_json_object(text: str) -> dict[str, Any] | str:
+def _parse_json_object(text: str) -> JsonObject | str:
     """Return a request or reply, which is a JSON object, or the reason why it is not there."""
-    content: dict[str, Any] | str = json.loads(text) if text.startswith("{") else text
+    content: JsonObject | str = json.loads(text) if text.startswith("{") else text
     return content

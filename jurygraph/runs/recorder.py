@@ -21,7 +21,6 @@ from jurygraph.runs.store.header import ModelIdentity, RunHeader, differences
 from jurygraph.runs.store.ledger import CommitFuture, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_run_if_exists
 from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
-from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error
 
 
@@ -131,8 +130,8 @@ def reusable_results(
     should_keep_material: Callable[[Material], bool] = lambda item: True,
 ) -> ReusedResults:
     """Return the results of traces that are kept and not requested again, with the calls behind them."""
-    verdicts: dict[VerdictKey, RecordedVerdict] = {}
-    material: dict[tuple[str, str], Material] = {}
+    verdicts = {}
+    material = {}
     calls: dict[str, Call] = {}
     lookups: dict[str, Lookup] = {}
     for trace in traces:

@@ -32,6 +32,7 @@ from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     RecordBody,
+    RecordTexts,
     is_stored_task_text,
     read_planning_results,
     read_shared_id_lists,
@@ -97,7 +98,7 @@ def changes_by_response(
     Responses with the same `identity` are left out.
     """
     response_by_id = {response.id: response for response in responses}
-    changes: dict[str, str] = {}
+    changes = {}
     for trace, old in stored_responses:
         new = response_by_id.pop(trace.response_id, None)
         if new is None:
@@ -752,7 +753,7 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 def _find_replaced_groups(groups: Iterable[LedgerRecord]) -> set[int]:
     """Return the numbers of the groups of an open-ended run that are there again, under the same name."""
     last: dict[tuple[Any, ...], int] = {}
-    replaced_record_numbers: set[int] = set()
+    replaced_record_numbers = set()
     for group in groups:
         body = group.content
         name = group.key, body.get("phase"), body["step"]
@@ -786,7 +787,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     survey = run.survey_without_texts_of(task_id)
     decision = run.decision_of(task_id)
     shared_id_lists = read_shared_id_lists(group_body)
-    verdicts: list[RecordedVerdict] = []
+    verdicts = []
     for record, body in trace_records:
         verdicts += [
             unpack_verdict(verdict, record.key, survey, texts[record.seq], shared_id_lists)
@@ -806,7 +807,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }
-    members: list[ScoredResponse] = []
+    members = []
     for record, body in trace_records:
         fields = shared_trace_fields | {"verdicts": verdicts_by_response[record.key]}
         members.append(_unpack_trace(run, record, body, texts[record.seq], decision, fields))
@@ -817,7 +818,7 @@ def _unpack_trace(
     run: Run,
     record: LedgerRecord,
     body: RecordBody,
-    texts: Mapping[int, bytes],
+    texts: RecordTexts,
     decision: Decision,
     shared_trace_fields: Mapping[str, Any],
 ) -> ScoredResponse:

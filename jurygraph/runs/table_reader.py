@@ -16,7 +16,6 @@ from jurygraph.runs.export_table import (
 )
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_to_prompt_text
-from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _TraceRo
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         verdicts = verdicts_about_response(trace, superseded=True)
-        counts_as: dict[VerdictKey, float | None] = {}
+        counts_as = {}
         if any(verdict.is_worst_case for verdict in trace.verdicts):
             verdict_explanations = run.explain_trace(trace).explained.verdicts
             counts_as = {one.verdict.key: one.worst_case_score for one in verdict_explanations}

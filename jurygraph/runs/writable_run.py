@@ -279,7 +279,7 @@ class WritableRun(Run):
 
         `number` is that of the task in the whole file, which a shard stores.
         """
-        drafts: list[RecordDraft] = []
+        drafts = []
         body: RecordBody = {}
         for kind, part in (("survey", plan.survey.without_texts), ("decision", plan.decision)):
             body[kind] = part.digest

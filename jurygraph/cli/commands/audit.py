@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,6 +29,7 @@ from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.workflows.erasure import preview_erasure as preview_erasure
 from jurygraph.runs.writable_run import close_run
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.sources.task_tables import find_outside_table_error
 from jurygraph.sources.user_modules import importing_from
 
@@ -83,7 +84,7 @@ def verify(
 
 def _verify_run(
     run: Path, deep: bool, expect_head: str | None, signer: str | None, allow_files_outside: bool
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[JsonObject, list[str]]:
     """Verify one run; return its report as JSON values, and as lines."""
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         modules = stored_run.modules() if deep else None  # before anything takes long
@@ -99,7 +100,7 @@ def _verify_run(
     return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
 
 
-def _print_open_run_notes(content: dict[str, Any], is_run_end_known: bool) -> None:
+def _print_open_run_notes(content: JsonObject, is_run_end_known: bool) -> None:
     unsigned_erasure_count = content["unsigned"]
     if unsigned_erasure_count:
         print_message(
@@ -215,8 +216,8 @@ def close(run: RunFolderArgument, json: JsonOption = False) -> None:
         jurygraph close run
     """
     members = list_run_folders(run)
-    contents: list[dict[str, Any]] = []
-    lines: list[str] = []
+    contents = []
+    lines = []
     for member in members or [run]:
         closing_result = close_run(member)
         counts = f"{closing_result.traces} traces, {closing_result.records} records"

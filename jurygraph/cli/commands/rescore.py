@@ -109,7 +109,7 @@ def rescore(
                 f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
             )
         refuse_unwritable(str(artifact))
-    learned_confusions: dict[str, LearnedConfusionMatrices] = {}
+    learned_confusions = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:

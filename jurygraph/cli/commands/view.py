@@ -52,7 +52,7 @@ def view(
     if other is not None and other.resolve() == run.resolve():
         raise InputError(f"{other}: is named twice; name two runs, or one")
     with ExitStack() as exit_stack:
-        runs: dict[str, DisplayedRun] = {}
+        runs = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
             stored_run = exit_stack.enter_context(closing(Run.open(folder)))
             index = exit_stack.enter_context(closing(RunIndex(stored_run)))

@@ -159,7 +159,7 @@ def _list_source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 def format_report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
     """Return the lines of a report for a terminal, with an empty line around each table."""
-    previous: str | ReportTable | None = None
+    previous = None
     for section in sections:
         is_table_section = isinstance(section, ReportTable)
         if previous is not None and (is_table_section or isinstance(previous, ReportTable)):

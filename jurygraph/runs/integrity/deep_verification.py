@@ -48,8 +48,7 @@ _COMPARED_VERDICT_FIELDS = (
     "gated_by examples swap unsupported call calls lookups"
 ).split()
 _COMPARED_MATERIAL_FIELDS = "status data variants evidence failure note call calls lookups".split()
-
-
+_JudgedItem = RecordedVerdict | Material
 _MAX_QUESTIONS_LISTED = 3
 """Questions that are named whose tool has another result now."""
 
@@ -117,7 +116,7 @@ def _open_origin_runs(run: Run) -> Iterator[Run]:
 
 def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
     """Return a backend in the place of each model of a run, which never answers: all replies come from the run."""
-    backends: dict[str | None, OfflineBackend] = {}
+    backends = {}
     for judge in run.config.judges:
         identity = run.header.model_identity_of(judge)
         if identity is None:
@@ -130,7 +129,7 @@ def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
 
 def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
     """Return the jury of a run with these backends."""
-    gateways: dict[str | None, Gateway] = {}
+    gateways = {}
     for judge, backend in backends.items():
         calls = run.config.call_settings_of(judge)
         limits = RequestLimits(max_tokens=calls.max_tokens)
@@ -284,7 +283,7 @@ class _DeepVerifier:
         self, stored_traces: Sequence[Trace]
     ) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
-        unverifiable_material: dict[tuple[str, str], Material] = {}
+        unverifiable_material = {}
         for trace in stored_traces:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
@@ -358,7 +357,7 @@ class _DeepVerifier:
         _require_same_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, recomputed_verdict)
         return "needing_model" if _is_taken_from_record(stored_verdict, own_model) else "recomputed"
 
-    def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
+    def _require_calls(self, label: str, item: _JudgedItem) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
 
         A call whose texts were erased is not missing.
@@ -394,9 +393,7 @@ class _DeepVerifier:
                 quotations += 1
         return quotations
 
-    def _find_source_text(
-        self, evidence: Evidence, item: RecordedVerdict | Material, text: str
-    ) -> str | None:
+    def _find_source_text(self, evidence: Evidence, item: _JudgedItem, text: str) -> str | None:
         """Return the text that a quotation is from: the response, or the stored result of a tool; None for others."""
         if evidence.source == "response":
             return text
@@ -441,7 +438,7 @@ class _DeepVerifier:
         changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
         mismatched_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
-        affected_responses: set[str] = set()
+        affected_responses = set()
         affected_questions: dict[str, None] = {}
         for trace in stored_traces:
             for kind, item in _verdicts_and_material(trace):
@@ -487,7 +484,7 @@ class _DeepVerifier:
 def _describe_lookup_change(
     label: str,
     source: str,
-    item: RecordedVerdict | Material,
+    item: _JudgedItem,
     old_lookup: StoredLookup,
     new_lookup: StoredLookup,
 ) -> tuple[str, bool]:
@@ -520,7 +517,7 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     )
 
 
-def _verdicts_and_material(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
+def _verdicts_and_material(trace: Trace) -> Iterator[tuple[str, _JudgedItem]]:
     """Yield the verdicts that saw the response, and the material, each with its kind."""
     for verdict in verdicts_about_response(trace, superseded=True):
         if verdict.about in verdict.responses and not has_erased_text(verdict):
@@ -529,7 +526,7 @@ def _verdicts_and_material(trace: Trace) -> Iterator[tuple[str, RecordedVerdict 
         yield "material", material
 
 
-def _item_name(item: RecordedVerdict | Material) -> str:
+def _item_name(item: _JudgedItem) -> str:
     return item.question if isinstance(item, RecordedVerdict) else item.name
 
 
@@ -545,12 +542,12 @@ def _failed_for_missing_record(verdict: RecordedVerdict) -> bool:
     return verdict.failure is not None and verdict.failure.kind == "unrecorded"
 
 
-def _is_transient_failure(item: RecordedVerdict | Material) -> bool:
+def _is_transient_failure(item: _JudgedItem) -> bool:
     return item.status == "failed" and has_transient_failure(item)
 
 
 def _require_workspace_files(
-    label: str, stored_item: RecordedVerdict | Material, recomputed_item: RecordedVerdict | Material
+    label: str, stored_item: _JudgedItem, recomputed_item: _JudgedItem
 ) -> None:
     """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
     failure = recomputed_item.failure
@@ -565,8 +562,8 @@ def _require_workspace_files(
 def _require_same_fields(
     label: str,
     fields: Sequence[str],
-    stored_item: RecordedVerdict | Material,
-    recomputed_item: RecordedVerdict | Material,
+    stored_item: _JudgedItem,
+    recomputed_item: _JudgedItem,
 ) -> None:
     for name in fields:
         old = getattr(stored_item, name)

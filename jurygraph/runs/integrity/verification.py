@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 
 _GROUPS_PER_BATCH = 64
+_KeyName = Path | str
+"""A key of a signer: 64 hexadecimal digits, or the file that holds it."""
 
 
 def build_group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
@@ -119,7 +121,7 @@ def verify(
     run: Run,
     report: ProgressCallback,
     expect_head: str | None = None,
-    signer: Path | str | None = None,
+    signer: _KeyName | None = None,
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
@@ -150,7 +152,7 @@ def verify(
 
 
 def _verify_snapshot(
-    run: Run, report: ProgressCallback, expected: str | None, signer: Path | str | None
+    run: Run, report: ProgressCallback, expected: str | None, signer: _KeyName | None
 ) -> VerificationResult:
     ledger = run.ledger
     for fault in ledger.find_file_faults():
@@ -212,7 +214,7 @@ def _report_progress(
             report(_RECORDS_PER_REPORT)
 
 
-def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
+def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.base_run_origin
     assert origin is not None
@@ -322,7 +324,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     return signed_seal
 
 
-def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
+def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     """Return the seal of a run, None without one; its signature is valid, but it may be of other records.
 
     `signer` is the Ed25519 key that must have signed it: 64 hexadecimal digits, or a file with a public key (PEM or
@@ -363,7 +365,7 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
 
 
 def _check_seal(
-    run: Run, record_chain: RecordChain, run_seal: Seal, signer: Path | str | None
+    run: Run, record_chain: RecordChain, run_seal: Seal, signer: _KeyName | None
 ) -> None:
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
     path = run.folder / run_folder.SEAL_FILE
@@ -391,7 +393,7 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
     return key
 
 
-def load_public_key(key: Path | str) -> str:
+def load_public_key(key: _KeyName) -> str:
     """Return the public key of a signer in hexadecimal: 64 such digits, or a file with a public or private key.
 
     Raises `InputError` if the file contains neither.

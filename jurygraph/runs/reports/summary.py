@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.messages import shorten
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
+    RecordTexts,
+    StoredBody,
     count_discarded,
     judge_differences,
     unpack_failure_message,
@@ -18,6 +20,7 @@ from jurygraph.runs.store.packing import (
 )
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Failure, FailureCause, Question, Trace
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 
@@ -62,14 +65,12 @@ class AgentRow:
     def coverage(self) -> float:
         return fsum(self.coverages) / self.responses
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         names = ("agent", "responses", "scored", "ok", "degraded", "failed", "mean", "coverage")
         return {name: getattr(self, name) for name in names}
 
 
-StoredBody = Mapping[str, Any]
-RecordTextsReader = Callable[[], Mapping[int, bytes]]
-"""A function that returns the texts of a record by place."""
+RecordTextsReader = Callable[[], RecordTexts]
 
 
 @dataclass
@@ -96,7 +97,7 @@ class FailureRow:
         """True if the same command may get a verdict; a request that is wrong needs another config or recording."""
         return self.is_transient and self.kind not in ("rejected", "unrecorded", "too-large")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         content = asdict(self)
         content["evaluators"] = _sort_by_name(self.evaluators)
         content["judges"] = _sort_by_name(self.judges)
@@ -476,7 +477,7 @@ class Summary:
         """Return the share of all verdicts that failed because of infrastructure, in [0, 1]."""
         return self.infrastructure_failures / self.verdicts if self.verdicts else 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         counts = {
             "judged": self.judged,
             "gated": self.gated.total(),

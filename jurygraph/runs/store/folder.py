@@ -7,13 +7,14 @@ import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from zipfile import is_zipfile
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
+from jurygraph.schema.frozen_model import JsonObject
 
 LEDGER_FILE = "run.sqlite"
 CONFIG_FILE = "config.yaml"
@@ -247,7 +248,7 @@ def _describe_lock_holder(file: IO[str]) -> str:
     )
 
 
-def _read_lock_holder(file: IO[str]) -> dict[str, Any] | None:
+def _read_lock_holder(file: IO[str]) -> JsonObject | None:
     """Return what a holder has written into its lock; None if that is not all of its content."""
     file.seek(0)
     try:
@@ -262,7 +263,7 @@ def _read_lock_holder(file: IO[str]) -> dict[str, Any] | None:
     )
 
 
-def to_yaml(mapping: dict[str, Any]) -> str:
+def to_yaml(mapping: JsonObject) -> str:
     """Return a mapping of JSON values as YAML 1.2 in block style and in the given order."""
     # Imported lazily: reading a run needs no YAML.
     from ruamel.yaml import YAML

@@ -79,14 +79,14 @@ class JoinedLedger(Ledger):
         """Return the last record of a kind with this key; a close record only if every ledger has one."""
         if kind == "close" and any(ledger.find(kind, key) is None for ledger in self._ledgers):
             return None
-        found: LedgerRecord | None = None
+        found = None
         for start, ledger, _, final in self._parts(0, up_to_record):
             record = ledger.find(kind, key, final)
             found = found if record is None else _renumber_record(record, start)
         return found
 
     def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
-        found: list[LedgerRecord] = []
+        found = []
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
             found += [
                 _renumber_record(record, start) for record in ledger.find_all_records(kind, key)

@@ -232,8 +232,8 @@ class Ledger:
     def append(self, *drafts: RecordDraft) -> int:
         """Append records and their texts; return the number of the last. They are not durable before `commit`."""
         at = time.time_ns() // 1_000_000
-        records: list[LedgerRecord] = []
-        texts: list[Text] = []
+        records = []
+        texts = []
         head = self.head
         salts = generate_salts(sum(len(draft.texts) for draft in drafts))
         for seq, draft in enumerate(drafts, start=self.count + 1):
@@ -249,8 +249,8 @@ class Ledger:
         Times and salts are kept, so that no body changes: a body holds the commitments to salted texts, and no number
         of a record.
         """
-        records: list[_Row] = []
-        texts: list[_Row] = []
+        records = []
+        texts = []
         head = self.head
         for seq, (record, salted_texts) in enumerate(record_copies, start=self.count + 1):
             old_seq, kind, key, at, body, _ = record
@@ -428,7 +428,7 @@ class Ledger:
             texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
             seq, rows = next(texts_by_record, (0, ()))
             for record in self.verified_records(first, last):
-                salted_texts: list[_Row] = []
+                salted_texts = []
                 if seq == record.seq:
                     salted_texts = list(rows)
                     seq, rows = next(texts_by_record, (0, ()))
@@ -720,7 +720,7 @@ CommitFuture = asyncio.Future[None]
 
 def _notify_commit_waiters(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
     """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
-    futures_by_loop: dict[asyncio.AbstractEventLoop, list[CommitFuture]] = defaultdict(list)
+    futures_by_loop = defaultdict(list)
     for future in futures:
         futures_by_loop[future.get_loop()].append(future)
     for loop, loop_futures in futures_by_loop.items():

@@ -179,7 +179,7 @@ class VerdictTables:
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._task_with_survey = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_task_with_survey)
-        groups_by_plan: dict[Any, list[PackedGroupVerdicts]] = defaultdict(list)
+        groups_by_plan = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in read_packed_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.cell_counts)

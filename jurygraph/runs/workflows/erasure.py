@@ -186,7 +186,7 @@ class _Erasure:
 
         Strings that another task or response contains as well, such as those of a shared rubric, are left out.
         """
-        responses: set[str] = set()
+        responses = set()
         erased_task_strings: set[str] = set()
         for number, content in self._own.items():
             kind = self._ledger.record_at(number // MAX_TEXTS_PER_RECORD).kind
@@ -216,8 +216,8 @@ class _Erasure:
         Of a response that does, all texts are included, and of a call, since its reply may quote its request.
         """
         ledger = self._ledger
-        copied_text_ids: set[int] = set()
-        tasks: list[str] = []
+        copied_text_ids = set()
+        tasks = []
         for text in ledger.stored_texts(1, ledger.count) if self._erased_text_encodings else ():
             if text.id in self._own or not self._contains_erased_text(text.content):
                 continue
@@ -240,7 +240,7 @@ class _Erasure:
         """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
         config = self._run.config
         keys = self._call_keys(erased_text_ids)
-        unreached_files: list[str] = []
+        unreached_files = []
         calls = replies = 0
         for recording in dict.fromkeys(
             config.call_settings_of(judge).record for judge in config.judges

@@ -53,7 +53,7 @@ def merge_shards(
     where a shard was changed.
     """
     with ExitStack() as stack:
-        shards: list[Run] = []
+        shards = []
         for folder in run_folders:
             for member in run_folder.list_run_folders(folder) or [folder]:
                 run = stack.enter_context(Run.open(member))

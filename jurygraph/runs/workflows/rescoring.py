@@ -78,6 +78,7 @@ DECISION_CONFIG_KEYS = frozenset(
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
 _FOLD_CONFIG_KEY_PATTERN = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
+_OldAndNewReward = tuple[float | None, float | None]
 
 
 class RescoringResult(NamedTuple):
@@ -117,7 +118,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             lambda group: decision_by_task[group.record.key],
             combiners,
         )
-        values: list[tuple[float | None, float | None]] = []
+        values: list[_OldAndNewReward] = []
         drafts = chain(_decision_drafts(decision_by_task), _trace_drafts(rewards, values))
         while draft_batch := list(islice(drafts, _RECORDS_PER_BATCH)):
             new_run.ledger.append(*draft_batch)
@@ -159,7 +160,7 @@ def refuse_unknown_member_names(run: Run, config: Config, decisions: Iterable[De
 
 
 def _decision_drafts(decision_by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
-    written_digests: set[str] = set()
+    written_digests = set()
     for task_id, decision in decision_by_task.items():
         if decision.digest not in written_digests:
             written_digests.add(decision.digest)
@@ -169,7 +170,7 @@ def _decision_drafts(decision_by_task: Mapping[str, Decision]) -> Iterator[Recor
 
 def _trace_drafts(
     rewards: Iterator[tuple[TraceWithoutTexts, RecordBody]],
-    values: list[tuple[float | None, float | None]],
+    values: list[_OldAndNewReward],
 ) -> Iterator[RecordDraft]:
     for trace, reward in rewards:
         values.append((trace.reward["value"], reward["value"]))
@@ -277,7 +278,7 @@ def make_decision_finder(
     """
     if config == run.config and revise is None:
         return run.decision_of
-    decision_by_digest: dict[str, Decision] = {}
+    decision_by_digest = {}
 
     def decision_for_task(task_id: str) -> Decision:
         content = require_task_content(run, task_id)
@@ -345,7 +346,7 @@ def learn_confusion_matrices(
         )
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without_confusions = _replace_component_params(config, component, params)
-    levels: list[float] = []
+    levels = []
     votes: list[JudgeVote] = []
     combiners = run.load_combiners(config_without_confusions)
     decision_for_task = make_decision_finder(run, config_without_confusions, combiners)

@@ -45,7 +45,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         """
         self._job = job
         self.run = open_run_if_exists(job.folder)
-        scored: list[int] = []
+        scored = []
         if self.run is not None:
             with close_on_error(self.run.close):
                 self._require_matching_run(self.run)
