@@ -244,9 +244,9 @@ def _run_command(argv: Sequence[str] | None) -> None:
         _exit_with_message(problem, ExitCode.WRONG_INPUT)
     except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
         sys.stderr.write(_make_printable(traceback.format_exc()))
-        detail = f"{type(error).__name__}: {error}"
         _exit_with_message(
-            f"this is a bug in jurygraph, please report it: {detail}", ExitCode.INTERNAL_ERROR
+            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}",
+            ExitCode.INTERNAL_ERROR,
         )
 
 

@@ -112,9 +112,10 @@ class PresentationModels:
             with progress(what, _count_responses(pairs), "responses") as advance:
                 ask_all = partial(ask_about_each_response, pairs, ask, advance=advance)
                 request = Planner(jury).arun_with_client(ask_all)
-                advice = "run the same command again: it continues from the cache"
                 try:
-                    with exit_on_interrupt(f"interrupted; {advice}"):
+                    with exit_on_interrupt(
+                        "interrupted; run the same command again: it continues from the cache"
+                    ):
                         result = run_interruptible(runner, request, jury.context.threads)
                 finally:
                     runner.run(jury.gateways.close())

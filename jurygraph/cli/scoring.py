@@ -193,15 +193,15 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
         ):
             if source.graphs:
                 task_count, _ = source.file_extent()
-                graphs = f"{source.graphs} of {task_count} tasks take their graph"
-                print_message(f"{graphs} from {options.edges_from}")
+                print_message(
+                    f"{source.graphs} of {task_count} tasks take their graph from "
+                    f"{options.edges_from}"
+                )
             if source.unjudged_replies:
                 task_count, _ = source.file_extent()
-                replies = (
-                    f"replies of the assistant in {source.unjudged_replies} of {task_count} tasks"
-                )
                 print_message(
-                    f"{replies} stand before the last message of a user: {UNJUDGED_REPLIES_NOTE}"
+                    f"replies of the assistant in {source.unjudged_replies} of {task_count} "
+                    f"tasks stand before the last message of a user: {UNJUDGED_REPLIES_NOTE}"
                 )
             job = TaskFileJob(
                 folder=options.run,
@@ -282,10 +282,9 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
             f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
         )
     if work_estimator.tasks_without_question:
-        share = f"{work_estimator.tasks_without_question} of {expected.tasks} tasks"
         print_message(
-            f"rewards of {share} will fail: they lack what each question that counts needs "
-            "(`if_missing: not_applicable`)"
+            f"rewards of {work_estimator.tasks_without_question} of {expected.tasks} tasks will "
+            "fail: they lack what each question that counts needs (`if_missing: not_applicable`)"
         )
     return expected
 
@@ -359,22 +358,28 @@ def _print_nothing_to_score(opened_job: OpenedJob) -> None:
     advice = "only failures are left to repeat" if has_transient_failures else "nothing to do"
     print_message(f"{job.folder} {state}; {advice}")
     if run_totals.summary.investigated:
-        command = f"jurygraph verify {shell_quote(job.folder)} --deep"
-        print_message(f"what its judges looked up was not looked up again: {command} does so")
+        print_message(
+            "what its judges looked up was not looked up again: "
+            f"jurygraph verify {shell_quote(job.folder)} --deep does so"
+        )
 
 
 def _print_planning_notes(planned_tasks: "PlannedTasks") -> None:
     if planned_tasks.unanswered_annotations:
-        missing = f"{planned_tasks.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
-        print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+        print_message(
+            f"graphs: {planned_tasks.unanswered_annotations} pairs or roles of criteria without "
+            "an answer and an edge; criteria that would depend on them count as supported"
+        )
     _print_plan_notes(planned_tasks.notes)
 
 
 def _print_plan_notes(plans: "PlanNotes") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
     if plans.missing_tables_count:
-        without_tables_text = f"tasks without `facts.tables`: {plans.missing_tables_count}"
-        print_message(f"{without_tables_text}; the tool look_up finds nothing there")
+        print_message(
+            f"tasks without `facts.tables`: {plans.missing_tables_count}; "
+            "the tool look_up finds nothing there"
+        )
     if plans.notes:
         _, task, note = min(plans.notes)
         more_text = f" and {len(plans.notes) - 1} more" if len(plans.notes) > 1 else ""
@@ -385,8 +390,10 @@ def _print_interrupted(job: "TaskFileJob", is_job_planned: bool, stored_call_cou
     from jurygraph.runs.reports.bill import count_requests
 
     if is_job_planned:
-        kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
-        print_message(f"interrupted; {kept}")
+        print_message(
+            f"interrupted; finished tasks are kept in {job.folder}. Run the same command again "
+            "to continue"
+        )
     else:
         written_text = "nothing was written"
         if stored_call_count:
@@ -505,9 +512,10 @@ def _score_study_run(
     if summary.error_rate > max_error_rate:
         print_inconclusive_run(summary.error_rate, max_error_rate)
     if summary.failed:
-        counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        advice = f"to repeat them, remove {options.run} and run the same command again"
-        print_message(f"{options.run}: {counts}; {advice}")
+        print_message(
+            f"{options.run}: {summary.failed} of {summary.responses} rewards failed and have no "
+            f"value; to repeat them, remove {options.run} and run the same command again"
+        )
     for line in format_request_lines(sent_costs):
         print_message(line)
     return reduce_request_limits(options, sent_costs)

@@ -167,8 +167,10 @@ def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) ->
         return reason, reason
     origin = run.open_origin()
     if origin is None:
-        location = f"in the run {run.folder_of_origin(run.header.branch)}"
-        reason = f"{location}, from which {run.folder} was branched, and which is not there"
+        reason = (
+            f"in the run {run.folder_of_origin(run.header.branch)}, "
+            f"from which {run.folder} was branched, and which is not there"
+        )
         return reason, reason
     with origin:
         return _find_call_texts(origin.source, kind, name)

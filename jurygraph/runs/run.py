@@ -168,8 +168,10 @@ class Run(ShortRepr):
                     None,
                 )
                 if found is not None:
-                    problem = f"has other settings than {runs[0].folder}: {found}"
-                    raise InputError(f"{run.folder}: {problem}; read it by itself")
+                    raise InputError(
+                        f"{run.folder}: has other settings than {runs[0].folder}: {found}; "
+                        "read it by itself"
+                    )
             ledger = JoinedLedger(folder, [run.ledger for run in runs])
             for name, number in Counter(ledger.keys("trace")).most_common(1):
                 if number > 1:
@@ -279,9 +281,11 @@ class Run(ShortRepr):
             return FolderModules(folder, *configs)
         for key, name in chain.from_iterable(map(iter_config_modules, configs)):
             if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
-                problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
-                hint = "move the run and the folder together, or install the module"
-                raise InputError(f"{self.folder}: {problem}; {hint}")
+                raise InputError(
+                    f"{self.folder}: {key} names {name!r}, which this run looks for in {folder}; "
+                    "that folder is missing; move the run and the folder together, "
+                    "or install the module"
+                )
         return None
 
     def load_combiners(self, revised_config: Config | None = None) -> "Combiners":
@@ -300,9 +304,11 @@ class Run(ShortRepr):
         for name, version in self.header.combiners.items():
             current_version = combiners[name].version if name in combiners else "none"
             if current_version != version:
-                problem = f"was decided with combiner {name} of version {version}, and here it has {current_version}"
-                hint = "rewards can be recomputed with the version of the run alone"
-                raise InputError(f"{self.folder}: {problem}; {hint}")
+                raise InputError(
+                    f"{self.folder}: was decided with combiner {name} of version {version}, "
+                    f"and here it has {current_version}; "
+                    "rewards can be recomputed with the version of the run alone"
+                )
         return combiners
 
     @property
@@ -318,8 +324,10 @@ class Run(ShortRepr):
             return None
         folder = self.folder_of_origin(origin)
         if not (folder / run_folder.LEDGER_FILE).is_file():
-            problem = f"refers to the verdicts of {folder}, which is not there"
-            raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
+            raise InputError(
+                f"{self.folder}: refers to the verdicts of {folder}, which is not there; "
+                "put it back there, or move both together"
+            )
         base = Run.open(folder)
         if base.id != origin.run:
             base.close()
@@ -433,8 +441,10 @@ class Run(ShortRepr):
         names = record.content
         text = self.source.ledger.texts({record.seq: names["texts"]})[record.seq].get(0)
         if text is None:
-            problem = f"the texts of task {task_id!r} were erased, its plan with them"
-            raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
+            raise InputError(
+                f"{self.folder}: the texts of task {task_id!r} were erased, its plan with them; "
+                "`jurygraph close` ends the run without it"
+            )
         content = json.loads(text)
         task = (
             known
@@ -694,8 +704,10 @@ class Run(ShortRepr):
         closing_records = self.ledger.find_all_records("close", "") if self.is_closed else []
         expected = sum(record.content["traces"] for record in closing_records)
         if closing_records and expected != count:
-            missing = f"{expected - count} of its {expected} traces are missing"
-            raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
+            raise TraceMismatch(
+                f"{self.ledger.path}: {expected - count} of its {expected} traces are missing; "
+                "it has been changed"
+            )
 
     def explain(self, response_id: str) -> "Explanation":
         """Return the explanation of a response's reward; its `what_if` runs your own combiners, as `verify` does.

@@ -156,8 +156,9 @@ def annotate(
     if missing:
         print_message(f"{missing} criteria or pairs have no answer; {file} lists them")
     if tasks != "-":
-        command = f"jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)}"
-        print_message(f"next: {command} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run"
+        )
     raise typer.Exit(ExitCode.SOME_FAILED if missing or results.omitted_tasks else ExitCode.SUCCESS)
 
 
@@ -331,8 +332,10 @@ def profiles(
     if not results.found and not results.omitted_tasks:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
-        command = f"jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)}"
-        print_message(f"next: {command} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} "
+            "--out run"
+        )
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted_tasks else ExitCode.SUCCESS)
 
 
@@ -391,9 +394,11 @@ def _annotate_selected_tasks(
         finally:
             await jury.gateways.close()
 
-    advice = "Run the same command again: it continues from the cache"
     with (
-        exit_on_interrupt(f"interrupted; nothing was written. {advice}"),
+        exit_on_interrupt(
+            "interrupted; nothing was written. Run the same command again: "
+            "it continues from the cache"
+        ),
         progress(activity_label, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):
@@ -415,6 +420,8 @@ async def _request_task_result(
     except (ModelError, BudgetExceeded) as error:
         if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
             return line, task, None, str(error)
-        advice = "nothing was written; run the same command again: it continues from the cache"
-        error.args = (f"{name}, line {line}: {error}; {advice}",)
+        error.args = (
+            f"{name}, line {line}: {error}; nothing was written; run the same command again: "
+            "it continues from the cache",
+        )
         raise

@@ -163,8 +163,10 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
                 None if task is None else find_outside_table_error(task.facts, Path())
             )
             if outside_file_problem is not None:
-                location = f"{run.folder}: task {record.key!r}, field {outside_file_problem.field}"
-                raise InputError(f"{location}: {outside_file_problem}")
+                raise InputError(
+                    f"{run.folder}: task {record.key!r}, field {outside_file_problem.field}: "
+                    f"{outside_file_problem}"
+                )
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -199,8 +201,10 @@ def seal(
         progress("verifying", stored_run.ledger.count, "records") as report,
     ):
         written_seal = seal_run(stored_run, key, report)
-    seal_text = f"{written_seal.records} records, head {written_seal.head}"
-    first_line = escape_line(f"{run} was sealed at {written_seal.signed_at}: {seal_text}")
+    first_line = escape_line(
+        f"{run} was sealed at {written_seal.signed_at}: {written_seal.records} records, "
+        f"head {written_seal.head}"
+    )
     content = {"run": str(run), **written_seal.model_dump(mode="json")}
     print_report(json, content, [first_line, f"by {written_seal.public_key}"])
 
@@ -220,8 +224,13 @@ def close(run: RunFolderArgument, json: JsonOption = False) -> None:
     lines = []
     for member in members or [run]:
         closing_result = close_run(member)
-        counts = f"{closing_result.traces} traces, {closing_result.records} records"
-        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closing_result.head}"]
+        lines += [
+            escape_line(
+                f"{member} is closed: {closing_result.traces} traces, "
+                f"{closing_result.records} records"
+            ),
+            f"head {closing_result.head}",
+        ]
         contents.append({"run": str(member), **closing_result._asdict()})
     content = {"run": str(run), "runs": contents} if members else contents[0]
     print_report(json, content, lines)
@@ -275,8 +284,10 @@ def erase(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )
     for task_id in result.tasks:
-        command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}`"
-        print_message(f"task {task_id!r} also contains it; {command} erases that")
+        print_message(
+            f"task {task_id!r} also contains it; "
+            f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}` erases that"
+        )
     for unerased_location in result.unreached:
         print_message(f"it may still be in {unerased_location}")
     if result.tasks or result.unreached:

@@ -181,9 +181,9 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if form == "chats" and is_table(files[0]):
-        command = f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
         raise InputError(
-            f"{files[0]}: is a table, and not JSON lines; score it as it is: {command}"
+            f"{files[0]}: is a table, and not JSON lines; score it as it is: "
+            f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
         )
     max_files = 2 if form in GRAPH_READERS else 1
     if len(files) > max_files and form not in RATING_FORMATS:
@@ -249,10 +249,12 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
     repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
-    hint = "a file with a row for each label needs no import: `jurygraph consensus` reads it"
     if 2 * repeated > len(votes):
         problem = f"{repeated} of {len(votes)} votes repeat an item and annotator"
-        raise InputError(f"{', '.join(files)}: {problem}; {hint}")
+        raise InputError(
+            f"{', '.join(files)}: {problem}; a file with a row for each label needs no import: "
+            "`jurygraph consensus` reads it"
+        )
     _write_tasks(target, _to_json_lines(votes))
     items = {vote.key for vote in votes}
     annotators = {vote.annotator for vote in votes}
@@ -334,8 +336,10 @@ def _import_tasks(
     for note_text, note_locations in notes.items():
         print_message(f"{note_text}: {len(note_locations)} ({join_names(note_locations)})")
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
-        advice = "import with --only answered, or with --only tasks to score your own responses"
-        print_message(f"some tasks have no response, and `score` needs one for each: {advice}")
+        print_message(
+            "some tasks have no response, and `score` needs one for each: "
+            "import with --only answered, or with --only tasks to score your own responses"
+        )
     elif target != "-":
         command = f"jurygraph score {shell_quote(target)} --config jury.yaml"
         if not counts["responses"]:

@@ -104,9 +104,9 @@ def rescore(
     """
     if artifact is not None:
         if len(learn or []) + bool(calibrations) != 1:
-            problem = "stores the confusions of one component, or calibrations"
             raise InputError(
-                f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
+                "--artifact: stores the confusions of one component, or calibrations; "
+                "name one with --learn, or questions with --calibrate"
             )
         refuse_unwritable(str(artifact))
     learned_confusions = {}

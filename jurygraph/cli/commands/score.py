@@ -301,9 +301,11 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
     if summary.judged_differently:
-        count = f"{summary.judged_differently} of {summary.judged_by_several} questions"
-        command = f"jurygraph show {shell_quote(options.run)} --sort -disagreement"
-        print_message(f"judges differ on {count}: {command} --columns reward,disagreement")
+        print_message(
+            f"judges differ on {summary.judged_differently} of {summary.judged_by_several} "
+            f"questions: jurygraph show {shell_quote(options.run)} --sort -disagreement "
+            "--columns reward,disagreement"
+        )
         print_message(
             f"who differs from whom: jurygraph study reliability {shell_quote(options.run)}"
         )
@@ -332,16 +334,18 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
         counts += [f"judge {name} {number}" for name, number in sorted(row.judges.items())]
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
-        kind = f"{row.verdicts} of kind {row.kind} ({', '.join(counts)})"
-        print_message(f"{label}: {kind}, for example: {example}")
+        print_message(
+            f"{label}: {row.verdicts} of kind {row.kind} ({', '.join(counts)}), for example: "
+            f"{example}"
+        )
     advice = _advise_retry(summary, has_model_problem=bool(jury.gateways.problems))
     if advice is not None:
         print_message(f"{advice}:  {options.retry_command}")
     kept_failure_count = sum(row.verdicts for row in summary.failures if not row.is_transient)
     if kept_failure_count and jury.gateways and not jury.gateways.problems:
-        kept_failures_text = f"the {kept_failure_count} that this run and a --branch keep"
         print_message(
-            f"once their cause is mended, to ask anew for {kept_failures_text}:  {options.fresh_command}"
+            f"once their cause is mended, to ask anew for the {kept_failure_count} that this run "
+            f"and a --branch keep:  {options.fresh_command}"
         )
     return code
 

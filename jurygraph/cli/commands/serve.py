@@ -141,8 +141,10 @@ def _read_access_token(path: Path) -> str:
     except InputError as error:
         raise InputError(f"--token-file: {error}") from None
     if len(token) < _MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
-        problem = f"the token in {path} has less than {_MIN_TOKEN_LENGTH} printable characters"
-        raise InputError(f"--token-file: {problem}; `openssl rand -hex 24` writes a good one")
+        raise InputError(
+            f"--token-file: the token in {path} has less than {_MIN_TOKEN_LENGTH} printable "
+            "characters; `openssl rand -hex 24` writes a good one"
+        )
     return token
 
 

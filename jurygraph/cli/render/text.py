@@ -51,8 +51,9 @@ def print_result(line: str | bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
-        problem = f"cannot be written ({error.strerror}); send it to a place with room"
-        raise InputError(f"standard output: {problem}") from None
+        raise InputError(
+            f"standard output: cannot be written ({error.strerror}); send it to a place with room"
+        ) from None
 
 
 def print_result_lines(lines: Iterable[str]) -> None:

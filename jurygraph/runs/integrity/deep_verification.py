@@ -105,8 +105,10 @@ def _open_origin_runs(run: Run) -> Iterator[Run]:
         for record in origin_run.ledger.verified_records(1, origin_run.ledger.count):
             link = record.link.hex() if record.seq == origin.records else link
         if link != origin.head:
-            problem = f"is not the one from which {run.folder} was branched"
-            raise TraceMismatch(f"{origin_run.ledger.path}, record {origin.records}: {problem}")
+            raise TraceMismatch(
+                f"{origin_run.ledger.path}, record {origin.records}: "
+                f"is not the one from which {run.folder} was branched"
+            )
         for call in origin_run.ledger.records("call"):
             origin_run.ledger.texts_of_record(
                 call
@@ -229,8 +231,10 @@ class _DeepVerifier:
             quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
         if problem := find_changed_version(plan, self._jury.context):
-            hint = "put the code that the run was made with back, or verify without --deep"
-            raise InputError(f"{run.folder}: was made with {problem}; {hint}")
+            raise InputError(
+                f"{run.folder}: was made with {problem}; "
+                "put the code that the run was made with back, or verify without --deep"
+            )
         self._require_same_tools(plan)
         plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
         evaluators = self._jury.evaluators
@@ -388,8 +392,10 @@ class _DeepVerifier:
                     continue
                 if source[evidence.start : evidence.end] != evidence.quote:
                     label = self._trace_label(trace.response_id, kind, _item_name(item))
-                    position = f"characters {evidence.start} to {evidence.end}"
-                    raise TraceMismatch(f"{label}: its quotation is not at {position}")
+                    raise TraceMismatch(
+                        f"{label}: its quotation is not at characters {evidence.start} to "
+                        f"{evidence.end}"
+                    )
                 quotations += 1
         return quotations
 
@@ -424,9 +430,9 @@ class _DeepVerifier:
                         if current_tool_spec is None
                         else f"of version {current_tool_spec.version}"
                     )
-                    problem = f"tool {spec.name!r} of {owner.name!r} is of version {spec.version}"
                     raise TraceMismatch(
-                        f"{self._run.ledger.path}: {problem} in the run, now {version}"
+                        f"{self._run.ledger.path}: tool {spec.name!r} of {owner.name!r} is of "
+                        f"version {spec.version} in the run, now {version}"
                     )
 
     def _refuse_changed_tool_results(self, stored_traces: Sequence[Trace]) -> None:

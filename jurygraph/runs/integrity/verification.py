@@ -132,8 +132,10 @@ def verify(
     run.require_single_run()
     head = None if expect_head is None else expect_head.strip().lower()
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
-        hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
-        raise InputError(f"the head {expect_head!r} is none; {hint}")
+        raise InputError(
+            f"the head {expect_head!r} is none; "
+            "give the 64 hexadecimal digits that `jurygraph verify` prints"
+        )
     try:
         with run.ledger.snapshot_transaction():
             return _verify_snapshot(run, report, head, signer)
@@ -147,8 +149,10 @@ def verify(
         ArithmeticError,
         RecursionError,
     ) as error:
-        problem = f"contains an invalid record ({type(error).__name__}: {error})"
-        raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
+        raise TraceMismatch(
+            f"{run.ledger.path}: contains an invalid record ({type(error).__name__}: {error}); "
+            "it has been changed"
+        ) from error
 
 
 def _verify_snapshot(
@@ -171,11 +175,9 @@ def _verify_snapshot(
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None and expected not in record_chain.head_digests_by_record().values():
-        problem = (
-            "no record has it, as in another run, or more than a close record and erasures follow"
-        )
         raise TraceMismatch(
-            f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}"
+            f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: no record has it, "
+            "as in another run, or more than a close record and erasures follow"
         )
     run_seal = read_seal(run.folder, signer)
     if run_seal is not None:
@@ -222,8 +224,10 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName
     verify(base, report, signer=signer if has_later_records else None)
     is_base_shorter = base.ledger.count < origin.records
     if is_base_shorter or base.ledger.record_at(origin.records).link.hex() != origin.head:
-        label = f"{base.ledger.path}, record {origin.records}"
-        raise TraceMismatch(f"{label}: is not the one that {run.folder} refers to")
+        raise TraceMismatch(
+            f"{base.ledger.path}, record {origin.records}: "
+            f"is not the one that {run.folder} refers to"
+        )
     return str(base.folder)
 
 
@@ -240,10 +244,11 @@ def _check_rewards(run: Run) -> None:
         if json.dumps(trace.reward) != recomputed_json:
             differences = changes(trace.reward, json.loads(recomputed_json))
             key, old, new = next(differences, ("reward", trace.reward, reward))
-            values = f"{format_value(old)} in the run and {format_value(new)} when recomputed"
-            label = f"{run.ledger.path}, {record_label(trace.current_run_record)}"
-            problem = f"the verdicts give another reward: {key} is {values}"
-            raise TraceMismatch(f"{label}: {problem}")
+            raise TraceMismatch(
+                f"{run.ledger.path}, {record_label(trace.current_run_record)}: "
+                "the verdicts give another reward: "
+                f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
+            )
 
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
@@ -338,9 +343,10 @@ def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     path = folder / run_folder.SEAL_FILE
     if not path.exists():
         if expected is not None:
-            problem = f"is missing, and the run should be sealed by the key in {signer}"
-            cause = "it was never sealed (`jurygraph seal` does that), or lost its seal"
-            raise TraceMismatch(f"{path}: {problem}; {cause}")
+            raise TraceMismatch(
+                f"{path}: is missing, and the run should be sealed by the key in {signer}; "
+                "it was never sealed (`jurygraph seal` does that), or lost its seal"
+            )
         return None
     content = path.read_bytes()
     try:
@@ -377,8 +383,10 @@ def _check_seal(
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
     erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
-        problem = f"{erasure_count} erasures after the sealed records are not signed"
-        raise TraceMismatch(f"{path}: {problem}; if they are legitimate, seal the run again")
+        raise TraceMismatch(
+            f"{path}: {erasure_count} erasures after the sealed records are not signed; "
+            "if they are legitimate, seal the run again"
+        )
 
 
 def load_private_key(path: Path) -> "Ed25519PrivateKey":

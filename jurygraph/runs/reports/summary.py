@@ -172,8 +172,10 @@ THRESHOLD_FIGURE_NAMES = (
 
 def describe_lacking_tasks(evaluator: str, number: int, tasks: int, detail: str) -> str:
     """Return that some of the tasks lack what an evaluator needs, and what to do; `detail` may be empty."""
-    share = f"{number} of {tasks} tasks lack what it needs{f' ({detail})' if detail else ''}"
-    return f"{evaluator}: {share}; give it to them, or take {evaluator} out"
+    return (
+        f"{evaluator}: {number} of {tasks} tasks lack what it "
+        f"needs{f' ({detail})' if detail else ''}; give it to them, or take {evaluator} out"
+    )
 
 
 class FailedRewards(NamedTuple):

@@ -59,8 +59,10 @@ def require_run(folder: Path) -> None:
     if list_run_folders(folder):
         raise InputError(f"{folder}: is a folder of runs; name one of them")
     if is_zipfile(folder) and folder.suffix.lower() != ".xlsx":  # which a table is, and no bundle
-        hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
-        raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
+        raise InputError(
+            f"{folder}: is a zip file and no run; if it is an audit bundle, "
+            f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
+        )
     state = "does not exist"
     if folder.is_dir():
         state = "contains no run"
@@ -70,11 +72,10 @@ def require_run(folder: Path) -> None:
 
 
 def missing_run_error(folder: Path) -> InputError:
-    problem = (
-        "contains no run yet: planning was interrupted (run `jurygraph score` again), "
+    return InputError(
+        f"{folder}: contains no run yet: planning was interrupted (run `jurygraph score` again), "
         "or no group is recorded so far"
     )
-    return InputError(f"{folder}: {problem}")
 
 
 def list_run_folders(folder: Path) -> list[Path]:
@@ -91,8 +92,10 @@ def refuse_links(folder: Path) -> None:
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             kind = "a symbolic link" if path.is_symlink() else "not a regular file"
-            problem = f"is {kind}, and a run's own files are never reached like that"
-            raise InputError(f"{path}: {problem}; put the file there")
+            raise InputError(
+                f"{path}: is {kind}, and a run's own files are never reached like that; "
+                "put the file there"
+            )
 
 
 def refuse_foreign_files(folder: Path) -> None:
@@ -115,8 +118,10 @@ def refuse_foreign_files(folder: Path) -> None:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER_FILE}-wal"
     if log.exists() and log.stat().st_size:
-        hint = f"restore {LEDGER_FILE} next to it, or name another folder with --out"
-        raise InputError(f"{log}: is the log of a {LEDGER_FILE} that is not there; {hint}")
+        raise InputError(
+            f"{log}: is the log of a {LEDGER_FILE} that is not there; "
+            f"restore {LEDGER_FILE} next to it, or name another folder with --out"
+        )
 
 
 def create_folder(folder: Path) -> list[Path]:
@@ -128,9 +133,9 @@ def create_folder(folder: Path) -> list[Path]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        problem = f"cannot be made ({error.strerror})"
         raise InputError(
-            f"{folder}: {problem}; name a folder that you may write to with --out"
+            f"{folder}: cannot be made ({error.strerror}); "
+            "name a folder that you may write to with --out"
         ) from None
     return missing
 

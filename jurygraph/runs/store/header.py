@@ -144,8 +144,10 @@ def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     for name, _, _ in changes(inputs_in_run, inputs):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
-        branch_sentence = f"the run was branched {_describe_branch_origin(run)}"
-        yield f"{branch_sentence}, and this one would be branched {_describe_branch_origin(current)}"
+        yield (
+            f"the run was branched {_describe_branch_origin(run)}, "
+            f"and this one would be branched {_describe_branch_origin(current)}"
+        )
 
 
 def _describe_shard(header: RunHeader) -> str:
@@ -176,8 +178,10 @@ def _identity_differences(run: RunHeader, current: RunHeader, judge: str | None)
     for key, value_in_run, value in _model_changes(
         identity_in_run, current.model_identity_of(judge)
     ):
-        values = f"{format_value(value_in_run)} in the run and {format_value(value)} here"
-        yield f"the model behind {model} has the {key} {values}"
+        yield (
+            f"the model behind {model} has the {key} {format_value(value_in_run)} in the run and "
+            f"{format_value(value)} here"
+        )
 
 
 def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
@@ -187,8 +191,10 @@ def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
         expected = None if file is None else file.sha256
         stored_checksum = None if recorded_file_digest is None else recorded_file_digest.sha256
         if stored_checksum not in (expected, ERASED_PLACEHOLDER):
-            names = f"{_describe_file_digest(recorded_file_digest)} in the run and {_describe_file_digest(file)} here"
-            yield f"the {label} is {names}"
+            yield (
+                f"the {label} is {_describe_file_digest(recorded_file_digest)} in the run and "
+                f"{_describe_file_digest(file)} here"
+            )
     columns_in_run = run.columns.model_dump() if run.columns else {}
     columns = current.columns.model_dump() if current.columns else {}
     for role, value_in_run, value in changes(columns_in_run, columns):

@@ -89,8 +89,9 @@ def reading(label: str) -> Iterator[None]:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         first_line = next(iter(str(error).splitlines()), "")
-        problem = f"cannot be read ({type(error).__name__}: {first_line}); it has been changed"
-        raise TraceMismatch(f"{label}: {problem}") from error
+        raise TraceMismatch(
+            f"{label}: cannot be read ({type(error).__name__}: {first_line}); it has been changed"
+        ) from error
 
 
 def compute_record_link(
@@ -333,11 +334,10 @@ class Ledger:
             ):
                 checkpoint_row = self._connection.execute(step).fetchone()
                 if checkpoint_row is not None and checkpoint_row[0]:
-                    problem = (
-                        "another program reads the run, so the erased texts are still in its file"
-                    )
                     raise InputError(
-                        f"{self.path}: {problem}; end that program, and give the same command again"
+                        f"{self.path}: another program reads the run, "
+                        "so the erased texts are still in its file; end that program, "
+                        "and give the same command again"
                     )
 
     def refuse_other_readers(self) -> None:
@@ -439,8 +439,10 @@ class Ledger:
 
     def _check_link(self, record: LedgerRecord, previous: bytes) -> None:
         if record.link != compute_record_link(previous, *record[:5]):
-            problem = "differs from what was written, or does not follow the one before it"
-            raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
+            raise TraceMismatch(
+                f"{self.path}, {record_label(record)}: differs from what was written, "
+                "or does not follow the one before it"
+            )
 
     def find(self, kind: str, key: str, up_to_record: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key, up to the one numbered `up_to_record`; None if there is

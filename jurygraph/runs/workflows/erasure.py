@@ -288,11 +288,10 @@ class _Erasure:
                     file.seek(0)
                     write_atomically(target, (line for line in file if not is_erased(line)))
         except OSError as error:
-            hint = (
-                "put it back there, see that you may write to it, and give the same command again"
-            )
             raise InputError(
-                f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}"
+                f"{path}: the recording cannot be rewritten ({error.strerror or error}); "
+                "put it back there, see that you may write to it, "
+                "and give the same command again"
             ) from None
         return erased_count
 

@@ -88,9 +88,11 @@ def _require_complete_shard(run: Run) -> None:
         raise InputError(f"{run.folder}: is no shard; it was scored without --shard")
     expected = run.header.extent.tasks
     if not run.is_closed or run.tasks_scored != expected:
-        state = f"{run.tasks_scored} of its {expected} tasks are scored"
         hint = f"run its `jurygraph score --shard {run.header.shard}` again"
-        raise InputError(f"{run.folder}: is not complete: {state}; {hint}")
+        raise InputError(
+            f"{run.folder}: is not complete: {run.tasks_scored} of its {expected} tasks are "
+            f"scored; {hint}"
+        )
     if run.ledger.count_records("erasure"):
         hint = f"score it again into another folder with --branch {shell_quote(run.folder)}"
         raise InputError(
@@ -198,8 +200,10 @@ class _ShardMerger:
         for expected, task in enumerate(tasks_in_file_order):
             name = task.copy.record.key
             if task.number != expected or not _shard_of_run(task.run).includes_task(name):
-                problem = f"has task {quote(name)} as number {task.number} of the file"
-                raise TraceMismatch(f"{task.run.ledger.path}: {problem}, where it cannot be")
+                raise TraceMismatch(
+                    f"{task.run.ledger.path}: has task {quote(name)} as number {task.number} of "
+                    "the file, where it cannot be"
+                )
             yield task
 
     def _copy_task(self, task: _ShardTask) -> int:
@@ -244,8 +248,10 @@ class _ShardMerger:
         """Add records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
         for copy in record_copies:
             if not copy.matches_commitments:
-                problem = "its texts are not those that were written"
-                raise TraceMismatch(f"{run.ledger.path}, {record_label(copy.record)}: {problem}")
+                raise TraceMismatch(
+                    f"{run.ledger.path}, {record_label(copy.record)}: "
+                    "its texts are not those that were written"
+                )
             self._copies.append(copy)
         if len(self._copies) > _RECORDS_PER_BATCH:
             self._write()

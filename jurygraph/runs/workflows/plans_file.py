@@ -120,8 +120,10 @@ class PlansFile:
         found = list(differences(made_with, build_run_header(jury, path.resolve().parent)))
         if found:
             sentences = "; ".join(found).replace(" in the run", " in the plans")
-            problem = f"{self._file.name}: was made with other settings: {sentences}"
-            raise InputError(f"{problem}; make the plans again with `jurygraph plan`")
+            raise InputError(
+                f"{self._file.name}: was made with other settings: {sentences}; "
+                "make the plans again with `jurygraph plan`"
+            )
 
     @property
     def ids(self) -> Collection[str]:

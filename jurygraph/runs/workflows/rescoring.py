@@ -191,11 +191,12 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
         if section not in DECISION_CONFIG_KEYS and not _FOLD_CONFIG_KEY_PATTERN.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
-                problem = "changes the verdicts, which re-scoring keeps"
                 remedy = (
                     "it reads the stored replies again, and sends requests only for what failed"
                 )
-                raise InputError(f"{key} {problem}; {hint}: {remedy}")
+                raise InputError(
+                    f"{key} changes the verdicts, which re-scoring keeps; {hint}: {remedy}"
+                )
             remedy = "its --dry-run says what would be requested again"
             raise InputError(
                 f"{key} changes the questions, and re-scoring keeps them; {hint}: {remedy}"
@@ -258,10 +259,10 @@ def require_task_content(run: Run, task_id: str) -> RecordBody:
     """Return the stored content of a task. Raises `InputError` where its texts were erased."""
     content = run.stored_task_record(task_id)
     if content is None:
-        problem = (
-            f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
+        raise InputError(
+            f"{run.folder}: the texts of task {task_id!r} were erased, "
+            "so its weights cannot be computed again; re-score it with unchanged settings alone"
         )
-        raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
     return content
 
 

@@ -71,8 +71,9 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     def _require_matching_run(self, run: Run) -> None:
         folder = self._job.folder
         if run.header.is_open_ended:
-            problem = "was recorded from Python, without a file of tasks"
-            raise InputError(f"{folder}: {problem}; use another --out")
+            raise InputError(
+                f"{folder}: was recorded from Python, without a file of tasks; use another --out"
+            )
         found = list(describe_run_differences(run, self._build_run_header(), self._job.source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
@@ -95,9 +96,10 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     def _refuse_closed_run(self, run: Run) -> None:
         folder = self._job.folder
         count = self._job.task_count
-        problem = f"was closed when {run.tasks_scored} of {count} tasks were scored"
-        hint = f"score into another --out, with --branch {shell_quote(folder)}"
-        raise InputError(f"{folder}: {problem}; {hint}")
+        raise InputError(
+            f"{folder}: was closed when {run.tasks_scored} of {count} tasks were scored; "
+            f"score into another --out, with --branch {shell_quote(folder)}"
+        )
 
     def _build_run_header(self) -> RunHeader:
         job = self._job
@@ -239,8 +241,10 @@ def _compare_task(
 ) -> Iterator[str]:
     stored_task_fields = stored_task.model_dump(mode="json")
     for field, before, after in changes(stored_task_fields, task.model_dump(mode="json")):
-        values = f"{format_value(before)} in the run and {format_value(after)} here"
-        yield f"task {task.id!r}, field {field}: is {values}"
+        yield (
+            f"task {task.id!r}, field {field}: is {format_value(before)} in the run and "
+            f"{format_value(after)} here"
+        )
     if run.source.ledger.find("group", task.id) is None:
         return
     identity = attrgetter("content_digest", "agent", "labels", "metadata")

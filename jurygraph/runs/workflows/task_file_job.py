@@ -104,8 +104,10 @@ class TaskFileJob:
                 field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
                 if field is not None:
                     label_sentence = f"column {quote(column)} is a label of {number} responses"
-                    meant = f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
-                    yield f"{label_sentence}; {meant}"
+                    yield (
+                        f"{label_sentence}; if it is the {field} that {name} needs, "
+                        f"{_COLUMN_REMEDIES[field]}"
+                    )
 
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
@@ -120,8 +122,9 @@ class TaskFileJob:
                     open_workspace(config.workspaces, response.workspace)
                 except InputError as error:
                     place = self.source.place(task.id)
-                    location = f"{self.source.tasks_file.name}, {place}, response {response.id!r}"
-                    raise InputError(f"{location}: {error}") from None
+                    raise InputError(
+                        f"{self.source.tasks_file.name}, {place}, response {response.id!r}: {error}"
+                    ) from None
 
     def _find_names_in_tasks(
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
