@@ -43,13 +43,11 @@ ConfigFileOption = Annotated[
 ModelNameOption = Annotated[str | None, option("M", "Model, instead of the config's.")]
 EdgesFileOption = Annotated[str | None, option("GRAPHS", "TASKS file with reviewed rubric graphs.")]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what it would do and cost; send and write nothing.")
+    bool, option(None, "Say what it would do and cost; send and write nothing.", "--dry-run")
 ]
 AllowFilesOutsideOption = Annotated[
     bool,
-    typer.Option(
-        "--allow-files-outside", help="Allow table files outside the folder of the tasks."
-    ),
+    option(None, "Allow table files outside the folder of the tasks.", "--allow-files-outside"),
 ]
 MaxCostOption = Annotated[
     float | None, option("C", "Maximum cost of model requests in US dollars.", min=0)
@@ -87,8 +85,8 @@ LabelFilterOption = Annotated[
 SortColumnOption = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
 ]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MarkdownOption = Annotated[bool, option(None, "Print Markdown.", "--markdown")]
+JsonOption = Annotated[bool, option(None, "Print JSON.", "--json")]
 RatingsFileArgument = Annotated[
     Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
 ]

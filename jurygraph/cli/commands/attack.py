@@ -46,8 +46,10 @@ AttackSuiteChoice = Literal["all", AttackSuite]
 
 
 def attack(
-    config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[AttackSuiteChoice, typer.Option(help="Suite of attacks.")] = "all",
+    config: Annotated[Path, option("F", "Config.", show_default=True)] = Path("jury.yaml"),
+    suite: Annotated[
+        AttackSuiteChoice, option(None, "Suite of attacks.", show_default=True)
+    ] = "all",
     model: ModelNameOption = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")

@@ -37,7 +37,7 @@ from jurygraph.sources.user_modules import importing_from
 def verify(
     run: RunFolderArgument,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")
+        bool, option(None, "Also repeat the evaluators that need no model.", "--deep")
     ] = False,
     expect_head: Annotated[str | None, option("H", "Expected head of the run.")] = None,
     signer: Annotated[
@@ -242,7 +242,7 @@ def erase(
     task: Annotated[
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
+    reason: Annotated[str, option("TEXT", "Reason, kept in the record.", show_default=True)] = "",
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:

@@ -7,8 +7,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-import typer
-
 from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
@@ -78,7 +76,7 @@ def show(
         ),
     ] = None,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Show query and text of the response whole.")
+        bool, option(None, "Show query and text of the response whole.", "--texts")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -306,26 +304,26 @@ def export(
     ] = None,
     output: OutputFileOption = None,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Add the columns prompt and text to a table.")
+        bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,
     questions: Annotated[
         bool,
-        typer.Option(
+        option(
+            None,
+            "Add the score of each question, as it counts, to the rows of responses.",
             "--questions",
-            help="Add the score of each question, as it counts, to the rows of responses.",
         ),
     ] = False,
     reasons: Annotated[
         bool,
-        typer.Option(
-            "--reasons", help="Add the reason for each question to the rows of responses."
-        ),
+        option(None, "Add the reason for each question to the rows of responses.", "--reasons"),
     ] = False,
     advantages: Annotated[
         bool,
-        typer.Option(
+        option(
+            None,
+            "Add how far each reward is above its group's mean, in standard deviations (ddof 1).",
             "--advantages",
-            help="Add how far each reward is above its group's mean, in standard deviations (ddof 1).",
         ),
     ] = False,
 ) -> None:

@@ -7,9 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from jurygraph.cli.options import RunFolderArgument, argument
+from jurygraph.cli.options import RunFolderArgument, argument, option
 from jurygraph.cli.render.text import print_message, print_result, progress
 
 if TYPE_CHECKING:
@@ -24,12 +22,14 @@ def view(
         Path | None, argument("RUN2", "Another run, to be compared with the first.")
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
+        int, option(None, "Port; 0 takes a free one.", min=0, max=65535, show_default=True)
     ] = _DEFAULT_PORT,
     host: Annotated[
         str,
-        typer.Option(
-            help="Address to listen on. Any but loopback needs a token, which is printed."
+        option(
+            None,
+            "Address to listen on. Any but loopback needs a token, which is printed.",
+            show_default=True,
         ),
     ] = "127.0.0.1",
 ) -> None:
