@@ -1,5 +1,6 @@
 """Score responses into runs: the work of `jurygraph score`, and of every study that scores tasks of its own."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import typer
 
-from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.interrupts import open_runner, run_interruptible
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import format_column_arguments
 from jurygraph.cli.output_files import write_output
@@ -23,8 +24,6 @@ from jurygraph.errors import InputError
 from jurygraph.messages import quote, shell_quote
 
 if TYPE_CHECKING:
-    import asyncio
-
     from jurygraph.jury import Jury
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
@@ -252,13 +251,9 @@ class ScoredWork(NamedTuple):
 
 def score_tasks(options: ScoreOptions) -> ScoredWork:
     """Score what is left of a file of tasks in this process."""
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
     from jurygraph.runs.reports.bill import count_requests
 
-    runner = asyncio.Runner(loop_factory=new_event_loop)
-    with open_job(options) as opened_job, runner:
+    with open_job(options) as opened_job, open_runner() as runner:
         score_remaining(opened_job, runner)
         jury = opened_job.job.jury
         return ScoredWork(
@@ -266,7 +261,7 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
         )
 
 
-def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "RemainingWork":
+def forecast_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> "RemainingWork":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
     from jurygraph.runs.reports.summary import describe_lacking_tasks
     from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
@@ -289,7 +284,7 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
     return expected
 
 
-def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
+def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
     from jurygraph.runs.workflows.planning import JobPlanner
     from jurygraph.runs.workflows.scoring import JobScorer
@@ -421,16 +416,12 @@ def score_study(
 
     Raises `InputError` if the folder holds other tasks under the name of a run.
     """
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
-
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout_to_stderr())
         task_folder = folder
         if options.dry_run:
             task_folder = Path(stack.enter_context(TemporaryDirectory()))
-        runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
+        runner = stack.enter_context(open_runner())
         score_options_by_run = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         remaining_work_by_run = {}
         printed_notes: set[str] = set()
@@ -498,7 +489,7 @@ def _build_cost_table(
 
 
 def _score_study_run(
-    options: ScoreOptions, runner: "asyncio.Runner", printed_notes: set[str]
+    options: ScoreOptions, runner: asyncio.Runner, printed_notes: set[str]
 ) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
     from jurygraph.runs.reports.bill import count_requests

@@ -1,11 +1,10 @@
 """`jurygraph plan`: make the plans of tasks before there are responses."""
 
-import asyncio
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
+from jurygraph.cli.interrupts import exit_on_interrupt, open_runner, run_interruptible
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
@@ -56,7 +55,6 @@ def plan(
     path = config or find_config(tasks)
     with redirect_stdout_to_stderr():
         jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
-        from jurygraph.concurrency import new_event_loop
         from jurygraph.runs.reports.bill import count_requests
         from jurygraph.runs.workflows.plans_file import write_plans
         from jurygraph.sources import locate_config_errors
@@ -70,7 +68,7 @@ def plan(
             defaults = jury.config.task_defaults
             with (
                 closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,
-                asyncio.Runner(loop_factory=new_event_loop) as runner,
+                open_runner() as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):
                 name = Path(tasks).name

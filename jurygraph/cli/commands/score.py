@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from jurygraph.cli.interrupts import open_runner
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     ConfigFileOption,
@@ -245,12 +246,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
 
 def _print_run_forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
-
-    runner = asyncio.Runner(loop_factory=new_event_loop)
-    with redirect_stdout_to_stderr(), open_job(options) as opened_job, runner:
+    with redirect_stdout_to_stderr(), open_job(options) as opened_job, open_runner() as runner:
         expected = forecast_remaining(opened_job, runner)
     print_forecast(expected, as_json, options.branch)
     return ExitCode.SUCCESS

@@ -103,13 +103,13 @@ def format_verdict_counts(
     judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int
 ) -> str:
     """Format the numbers of verdicts as summands; scores set by a gate (`gated`) are not judged."""
-    counts = [f"{judged} judged"]
-    for name, count in sorted(gated.items()):
-        counts.append(f"{count} set by {name}")
-    counts.append(f"{abstained} abstained")
-    counts.append(f"{failed} failed")
-    counts.append(f"{not_applicable} not applicable")
-    return " + ".join(counts)
+    gated_counts = [f"{count} set by {name}" for name, count in sorted(gated.items())]
+    other_counts = (
+        f"{abstained} abstained",
+        f"{failed} failed",
+        f"{not_applicable} not applicable",
+    )
+    return " + ".join([f"{judged} judged", *gated_counts, *other_counts])
 
 
 def format_table(
@@ -196,16 +196,16 @@ def progress(
         def render(self, task: object) -> str:
             return suffix()
 
-    columns = (
+    # standard output may be a file, and is not moved into the bar
+    with Progress(
+        TextColumn(label),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(what),
         TimeRemainingColumn(),
         SuffixColumn(),
-    )
-    # standard output may be a file, and is not moved into the bar
-    with Progress(
-        TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False
+        console=Console(stderr=True),
+        redirect_stdout=False,
     ) as progress_bar:
         task = progress_bar.add_task(label, total=total)
         yield lambda count: progress_bar.advance(task, count)
