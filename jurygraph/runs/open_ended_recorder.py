@@ -174,11 +174,15 @@ class OpenEndedRecorder:
             return plan
         stored_plan = self._read_plan(task.id)
         if stored_plan.task_digest != task.content_digest:
-            problem = f"task {quote(task.id)} is another one than in {self.folder}"
-            raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
+            raise InputError(
+                f"task {quote(task.id)} is another one than in {self.folder}; "
+                "give it an id of its own, or record it elsewhere"
+            )
         if plan is not None and plan.digest != stored_plan.digest:
-            problem = f"task {quote(task.id)} was planned otherwise in {self.folder}"
-            raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
+            raise InputError(
+                f"task {quote(task.id)} was planned otherwise in {self.folder}; "
+                "leave the plan out, or record it elsewhere"
+            )
         return stored_plan
 
     def _refuse_stored_ids(self, group: Group) -> None:

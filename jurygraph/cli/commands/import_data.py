@@ -250,10 +250,9 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
     repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
     if 2 * repeated > len(votes):
-        problem = f"{repeated} of {len(votes)} votes repeat an item and annotator"
         raise InputError(
-            f"{', '.join(files)}: {problem}; a file with a row for each label needs no import: "
-            "`jurygraph consensus` reads it"
+            f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
+            "a file with a row for each label needs no import: `jurygraph consensus` reads it"
         )
     _write_tasks(target, _to_json_lines(votes))
     items = {vote.key for vote in votes}
@@ -279,8 +278,10 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:
         if row.is_due and row.label is None:
-            problem = "is empty, and was not to be skipped; write a score, unless you abstain"
-            print_message(f"{row.location}: {problem}")
+            print_message(
+                f"{row.location}: is empty, and was not to be skipped; write a score, "
+                "unless you abstain"
+            )
     returned_reviewers = {row.annotator for row in rows}
     for reviewer, count in Counter(vote.annotator for vote in missing).items():
         missing_rows_text = (

@@ -496,8 +496,10 @@ def _describe_lookup_change(
 ) -> tuple[str, bool]:
     """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
     if new_lookup.lookup.outcome in ("time-limit", "error"):
-        problem = f"tool {new_lookup.lookup.tool} cannot be called again: {new_lookup.result}"
-        raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
+        raise InputError(
+            f"{label}: tool {new_lookup.lookup.tool} cannot be called again: "
+            f"{new_lookup.result}; see that it works as it did, and verify again"
+        )
     text = to_searchable_text(new_lookup.result)
     quotes = [found.quote for found in item.evidence if found.source == source]
     lost_quotations = [quote for quote in quotes if text.find_support(quote) is None]

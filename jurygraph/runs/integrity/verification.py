@@ -304,8 +304,11 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     run.require_single_run()
     key = load_private_key(key_file)
     if not run.is_closed:
-        hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
-        raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
+        raise InputError(
+            f"{run.folder}: is not closed, so more could be scored into it; "
+            "score the rest of its tasks, or end it with `jurygraph close "
+            f"{shell_quote(run.folder)}`"
+        )
     verification = verify(run, report)
     unsigned_seal = Seal(
         run=run.id,
@@ -316,9 +319,9 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     )
     earlier_seal = read_seal(run.folder)
     if earlier_seal is not None and earlier_seal.public_key != unsigned_seal.public_key:
-        hint = f"keep {run_folder.SEAL_FILE} somewhere else and remove it, then seal the run again"
         raise InputError(
-            f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; {hint}"
+            f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; "
+            f"keep {run_folder.SEAL_FILE} somewhere else and remove it, then seal the run again"
         )
     if earlier_seal is not None and earlier_seal.head == unsigned_seal.head:
         return earlier_seal

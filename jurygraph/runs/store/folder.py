@@ -179,15 +179,16 @@ def acquire_lock(path: Path) -> IO[str]:
     try:
         import fcntl
     except ImportError:
-        problem = "a run is written under a POSIX lock, which Windows has not"
-        raise InputError(f"{path.parent}: {problem}; use WSL") from None
+        raise InputError(
+            f"{path.parent}: a run is written under a POSIX lock, which Windows has not; use WSL"
+        ) from None
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         number = os.open(path, flags, 0o600)
     except OSError as error:
-        problem = f"cannot be written ({error.strerror})"
         raise InputError(
-            f"{path.parent}: {problem}; name a folder that you may write to with --out"
+            f"{path.parent}: cannot be written ({error.strerror}); "
+            "name a folder that you may write to with --out"
         ) from None
     file = os.fdopen(number, "r+", encoding="utf-8")
     try:
@@ -201,17 +202,19 @@ def acquire_lock(path: Path) -> IO[str]:
         ) from None
     except OSError as error:
         file.close()
-        problem = f"cannot be locked there ({error.strerror})"
         raise InputError(
-            f"{path.parent}: {problem}; name a folder on a local disk with --out"
+            f"{path.parent}: cannot be locked there ({error.strerror}); "
+            "name a folder on a local disk with --out"
         ) from None
     if not _is_file_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
     if os.fstat(number).st_size and _read_lock_holder(file) is None:
         file.close()
-        problem = "has other content than a lock, so it is not jurygraph's and stays as it is"
-        raise InputError(f"{path}: {problem}; move it out of that folder")
+        raise InputError(
+            f"{path}: has other content than a lock, "
+            "so it is not jurygraph's and stays as it is; move it out of that folder"
+        )
     lock_holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -224,9 +227,9 @@ def acquire_lock(path: Path) -> IO[str]:
         )  # what was read has moved the position
     except OSError as error:
         file.close()
-        problem = f"cannot be written ({error.strerror})"
         raise InputError(
-            f"{path}: {problem}; free some space, or name another folder with --out"
+            f"{path}: cannot be written ({error.strerror}); free some space, "
+            "or name another folder with --out"
         ) from None
     return file
 

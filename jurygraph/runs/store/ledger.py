@@ -618,16 +618,18 @@ def _translate_sqlite_errors(path: Path) -> Iterator[None]:
             and shutil.disk_usage(path.parent).free < _MIN_FREE_DISK_BYTES
         )
         if code == sqlite3.SQLITE_FULL or is_disk_full:
-            hint = "free some space and run the same command again"
-            raise InputError(f"{path.parent}: the disk is full; {hint}") from None
+            raise InputError(
+                f"{path.parent}: the disk is full; free some space and run the same command again"
+            ) from None
         if code in _SQLITE_ERROR_MESSAGES:
             raise InputError(f"{path}: {_SQLITE_ERROR_MESSAGES[code].format(error)}") from None
         raise TraceMismatch(
             f"{path}: is not as jurygraph made it ({error}); it has been changed"
         ) from None
     except sqlite3.ProgrammingError:  # not about the file: the connection was closed
-        hint = "use it inside its `with` block, or open it again"
-        raise InputError(f"{path.parent}: this run is closed; {hint}") from None
+        raise InputError(
+            f"{path.parent}: this run is closed; use it inside its `with` block, or open it again"
+        ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
 
@@ -659,10 +661,14 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
                 raise TraceMismatch(f"{path}: has texts and no record; records have been taken out")
             return bool(has_records)
     if version > SCHEMA_VERSION:
-        problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
-        raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    problem = f"has schema version {version}, which no version of jurygraph writes"
-    raise TraceMismatch(f"{path}: {problem}; it has been changed")
+        raise InputError(
+            f"{path.parent}: was made by a newer jurygraph (schema version {version}; "
+            f"this one reads {SCHEMA_VERSION}); upgrade jurygraph"
+        )
+    raise TraceMismatch(
+        f"{path}: has schema version {version}, which no version of jurygraph writes; "
+        "it has been changed"
+    )
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

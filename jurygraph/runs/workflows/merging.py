@@ -88,15 +88,15 @@ def _require_complete_shard(run: Run) -> None:
         raise InputError(f"{run.folder}: is no shard; it was scored without --shard")
     expected = run.header.extent.tasks
     if not run.is_closed or run.tasks_scored != expected:
-        hint = f"run its `jurygraph score --shard {run.header.shard}` again"
         raise InputError(
             f"{run.folder}: is not complete: {run.tasks_scored} of its {expected} tasks are "
-            f"scored; {hint}"
+            f"scored; run its `jurygraph score --shard {run.header.shard}` again"
         )
     if run.ledger.count_records("erasure"):
-        hint = f"score it again into another folder with --branch {shell_quote(run.folder)}"
         raise InputError(
-            f"{run.folder}: texts were erased from it; {hint}, and erase after merging"
+            f"{run.folder}: texts were erased from it; "
+            f"score it again into another folder with --branch {shell_quote(run.folder)}, "
+            "and erase after merging"
         )
 
 

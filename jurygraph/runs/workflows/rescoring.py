@@ -191,15 +191,13 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
         if section not in DECISION_CONFIG_KEYS and not _FOLD_CONFIG_KEY_PATTERN.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
-                remedy = (
+                raise InputError(
+                    f"{key} changes the verdicts, which re-scoring keeps; {hint}: "
                     "it reads the stored replies again, and sends requests only for what failed"
                 )
-                raise InputError(
-                    f"{key} changes the verdicts, which re-scoring keeps; {hint}: {remedy}"
-                )
-            remedy = "its --dry-run says what would be requested again"
             raise InputError(
-                f"{key} changes the questions, and re-scoring keeps them; {hint}: {remedy}"
+                f"{key} changes the questions, and re-scoring keeps them; {hint}: "
+                "its --dry-run says what would be requested again"
             )
 
 

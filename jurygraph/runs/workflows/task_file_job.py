@@ -91,8 +91,10 @@ class TaskFileJob:
                 if column.casefold() == "system":  # rather a system message
                     continue
                 if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
-                    label_sentence = f"column {quote(column)} is a label of {number} responses"
-                    yield f"{label_sentence}; if it names their agents, add --agent-column {column}"
+                    yield (
+                        f"column {quote(column)} is a label of {number} responses; "
+                        f"if it names their agents, add --agent-column {column}"
+                    )
         task_count, _ = source.file_extent()
         for name, evaluator in self.jury.evaluators.items():
             fields = evaluator.task_fields
@@ -103,10 +105,9 @@ class TaskFileJob:
             for column, number in source.label_counts.items():
                 field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
                 if field is not None:
-                    label_sentence = f"column {quote(column)} is a label of {number} responses"
                     yield (
-                        f"{label_sentence}; if it is the {field} that {name} needs, "
-                        f"{_COLUMN_REMEDIES[field]}"
+                        f"column {quote(column)} is a label of {number} responses; "
+                        f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
                     )
 
     def refuse_missing_workspaces(self) -> None:
