@@ -86,14 +86,12 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             )
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
-            repeated_message_count = (
-                len(before) if before and messages[: len(before)] == before else 0
-            )
+            repeated_message_count = len(before) if messages[: len(before)] == before else 0
             lookups_of_call = tuple(item for item in lookups.values() if item.lookup.call == use.id)
             calls[use.id] = RecordedCall(
                 use.purpose, call, request, reply, repeated_message_count, lookups_of_call
             )
-            before = messages if isinstance(request, dict) and "investigation" in request else ()
+            before = messages if "investigation" in request else ()
     return list(calls.values())
 
 

@@ -51,18 +51,15 @@ def build_run_header(jury: RecordedJury, folder: Path, **inputs: Any) -> RunHead
     """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
     models = model_identities_by_name(jury)
     model = models.pop(None, None)  # what is left are the models with a name
-    evaluators = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
-    derivers = {name: deriver.version for name, deriver in jury.derivers.items()}
-    combiners = {name: combiner.version for name, combiner in jury.combiners.items()}
     return RunHeader(
         config=jury.config,
         model=model,
         models=models,
         domain=jury.domain,
-        evaluators=evaluators,
-        derivers=derivers,
+        evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
+        derivers={name: deriver.version for name, deriver in jury.derivers.items()},
         tools=dict(jury.tools),
-        combiners=combiners,
+        combiners={name: combiner.version for name, combiner in jury.combiners.items()},
         code=relative_folder(folder, jury.code_folder),
         **inputs,
     )

@@ -265,11 +265,7 @@ class Run(ShortRepr):
         """
         from jurygraph.sources.user_modules import FolderModules, iter_config_modules
 
-        configs = [
-            self.source.config,
-            self.config,
-            *([] if revised_config is None else [revised_config]),
-        ]
+        configs = list(filter(None, (self.source.config, self.config, revised_config)))
         folder = (
             self.source.code_folder
             or self.code_folder
@@ -439,7 +435,7 @@ class Run(ShortRepr):
         """
         record = self.task_record(task_id)
         names = record.content
-        text = self.source.ledger.texts({record.seq: names["texts"]})[record.seq].get(0)
+        text = self.source.ledger.texts_of_record(record).get(0)
         if text is None:
             raise InputError(
                 f"{self.folder}: the texts of task {task_id!r} were erased, its plan with them; "

@@ -121,7 +121,7 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
             record.key: record.content["decision"] for record in run.ledger.records("task")
         }
     ledger = run.source.ledger
-    last = ledger.count if run.last_base_record_number is None else run.last_base_record_number
+    last = run.last_base_record_number or ledger.count
     plans = {}  # by task: the digests of its survey and its decision
     for record in ledger.verified_records(1, last):
         if record.kind == "task":

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_compact_json
@@ -343,6 +343,10 @@ class ClosedRunSummary(NamedTuple):
     records: int
     head: str
 
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        return cls(run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex())
+
 
 def close_run(folder: Path) -> ClosedRunSummary:
     """Close a run, so that nothing more can be scored into it; a run that is closed already is left unchanged.
@@ -352,9 +356,7 @@ def close_run(folder: Path) -> ClosedRunSummary:
     with WritableRun.open_existing_run(folder) as run:
         if not run.is_closed:
             append_close_record(run)
-        return ClosedRunSummary(
-            run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex()
-        )
+        return ClosedRunSummary.of(run)
 
 
 def append_close_record(run: Run) -> None:

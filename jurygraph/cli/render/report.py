@@ -133,10 +133,7 @@ def make_report_command(study: Callable[..., Report | None]) -> Callable[..., No
     @wraps(study)
     def command(**arguments: Any) -> None:
         output = ReportOutputOptions(
-            json=arguments["json"],
-            markdown=arguments["markdown"],
-            plot=arguments["plot"],
-            html=arguments["html"],
+            **{kind: arguments[kind] for kind in _OPTION_BY_OUTPUT_KIND},
             title=study.__name__.replace("_", " ").capitalize(),
             sources=tuple(_list_source_files(arguments)),
         )

@@ -187,17 +187,20 @@ def find_lookup_mismatch(stored_lookup: StoredLookup, planned_lookup: PlannedLoo
     for name in _PLANNED_LOOKUP_FIELDS:
         if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
-    stored_arguments, planned_arguments = stored_lookup.arguments, planned_lookup.arguments
-    # the known secrets depend on the environment, as for verdicts
-    if (
-        stored_arguments != planned_arguments
-        and not matches_redacted_text(stored_arguments, planned_arguments)
-        and not matches_redacted_text(planned_arguments, stored_arguments)
-    ):
+    if not _may_be_same_text(stored_lookup.arguments, planned_lookup.arguments):
         return "its arguments are not those of the reply that led to it"
     if sha256(stored_lookup.result.encode()).hexdigest() != stored_lookup.lookup.result:
         return "its result does not have the digest that was recorded"
     return None
+
+
+def _may_be_same_text(stored: str, recomputed: str) -> bool:
+    """Return whether texts differ only in secrets, some of which were redacted then and are not now, or the reverse."""
+    return (
+        stored == recomputed
+        or matches_redacted_text(stored, recomputed)
+        or matches_redacted_text(recomputed, stored)
+    )
 
 
 class _DeepVerifier:
@@ -412,13 +415,10 @@ class _DeepVerifier:
     def _require_same_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
-        owners_and_tool_specs: list[tuple[Configurable, Sequence[ToolSpec]]] = []
-        owners_and_tool_specs += [
-            (jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions
-        ]
-        owners_and_tool_specs += [
-            (jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations
-        ]
+        owners_and_tool_specs: Iterator[tuple[Configurable, Sequence[ToolSpec]]] = chain(
+            ((jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions),
+            ((jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations),
+        )
         for owner, specs in owners_and_tool_specs:
             current_tool_specs = () if owner.toolset is None else owner.toolset.specs
             by_name = {spec.name: spec for spec in current_tool_specs}
@@ -581,12 +581,7 @@ def _require_same_fields(
             continue
         stored_json = to_compact_json(to_jsonable_python(old)).decode()
         recomputed_json = to_compact_json(to_jsonable_python(new)).decode()
-        # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
-        if (
-            stored_json != recomputed_json
-            and not matches_redacted_text(stored_json, recomputed_json)
-            and not matches_redacted_text(recomputed_json, stored_json)
-        ):
+        if not _may_be_same_text(stored_json, recomputed_json):
             raise TraceMismatch(
                 f"{label}: {name} is {old!r} in the run and {new!r} when recomputed"
             )

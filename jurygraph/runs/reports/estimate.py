@@ -193,13 +193,12 @@ class RemainingWork:
     model_verdicts: int = 0
     model: CallEstimate | None = None
     reused: int = 0
-    requested: dict[str, dict[str, int]] = field(default_factory=dict)
+    requested: dict[str, Counter[str]] = field(default_factory=dict)
     with_tools: int = 0
 
     def to_json(self, is_branched_run: bool = False) -> JsonObject:
         """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
-        content = asdict(self)
-        content["model"] = self.model and self.model.to_json()
+        content = {**vars(self), "model": self.model and self.model.to_json()}
         if not is_branched_run:
             del content["reused"], content["requested"], content["with_tools"]
         return content
@@ -222,10 +221,8 @@ class RemainingWork:
             self.verdicts += remaining_verdict_count
             self.reused += reusable_counts[question.id]
             if remaining_verdict_count:
-                numbers = self.requested.setdefault(question.evaluator, {})
-                numbers[question.subject] = (
-                    numbers.get(question.subject, 0) + remaining_verdict_count
-                )
+                numbers = self.requested.setdefault(question.evaluator, Counter())
+                numbers[question.subject] += remaining_verdict_count
                 self.with_tools += remaining_verdict_count if question.tools else 0
             if evaluators[question.evaluator].uses_model:
                 self.model_verdicts += remaining_verdict_count

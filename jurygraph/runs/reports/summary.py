@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
 
@@ -85,8 +85,8 @@ class FailureRow:
     message: str
     response: str
     verdicts: int = 0
-    evaluators: dict[str, int] = field(default_factory=dict)
-    judges: dict[str, int] = field(default_factory=dict)
+    evaluators: Counter[str] = field(default_factory=Counter)
+    judges: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_transient(self) -> bool:
@@ -98,10 +98,11 @@ class FailureRow:
         return self.is_transient and self.kind not in ("rejected", "unrecorded", "too-large")
 
     def to_json(self) -> JsonObject:
-        content = asdict(self)
-        content["evaluators"] = _sort_by_name(self.evaluators)
-        content["judges"] = _sort_by_name(self.judges)
-        return content
+        return {
+            **vars(self),
+            "evaluators": _sort_by_name(self.evaluators),
+            "judges": _sort_by_name(self.judges),
+        }
 
 
 def _is_quoted_finding(verdict: StoredBody) -> bool:
@@ -376,9 +377,9 @@ class Summary:
                 row.message = unpack_failure_message(verdict, read_texts())
                 row.response = response
             row.verdicts += 1
-            row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
+            row.evaluators[question.evaluator] += 1
             if "judge" in verdict:
-                row.judges[verdict["judge"]] = row.judges.get(verdict["judge"], 0) + 1
+                row.judges[verdict["judge"]] += 1
 
     def count_finding(self, verdict: StoredBody, question: Question) -> None:
         """Count a verdict among the findings that need a quotation, if it is one."""

@@ -15,6 +15,7 @@ from jurygraph.messages import shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
 from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.sources.files import close_on_error
 
 LEDGER_FILE = "run.sqlite"
 CONFIG_FILE = "config.yaml"
@@ -191,46 +192,42 @@ def acquire_lock(path: Path) -> IO[str]:
             "name a folder that you may write to with --out"
         ) from None
     file = os.fdopen(number, "r+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        description = _describe_lock_holder(file)
-        file.close()
-        raise InputError(
-            f"{path.parent}: is being written by {description}; wait until it ends, or end it "
-            "(if that is your own process: close its first writer, or name another folder)"
-        ) from None
-    except OSError as error:
-        file.close()
-        raise InputError(
-            f"{path.parent}: cannot be locked there ({error.strerror}); "
-            "name a folder on a local disk with --out"
-        ) from None
-    if not _is_file_at(path, file):
-        file.close()  # the previous holder has just removed the file
-        return acquire_lock(path)
-    if os.fstat(number).st_size and _read_lock_holder(file) is None:
-        file.close()
-        raise InputError(
-            f"{path}: has other content than a lock, "
-            "so it is not jurygraph's and stays as it is; move it out of that folder"
-        )
-    lock_holder = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    try:
-        file.truncate(0)
-        os.pwrite(
-            number, json.dumps(lock_holder).encode(), 0
-        )  # what was read has moved the position
-    except OSError as error:
-        file.close()
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}); free some space, "
-            "or name another folder with --out"
-        ) from None
+    with close_on_error(file.close):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{path.parent}: is being written by {_describe_lock_holder(file)}; "
+                "wait until it ends, or end it "
+                "(if that is your own process: close its first writer, or name another folder)"
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"{path.parent}: cannot be locked there ({error.strerror}); "
+                "name a folder on a local disk with --out"
+            ) from None
+        if not _is_file_at(path, file):
+            file.close()  # the previous holder has just removed the file
+            return acquire_lock(path)
+        if os.fstat(number).st_size and _read_lock_holder(file) is None:
+            raise InputError(
+                f"{path}: has other content than a lock, "
+                "so it is not jurygraph's and stays as it is; move it out of that folder"
+            )
+        lock_holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        try:
+            file.truncate(0)
+            # what was read has moved the position
+            os.pwrite(number, json.dumps(lock_holder).encode(), 0)
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be written ({error.strerror}); free some space, "
+                "or name another folder with --out"
+            ) from None
     return file
 
 

@@ -102,7 +102,7 @@ class RunHeader(FrozenModel):
 
     @property
     def model_identities(self) -> list[ModelIdentity]:
-        return [*(() if self.model is None else (self.model,)), *self.models.values()]
+        return list(filter(None, (self.model, *self.models.values())))
 
     def header_of_all_shards(self) -> "RunHeader":
         """Return the header of a run of all shards, of which this is one."""
@@ -162,8 +162,9 @@ def _version_differences(run: RunHeader, current: RunHeader, role: str) -> Itera
     run_versions = _versions_by_name(run, role)
     current_versions = _versions_by_name(current, role)
     if role == "combiner":  # the config determines which of them are used
-        shared = run_versions.keys() & current_versions.keys()
-        run_versions = {name: run_versions[name] for name in run_versions if name in shared}
+        run_versions = {
+            name: value for name, value in run_versions.items() if name in current_versions
+        }
         current_versions = {name: current_versions[name] for name in run_versions}
     for name, value_in_run, value in changes(run_versions, current_versions):
         yield f"{role} {name} has version {format_value(value_in_run)} in the run and {format_value(value)} here"
@@ -213,8 +214,18 @@ def _versions_by_name(header: RunHeader, role: str, field: str = "version") -> d
 
 
 _NON_JUDGING_SETTINGS = {
-    *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
-    *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
+    "key",
+    "timeout",
+    "deadline",
+    "attempts",
+    "outage",
+    "concurrency",
+    "context",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "cache",
+    "record",
+    "prices",
 }
 """Settings of calls that do not change replies."""
 _LIMIT_SETTINGS = {"__all__": {"timeout", "isolate"}}

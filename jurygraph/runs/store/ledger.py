@@ -145,12 +145,10 @@ CREATE_TABLE_STATEMENTS = {
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
 _DURABILITY_PRAGMAS = (
-    *(
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "secure_delete = ON",
-        "wal_autocheckpoint = 4000",
-    ),
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",
+    "wal_autocheckpoint = 4000",
     f"user_version = {SCHEMA_VERSION}",  # the same, but a write: the log of a writer that is killed is never empty
 )
 _SELECT_LAST_RECORD_SQL = (
@@ -371,7 +369,7 @@ class Ledger:
         self, kind: str | None = None, after: int = 0, up_to_record: int | None = None
     ) -> Iterator[LedgerRecord]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
-        last = self.count if up_to_record is None else up_to_record
+        last = up_to_record or self.count
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
         query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
@@ -384,7 +382,7 @@ class Ledger:
     def record_numbers(self, kind: str, up_to_record: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
-        last = self.count if up_to_record is None else up_to_record
+        last = up_to_record or self.count
         with _translate_sqlite_errors(self.path):
             yield from (number for (number,) in self._connection.execute(query, (kind, last)))
 
@@ -392,7 +390,7 @@ class Ledger:
         self, up_to_record: int | None = None
     ) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
-        last = self.count if up_to_record is None else up_to_record
+        last = up_to_record or self.count
         with _translate_sqlite_errors(self.path):
             yield from self._connection.execute(_SELECT_GROUPS_SQL, (last,))
 
@@ -457,7 +455,7 @@ class Ledger:
             key.encode()
         except UnicodeEncodeError:
             return []  # a lone surrogate, which no key contains
-        return self._rows(query, kind, key, self.count if up_to_record is None else up_to_record)
+        return self._rows(query, kind, key, up_to_record or self.count)
 
     def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"

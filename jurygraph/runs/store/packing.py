@@ -37,8 +37,15 @@ ERASED_PLACEHOLDER = "erased"
 """Value in place of an erased text or its digest."""
 
 _COMMON_TASK_FIELDS = (
-    *("id", "query", "reference", "facts", "metadata"),
-    *("reference_messages", "reference_actions", "tools", "context"),
+    "id",
+    "query",
+    "reference",
+    "facts",
+    "metadata",
+    "reference_messages",
+    "reference_actions",
+    "tools",
+    "context",
 )
 RecordBody = dict[str, Any]
 StoredBody = Mapping[str, Any]

@@ -72,8 +72,7 @@ def merge_shards(
         ) as merged_run:
             _ShardMerger(shards, merged_run, report).merge()
             append_close_record(merged_run)
-            traces = merged_run.ledger.count_records("trace")
-            return ClosedRunSummary(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
+            return ClosedRunSummary.of(merged_run)
 
 
 def _shard_of_run(run: Run) -> Shard:
