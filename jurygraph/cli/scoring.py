@@ -190,14 +190,13 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
             ) as source,
             open_profiles(options.profiles_from, source) as profiles,
         ):
+            task_count, _ = source.file_extent()
             if source.graphs:
-                task_count, _ = source.file_extent()
                 print_message(
                     f"{source.graphs} of {task_count} tasks take their graph from "
                     f"{options.edges_from}"
                 )
             if source.unjudged_replies:
-                task_count, _ = source.file_extent()
                 print_message(
                     f"replies of the assistant in {source.unjudged_replies} of {task_count} "
                     f"tasks stand before the last message of a user: {UNJUDGED_REPLIES_NOTE}"
@@ -336,12 +335,9 @@ class RequestCounter:
     def describe(self) -> str:
         calls = self._gateways.budget.calls - self._calls_before
         elapsed_minutes = (time.monotonic() - self._began) / 60.0
-        pace_text = (
-            f", {calls / elapsed_minutes:.0f} a minute"
-            if elapsed_minutes >= _MIN_PACE_MINUTES
-            else ""
-        )
-        return f"{calls} requests{pace_text}"
+        if elapsed_minutes < _MIN_PACE_MINUTES:
+            return f"{calls} requests"
+        return f"{calls} requests, {calls / elapsed_minutes:.0f} a minute"
 
 
 def _print_nothing_to_score(opened_job: OpenedJob) -> None:
@@ -464,16 +460,10 @@ def _build_cost_table(
     content = {}
     for name, remaining_work in remaining_work_by_run.items():
         model = remaining_work.model or CallEstimate()
-        worst_case_usage = model.worst
-        cost = (
-            "unknown"
-            if worst_case_usage.cost is None and worst_case_usage.calls
-            else worst_case_usage.cost or 0.0
-        )
+        worst = model.worst
+        cost = "unknown" if worst.cost is None and worst.calls else worst.cost or 0.0
         sizes = [remaining_work.tasks, remaining_work.responses, remaining_work.verdicts]
-        rows.append(
-            [name, *sizes, model.low.calls, model.expected.calls, worst_case_usage.calls, cost]
-        )
+        rows.append([name, *sizes, model.low.calls, model.expected.calls, worst.calls, cost])
         content[name] = remaining_work.to_json()
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
     lines = format_table([*header, "US dollars, worst"], rows)

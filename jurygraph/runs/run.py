@@ -377,11 +377,9 @@ class Run(ShortRepr):
 
     @property
     def tasks_scored(self) -> int:
-        return (
-            self.source.ledger.count_records("group")
-            if self.base is None
-            else self.header.extent.tasks
-        )
+        if self.base is not None:
+            return self.header.extent.tasks
+        return self.ledger.count_records("group")
 
     @property
     def planned_task_count(self) -> int:
@@ -413,11 +411,9 @@ class Run(ShortRepr):
     def short_query(self, task_id: str) -> str:
         """Return the first words of a task's query, as one line of at most 60 characters."""
         task = self.task(task_id)
-        return (
-            ERASED_PLACEHOLDER
-            if task is None
-            else shorten(" ".join(chat_to_prompt_text(task.query).split()))
-        )
+        if task is None:
+            return ERASED_PLACEHOLDER
+        return shorten(" ".join(chat_to_prompt_text(task.query).split()))
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
@@ -447,13 +443,12 @@ class Run(ShortRepr):
             if known is not None and is_stored_task_text(known, text)
             else Task.model_validate(content["task"])
         )
-        task_digest = task.content_digest
         survey = self.source.survey_without_texts(names["survey"]).with_views(read_views(content))
         has_base_run = self.base is not None
         decision = self.decision_of(task_id) if has_base_run else self.decision(names["decision"])
         plan = Plan(
             task_id=task_id,
-            task_digest=task_digest,
+            task_digest=task.content_digest,
             survey=survey,
             decision=decision,
             files=content.get("files", {}),
@@ -838,8 +833,6 @@ def _unpack_trace(
     )
     judges = [model.model for model in run.header.model_identities]
     served = [call["served"] for call in calls if call["served"] is not None]
-    labels = about["labels"]
-    unpacked_reward = unpack_reward(reward, decision)
     material = [unpack_material(item, record.key, texts) for item in body.get("material", ())]
     previous = run.ledger.record_at(current_run_record.seq - 1)
     trace = Trace.model_validate(
@@ -847,8 +840,8 @@ def _unpack_trace(
             **shared_trace_fields,
             "response_id": record.key,
             "agent": body.get("agent"),
-            "labels": labels,
-            "reward": unpacked_reward,
+            "labels": about["labels"],
+            "reward": unpack_reward(reward, decision),
             "material": material,
             "calls": calls,
             "lookups": body.get("lookups", ()),

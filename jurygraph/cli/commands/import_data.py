@@ -301,10 +301,11 @@ def _format_consensus_arguments(
 ) -> str:
     """Return the words after `jurygraph consensus` for these votes, of which some may be `rows` of sheets."""
     words = shell_quote(target)
-    if rows and rows[0].row.consensus:
-        words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
-    if not (rows and rows[0].row.consensus):
+    earlier_consensus = rows[0].row.consensus if rows else None
+    if earlier_consensus:
+        words = f"RATINGS {words} --before {shell_quote(earlier_consensus)}"
+    else:
         words += _describe_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"

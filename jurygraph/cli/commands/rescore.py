@@ -141,13 +141,10 @@ def _write_artifact(
     learned_confusions: Mapping[str, LearnedConfusionMatrices],
 ) -> None:
     """Write the calibrations, or else the confusions, which may be none."""
-    contents = []
+    confusions = (outcome.confusions for outcome in learned_confusions.values())
+    contents = [confusions_to_json(matrices) for matrices in confusions if matrices is not None]
     if calibration_by_question:
-        contents.append(calibrations_to_json(calibration_by_question))
-    else:
-        for outcome in learned_confusions.values():
-            if outcome.confusions is not None:
-                contents.append(confusions_to_json(outcome.confusions))
+        contents = [calibrations_to_json(calibration_by_question)]
     if contents:
         write_output(str(artifact), contents)
 

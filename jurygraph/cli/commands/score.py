@@ -276,9 +276,8 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
     summary = work.run_totals.summary
     requests = work.requests
-    lines = format_result_lines(summary)
-    lines.append(COVERAGE_LEGEND)
-    lines += format_request_lines(requests)
+    run = shell_quote(options.run)
+    lines = [*format_result_lines(summary), COVERAGE_LEGEND, *format_request_lines(requests)]
     if summary.tasks < work.task_count:
         lines.append(f"{summary.tasks} of {work.task_count} tasks (--limit)")
     has_transient_failures = any(row.is_transient for row in summary.failures)
@@ -290,7 +289,6 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     }
     print_report(as_json, content, lines)
     if summary.lowest is not None:
-        run = shell_quote(options.run)
         response = f"{run} --response {shell_quote(summary.lowest)}"
         label = "a failed one:   " if summary.failed else "the lowest one: "
         print_message(f"all rewards:     jurygraph show {run}")
@@ -299,14 +297,12 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     if summary.judged_differently:
         print_message(
             f"judges differ on {summary.judged_differently} of {summary.judged_by_several} "
-            f"questions: jurygraph show {shell_quote(options.run)} --sort -disagreement "
+            f"questions: jurygraph show {run} --sort -disagreement "
             "--columns reward,disagreement"
         )
-        print_message(
-            f"who differs from whom: jurygraph study reliability {shell_quote(options.run)}"
-        )
+        print_message(f"who differs from whom: jurygraph study reliability {run}")
     if len(summary.agents) > 1:
-        print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
+        print_message(f"who is better:   jurygraph study ranking {run}")
 
 
 def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:

@@ -18,6 +18,7 @@ from jurygraph.cli.options import (
     MaxCallsOption,
     MaxCostOption,
     ModelNameOption,
+    PortOption,
     option,
 )
 from jurygraph.cli.render.text import print_message, print_result, progress
@@ -48,9 +49,7 @@ def serve(
         str,
         option(None, "Address to listen on. Any but loopback needs a token.", show_default=True),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, option(None, "Port; 0 takes a free one.", min=0, max=65535, show_default=True)
-    ] = _DEFAULT_PORT,
+    port: PortOption = _DEFAULT_PORT,
     token_file: Annotated[
         Path | None, option("F", "File with the token that requests have to have.")
     ] = None,

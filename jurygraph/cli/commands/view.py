@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from jurygraph.cli.options import RunFolderArgument, argument, option
+from jurygraph.cli.options import PortOption, RunFolderArgument, argument, option
 from jurygraph.cli.render.text import print_message, print_result, progress
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ def view(
     other: Annotated[
         Path | None, argument("RUN2", "Another run, to be compared with the first.")
     ] = None,
-    port: Annotated[
-        int, option(None, "Port; 0 takes a free one.", min=0, max=65535, show_default=True)
-    ] = _DEFAULT_PORT,
+    port: PortOption = _DEFAULT_PORT,
     host: Annotated[
         str,
         option(

@@ -251,11 +251,9 @@ class _ProgressLines:
         if not self._done or elapsed_seconds < _MIN_SECONDS_BEFORE_ESTIMATE:
             return ""
         remaining_minutes = elapsed_seconds / self._done * (self._total - self._done) / 60.0
-        return (
-            f"about {remaining_minutes:.0f} min left"
-            if remaining_minutes >= 1.0
-            else "less than a minute left"
-        )
+        if remaining_minutes < 1.0:
+            return "less than a minute left"
+        return f"about {remaining_minutes:.0f} min left"
 
     @contextmanager
     def print_in_background(self) -> Iterator[None]:

@@ -318,10 +318,8 @@ class Summary:
         self.failed += status == "failed"
         self._parts.add(reward, components)
         candidate = (float("-inf") if value is None else value), response_id
-        self._lowest_reward_and_response = (
-            candidate
-            if self._lowest_reward_and_response is None
-            else min(self._lowest_reward_and_response, candidate)
+        self._lowest_reward_and_response = min(
+            filter(None, (self._lowest_reward_and_response, candidate))
         )
         self._discarded_counts.update(count_discarded(reward))
         differences = judge_differences(body["verdicts"])
@@ -419,11 +417,8 @@ class Summary:
     @property
     def lowest(self) -> str | None:
         """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
-        return (
-            None
-            if self._lowest_reward_and_response is None
-            else self._lowest_reward_and_response[1]
-        )
+        _, response_id = self._lowest_reward_and_response or (None, None)
+        return response_id
 
     @property
     def left_out(self) -> FailedRewards:

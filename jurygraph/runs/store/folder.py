@@ -246,11 +246,9 @@ def release_lock(file: IO[str]) -> None:
 def _describe_lock_holder(file: IO[str]) -> str:
     """Return the process that holds the lock, which is unnamed until it has written into the lock."""
     lock_holder = _read_lock_holder(file)
-    return (
-        "another process"
-        if lock_holder is None
-        else f"process {lock_holder['pid']} on {lock_holder['host']} since {lock_holder['since']}"
-    )
+    if lock_holder is None:
+        return "another process"
+    return "process {pid} on {host} since {since}".format_map(lock_holder)
 
 
 def _read_lock_holder(file: IO[str]) -> JsonObject | None:
@@ -261,11 +259,9 @@ def _read_lock_holder(file: IO[str]) -> JsonObject | None:
         lock_holder = json.loads(file.read(_MAX_LOCK_HOLDER_LENGTH).lstrip("\0"))
     except ValueError:  # also what is no UTF-8
         return None
-    return (
-        lock_holder
-        if isinstance(lock_holder, dict) and lock_holder.keys() == {"pid", "host", "since"}
-        else None
-    )
+    if isinstance(lock_holder, dict) and lock_holder.keys() == {"pid", "host", "since"}:
+        return lock_holder
+    return None
 
 
 def to_yaml(mapping: JsonObject) -> str:
