@@ -25,7 +25,15 @@ from jurygraph.runs.export_table import (
     mean_score_by_question,
     verdicts_about_response,
 )
-from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.folder import (
+    CONFIG_FILE,
+    LEDGER_FILE,
+    SEAL_FILE,
+    list_run_folders,
+    missing_run_error,
+    refuse_links,
+    require_run,
+)
 from jurygraph.runs.store.header import RunHeader, RunOrigin, differences, read_run_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading
@@ -145,13 +153,13 @@ class Run(ShortRepr):
         """
         require_argument_type("folder", folder, str | Path, "give the folder of a run")
         folder = Path(folder)
-        members = run_folder.list_run_folders(folder)
+        members = list_run_folders(folder)
         if members:
             return cls._open_runs_as_one(folder, members)
-        run_folder.require_run(folder)
+        require_run(folder)
         run = cls.open_if_begun(folder)
         if run is None:
-            raise run_folder.missing_run_error(folder)
+            raise missing_run_error(folder)
         return run
 
     @classmethod
@@ -185,7 +193,7 @@ class Run(ShortRepr):
     @classmethod
     def open_if_begun(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading; None where there is none, or none yet, before its tasks are planned."""
-        ledger = open_ledger(folder) if (folder / run_folder.LEDGER_FILE).is_file() else None
+        ledger = open_ledger(folder) if (folder / LEDGER_FILE).is_file() else None
         if ledger is None:
             return None
         with close_on_error(ledger.close):
@@ -319,7 +327,7 @@ class Run(ShortRepr):
         if origin is None:
             return None
         folder = self.folder_of_origin(origin)
-        if not (folder / run_folder.LEDGER_FILE).is_file():
+        if not (folder / LEDGER_FILE).is_file():
             raise InputError(
                 f"{self.folder}: refers to the verdicts of {folder}, which is not there; "
                 "put it back there, or move both together"
@@ -362,7 +370,7 @@ class Run(ShortRepr):
         A branch stores only the calls that it made itself: those behind what it reused are in the runs before it.
         """
         origin = self.header.branch
-        if origin is None or not (self.folder_of_origin(origin) / run_folder.LEDGER_FILE).is_file():
+        if origin is None or not (self.folder_of_origin(origin) / LEDGER_FILE).is_file():
             return None
         origin_run = Run.open(self.folder_of_origin(origin))
         if origin_run.id == origin.run:
@@ -682,8 +690,11 @@ class Run(ShortRepr):
 
     def find_scored_response(self, response_id: str) -> ScoredResponse:
         """Return one response with its trace, which is that of `find_trace`. Raises as it does."""
-        group = self.group_of_response(response_id)
-        scored = next(member for member in group if member.trace.response_id == response_id)
+        scored = next(
+            member
+            for member in self.group_of_response(response_id)
+            if member.trace.response_id == response_id
+        )
         trace = scored.trace
         content = self.stored_task_record(trace.task_id) or {}
         if not read_planning_results(content):
@@ -739,16 +750,16 @@ def _read_validated_record(ledger: Ledger, kind: str, model: type[_Model], diges
 
 def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
-    path = folder / run_folder.LEDGER_FILE
-    run_folder.refuse_links(folder)
-    if not path.stat().st_size and (folder / run_folder.CONFIG_FILE).exists():
+    path = folder / LEDGER_FILE
+    refuse_links(folder)
+    if not path.stat().st_size and (folder / CONFIG_FILE).exists():
         raise TraceMismatch(
-            f"{path}: is empty, but {run_folder.CONFIG_FILE} shows that there was a run; it has been changed"
+            f"{path}: is empty, but {CONFIG_FILE} shows that there was a run; it has been changed"
         )
     ledger = Ledger.open(path, write)
-    if ledger is None and (folder / run_folder.SEAL_FILE).exists():
+    if ledger is None and (folder / SEAL_FILE).exists():
         raise TraceMismatch(
-            f"{path}: has no record, but {run_folder.SEAL_FILE} shows that there was a run; it has been changed"
+            f"{path}: has no record, but {SEAL_FILE} shows that there was a run; it has been changed"
         )
     return ledger
 

@@ -20,7 +20,7 @@ from queue import Queue
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.schema.frozen_model import to_ascii_json
+from jurygraph.schema.frozen_model import JsonObject, to_ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_CHAIN_LINK = bytes(32)
@@ -49,8 +49,8 @@ class LedgerRecord(NamedTuple):
     link: bytes
 
     @property
-    def content(self) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads(self.body)
+    def content(self) -> JsonObject:
+        content: JsonObject = json.loads(self.body)
         return content
 
 
@@ -182,13 +182,10 @@ class Ledger:
         self._committed = (self.count, self.head)
 
     def _read_head(self) -> None:
-        with _translate_sqlite_errors(self.path):
-            last = self._connection.execute(
-                "SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
+        rows = self._rows("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1")
         self.count: int
         self.head: bytes
-        self.count, self.head = last or (0, FIRST_CHAIN_LINK)
+        self.count, self.head = rows[0] if rows else (0, FIRST_CHAIN_LINK)
 
     def __del__(self) -> None:
         self._connection.close()
@@ -382,17 +379,14 @@ class Ledger:
     def record_numbers(self, kind: str, up_to_record: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
-        last = up_to_record or self.count
-        with _translate_sqlite_errors(self.path):
-            yield from (number for (number,) in self._connection.execute(query, (kind, last)))
+        rows = self._iter_rows(query, kind, up_to_record or self.count)
+        return (number for (number,) in rows)
 
     def ordered_group_numbers(
         self, up_to_record: int | None = None
     ) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
-        last = up_to_record or self.count
-        with _translate_sqlite_errors(self.path):
-            yield from self._connection.execute(_SELECT_GROUPS_SQL, (last,))
+        return self._iter_rows(_SELECT_GROUPS_SQL, up_to_record or self.count)
 
     def start_of_ledger_with(self, seq: int) -> int:
         """Return the number of records before the ledger that has a record: 0, unless it is joined to others."""
@@ -420,17 +414,17 @@ class Ledger:
 
         Both tables are read side by side: to select the texts of each group takes half as long as to write them.
         """
-        bounds = first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
-        with _translate_sqlite_errors(self.path):
-            texts = self._connection.execute(_SELECT_TEXTS_SQL, bounds)
-            texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
-            seq, rows = next(texts_by_record, (0, ()))
-            for record in self.verified_records(first, last):
-                salted_texts = []
-                if seq == record.seq:
-                    salted_texts = list(rows)
-                    seq, rows = next(texts_by_record, (0, ()))
-                yield RecordCopy(record, salted_texts)
+        texts = self._iter_rows(
+            _SELECT_TEXTS_SQL, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
+        )
+        texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
+        seq, rows = next(texts_by_record, (0, ()))
+        for record in self.verified_records(first, last):
+            salted_texts = []
+            if seq == record.seq:
+                salted_texts = list(rows)
+                seq, rows = next(texts_by_record, (0, ()))
+            yield RecordCopy(record, salted_texts)
 
     def _link_of_previous_record(self, seq: int) -> bytes:
         return FIRST_CHAIN_LINK if seq == 1 else self.record_at(seq - 1).link
@@ -489,13 +483,7 @@ class Ledger:
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
-        with _translate_sqlite_errors(self.path):
-            yield from (
-                key
-                for (key,) in self._connection.execute(
-                    "SELECT key FROM records WHERE kind = ?", (kind,)
-                )
-            )
+        return (key for (key,) in self._iter_rows("SELECT key FROM records WHERE kind = ?", kind))
 
     def count_records(self, kind: str) -> int:
         number: int = self._rows(
@@ -553,26 +541,19 @@ class Ledger:
         return self._select_texts(query, MAX_TEXTS_PER_RECORD, kind)
 
     def _select_texts(self, query: str, *values: Any) -> Iterator[Text]:
-        with _translate_sqlite_errors(self.path):
-            yield from map(Text._make, self._connection.execute(query, values))
+        return map(Text._make, self._iter_rows(query, *values))
 
     def find_file_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
-        with _translate_sqlite_errors(self.path):
-            yield from (
-                f"{row[0]}"
-                for row in self._connection.execute("PRAGMA integrity_check")
-                if row[0] != "ok"
-            )
-            schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
-            unlinked_records = self._connection.execute(
-                "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,)
-            )
-            yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
-            settings = ("page_count", "page_size")
-            page_count, size = (
-                self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings
-            )
+        faults = self._iter_rows("PRAGMA integrity_check")
+        yield from (f"{fault}" for (fault,) in faults if fault != "ok")
+        schema = sorted(self._iter_rows("SELECT name, sql FROM sqlite_schema"))
+        unlinked_records = self._iter_rows(
+            "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", self.count
+        )
+        yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
+        settings = ("page_count", "page_size")
+        page_count, size = (self._rows(f"PRAGMA {name}")[0][0] for name in settings)
         with self.path.open("rb") as file:
             # the header may record fewer or more than the log
             header_page_count = int.from_bytes(file.read(32)[28:], "big")
@@ -603,6 +584,12 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_sqlite_errors(self.path):
             return self._connection.execute(query, values).fetchall()
+
+    def _iter_rows(self, query: str, *values: Any) -> Iterator[Any]:
+        with _translate_sqlite_errors(self.path):
+            # not `yield from`, which would close the cursor, perhaps after its connection
+            for row in self._connection.execute(query, values):  # noqa: UP028
+                yield row
 
 
 @contextmanager

@@ -148,13 +148,12 @@ def unpack_reward(body: StoredBody, decision: Decision) -> Reward:
     from jurygraph.decision.decide import RewardRow
 
     value = body["value"]
-    terms = body["terms"]
     defaults = {
         "status": "ok",
         "partial": value,
         "coverage": 1.0,
         "range": (value, value),
-        "components": terms,
+        "components": body["terms"],
     }
     counts = dict(zip(_VERDICT_COUNT_NAMES, body["counts"], strict=True))
     fields = {**_REWARD_FIELD_DEFAULTS, **defaults, **body, "counts": Counts(**counts)}
