@@ -160,18 +160,17 @@ def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) ->
             texts[index].decode() if index in texts else ERASED_PLACEHOLDER for index in (0, 1)
         )
         return first, second
-    if run.header.branch is None:
-        reason = f"not recorded in {run.folder}"
-        return reason, reason
     origin = run.open_origin()
-    if origin is None:
+    if origin is not None:
+        with origin:
+            return _find_call_texts(origin.source, kind, name)
+    reason = f"not recorded in {run.folder}"
+    if run.header.branch is not None:
         reason = (
             f"in the run {run.folder_of_origin(run.header.branch)}, "
             f"from which {run.folder} was branched, and which is not there"
         )
-        return reason, reason
-    with origin:
-        return _find_call_texts(origin.source, kind, name)
+    return reason, reason
 
 
 def _parse_json_object(text: str) -> JsonObject | str:

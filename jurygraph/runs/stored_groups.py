@@ -152,8 +152,13 @@ def read_stored_group_range(run: Run, after: int, up_to_record: int) -> Iterator
     """
     for record in run.ledger.records("group", after, up_to_record):
         task = run.task_record(record.key).content
-        plan = task["survey"], task["decision"]
-        yield _build_stored_group(run, record, _read_record_body(run, record), plan, None)
+        yield _build_stored_group(
+            run,
+            record,
+            _read_record_body(run, record),
+            (task["survey"], task["decision"]),
+            None,
+        )
 
 
 def _build_stored_group(

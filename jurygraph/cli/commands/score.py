@@ -230,9 +230,9 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         print_missed_conditions(missed_conditions)
         has_threshold_for_failures = any(threshold.name == "failed" for threshold in thresholds)
         has_too_many_failures = summary.failed > 0 and not has_threshold_for_failures
-        code = (
-            ExitCode.SOME_FAILED if missed_conditions or has_too_many_failures else ExitCode.SUCCESS
-        )
+        code = ExitCode.SUCCESS
+        if missed_conditions or has_too_many_failures:
+            code = ExitCode.SOME_FAILED
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
         cached_reply_count = summary.bill.costs_by_source["cached"].number

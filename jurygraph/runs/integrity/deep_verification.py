@@ -134,9 +134,11 @@ def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"
     gateways = {}
     for judge, backend in backends.items():
         calls = run.config.call_settings_of(judge)
-        limits = RequestLimits(max_tokens=calls.max_tokens)
         gateways[judge] = Gateway(
-            backend, RequestLimiter(DEFAULT_CONCURRENT_GROUPS), limits, parameters=calls.parameters
+            backend,
+            RequestLimiter(DEFAULT_CONCURRENT_GROUPS),
+            RequestLimits(max_tokens=calls.max_tokens),
+            parameters=calls.parameters,
         )
     return Jury(run.config, gateway=Gateways(gateways))
 
@@ -477,9 +479,9 @@ class _DeepVerifier:
         for lookup in stored_trace.lookups:
             record = recorded_lookups.get(lookup.id, lookup)
             if record != lookup.model_copy(update={"duration": record.duration}):
-                label = self._trace_label(stored_trace.response_id)
                 raise TraceMismatch(
-                    f"{label}: a call of {lookup.tool} is not the one in its record"
+                    f"{self._trace_label(stored_trace.response_id)}: "
+                    f"a call of {lookup.tool} is not the one in its record"
                 )
 
     def _trace_label(self, response: str, kind: str = "", name: str = "") -> str:

@@ -38,8 +38,8 @@ from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import RecordChain, VerificationError
 from jurygraph.runs.run import Run
-from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
+from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
@@ -169,7 +169,7 @@ def _verify_snapshot(
     except VerificationError as difference:
         owner = _describe_call_owner(ledger, len(record_chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
-    path = run.folder / run_folder.CONFIG_FILE
+    path = run.folder / CONFIG_FILE
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
@@ -220,10 +220,11 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.base_run_origin
     assert origin is not None
-    has_later_records = base.ledger.count > origin.records
-    verify(base, report, signer=signer if has_later_records else None)
-    is_base_shorter = base.ledger.count < origin.records
-    if is_base_shorter or base.ledger.record_at(origin.records).link.hex() != origin.head:
+    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
+    if (
+        base.ledger.count < origin.records
+        or base.ledger.record_at(origin.records).link.hex() != origin.head
+    ):
         raise TraceMismatch(
             f"{base.ledger.path}, record {origin.records}: "
             f"is not the one that {run.folder} refers to"
@@ -237,13 +238,16 @@ def _check_rewards(run: Run) -> None:
         if run.base is None
         else read_stored_groups(run)
     )
-    combiners = run.load_combiners()
-    rewards = recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners)
+    rewards = recompute_rewards(
+        run, groups, lambda group: run.decision(group.decision), run.load_combiners()
+    )
     for trace, reward in rewards:
         recomputed_json = json.dumps(reward)
         if json.dumps(trace.reward) != recomputed_json:
-            differences = changes(trace.reward, json.loads(recomputed_json))
-            key, old, new = next(differences, ("reward", trace.reward, reward))
+            key, old, new = next(
+                changes(trace.reward, json.loads(recomputed_json)),
+                ("reward", trace.reward, reward),
+            )
             raise TraceMismatch(
                 f"{run.ledger.path}, {record_label(trace.current_run_record)}: "
                 "the verdicts give another reward: "
@@ -321,14 +325,14 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     if earlier_seal is not None and earlier_seal.public_key != unsigned_seal.public_key:
         raise InputError(
             f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; "
-            f"keep {run_folder.SEAL_FILE} somewhere else and remove it, then seal the run again"
+            f"keep {SEAL_FILE} somewhere else and remove it, then seal the run again"
         )
     if earlier_seal is not None and earlier_seal.head == unsigned_seal.head:
         return earlier_seal
     signed_seal = unsigned_seal.model_copy(
         update={"signature": key.sign(unsigned_seal.signed_bytes).hex()}
     )
-    write_atomically(run.folder / run_folder.SEAL_FILE, signed_seal.to_bytes)
+    write_atomically(run.folder / SEAL_FILE, signed_seal.to_bytes)
     return signed_seal
 
 
@@ -343,7 +347,7 @@ def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     expected = None if signer is None else load_public_key(signer)
-    path = folder / run_folder.SEAL_FILE
+    path = folder / SEAL_FILE
     if not path.exists():
         if expected is not None:
             raise TraceMismatch(
@@ -377,7 +381,7 @@ def _check_seal(
     run: Run, record_chain: RecordChain, run_seal: Seal, signer: _KeyName | None
 ) -> None:
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
-    path = run.folder / run_folder.SEAL_FILE
+    path = run.folder / SEAL_FILE
     if run_seal.run != run.id:
         raise TraceMismatch(
             f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
@@ -484,7 +488,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
 def _bundle_members(run: Run, traces: Iterable[bytes]) -> Iterator[BundleMember]:
     yield "README.txt", [BUNDLE_README_TEXT]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
-    yield run_folder.CONFIG_FILE, [(run.folder / run_folder.CONFIG_FILE).read_bytes()]
+    yield CONFIG_FILE, [(run.folder / CONFIG_FILE).read_bytes()]
     seal = read_seal(run.folder)
     if seal is not None:
         yield "seal.txt", [seal.signed_bytes]

@@ -117,10 +117,10 @@ class CallCostEstimator:
         low, expected, worst_usage = (
             _sum_usage(case) for case in zip(*by_model.values(), strict=True)
         )
-        from_cache = self._with_reply["cache"]
-        from_run = self._with_reply["sink"]
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
-        return CallEstimate(low, expected, worst_usage, from_cache, from_run, cases)
+        return CallEstimate(
+            low, expected, worst_usage, self._with_reply["cache"], self._with_reply["sink"], cases
+        )
 
     def _usage_cases_of(self, name: str | None) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price

@@ -362,8 +362,10 @@ class Summary:
             )
             first = self._first_abstentions.get(question.evaluator)
             if has_abstained and (first is None or response < first[0]):
-                reason = unpack_verdict_reason(verdict, read_texts())
-                self._first_abstentions[question.evaluator] = response, reason
+                self._first_abstentions[question.evaluator] = (
+                    response,
+                    unpack_verdict_reason(verdict, read_texts()),
+                )
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"

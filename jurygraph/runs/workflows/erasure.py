@@ -71,8 +71,10 @@ def preview_erasure(folder: Path, what: ErasureTarget, name: str) -> ErasureResu
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
         if run.base_run_origin is not None:
-            base = run.folder_of_origin(run.base_run_origin)
-            raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
+            raise InputError(
+                f"{run.folder}: contains no texts; "
+                f"erase {name!r} in {run.folder_of_origin(run.base_run_origin)}"
+            )
         self._run = run
         self._ledger = run.ledger
         self._what: ErasureTarget = what

@@ -21,7 +21,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run, relocated_header_fields
-from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.folder import CONFIG_FILE, list_run_folders
 from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.runs.store.ledger import LedgerRecord, RecordCopy, record_label
 from jurygraph.runs.store.packing import RecordBody
@@ -55,7 +55,7 @@ def merge_shards(
     with ExitStack() as stack:
         shards = []
         for folder in run_folders:
-            for member in run_folder.list_run_folders(folder) or [folder]:
+            for member in list_run_folders(folder) or [folder]:
                 run = stack.enter_context(Run.open(member))
                 _require_complete_shard(run)
                 shards.append(run)
@@ -127,7 +127,7 @@ def _branched_run_head(header: RunHeader) -> str | None:
 
 
 def _verify_config_file(run: Run) -> None:
-    config = run.folder / run_folder.CONFIG_FILE
+    config = run.folder / CONFIG_FILE
     if not config.is_file() or sha256(config.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{config}: is not the config that was written; it has been changed")
 

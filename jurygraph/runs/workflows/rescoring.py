@@ -206,8 +206,7 @@ def _build_run_header(run: Run, folder: Path, config: Config, combiners: Combine
     versions = {name: combiner.version for name, combiner in combiners.items()}
     extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     # the base of a run that is re-scored itself is reached from another folder now
-    relative_base_folder = relative_folder(folder, run.source.folder)
-    base = origin.model_copy(update={"folder": relative_base_folder})
+    base = origin.model_copy(update={"folder": relative_folder(folder, run.source.folder)})
     return run.header.model_copy(
         update={
             "config": config,
@@ -368,15 +367,16 @@ def _fit_confusion_matrices(
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
     sorted_votes = sorted(votes)
     responses = len({vote.response for vote in votes})
-    units = [vote.unit for vote in sorted_votes]
-    judges = [vote.judge for vote in sorted_votes]
-    labels = [vote.level for vote in sorted_votes]
-    fitted_consensus = consensus.fit(units, judges, labels, classes=range(len(levels)))
+    fitted_consensus = consensus.fit(
+        [vote.unit for vote in sorted_votes],
+        [vote.judge for vote in sorted_votes],
+        [vote.level for vote in sorted_votes],
+        classes=range(len(levels)),
+    )
+    units = len(fitted_consensus.items)
     reason = consensus.too_small(fitted_consensus.votes)
     if reason is not None:
-        return LearnedConfusionMatrices(
-            config, None, {}, responses, len(fitted_consensus.items), (reason,)
-        )
+        return LearnedConfusionMatrices(config, None, {}, responses, units, (reason,))
     confusions = to_confusions(fitted_consensus, levels)
     params = {
         **config.components[component].params,
@@ -385,13 +385,12 @@ def _fit_confusion_matrices(
     quality_by_judge = {
         str(name): quality for name, quality in fitted_consensus.annotators().items()
     }
-    config_with_confusions = _replace_component_params(config, component, params)
     return LearnedConfusionMatrices(
-        config_with_confusions,
+        _replace_component_params(config, component, params),
         confusions,
         quality_by_judge,
         responses,
-        len(fitted_consensus.items),
+        units,
         fitted_consensus.warnings,
     )
 

@@ -113,9 +113,8 @@ class JobScorer:
         jury = self.job.jury
         has_no_usable_reply = isinstance(error, UnusableRepliesError) or not jury.gateways
         summary = self.run_totals.summary
-        has_rewards = summary.failed < summary.responses
         return (
             (has_no_usable_reply or jury.config.calls.cache)
-            and not has_rewards
+            and summary.failed >= summary.responses
             and not self.planned_tasks.has_calls
         )

@@ -27,6 +27,7 @@ from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
 from jurygraph.sources.task_tables import CHAT_COLUMN_ROLES, add_columns_of_chats, chat_file_columns
+from jurygraph.sources.tasks import TaskAndResponses
 
 _MAX_LISTED_DIFFERENCES = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
@@ -109,23 +110,21 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         if source.shard is not None:
             file_task_count, file_response_count = source.file_extent()
             file_extent = RunExtent(tasks=file_task_count, responses=file_response_count)
-        profiles = None if job.profiles is None else job.profiles.file_digest
-        branch = None if job.branch is None else job.branch.run.origin(job.folder)
         return build_run_header(
             job.jury,
             job.folder,
             tasks=source.tasks_file,
             responses=source.responses_file,
-            profiles=profiles,
+            profiles=None if job.profiles is None else job.profiles.file_digest,
             edges=source.edges_file,
             columns=source.columns,
             extent=RunExtent(tasks=tasks, responses=responses),
-            branch=branch,
+            branch=job.branch and job.branch.run.origin(job.folder),
             shard=source.shard,
             file_extent=file_extent,
         )
 
-    def remaining_pairs(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+    def remaining_pairs(self) -> Iterator[TaskAndResponses]:
         """Yield the tasks that are not scored, up to the limit, with their responses."""
         return self._job.source.pairs(self._first_unscored, self._job.limit, self._scored_later)
 
@@ -138,8 +137,9 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
 
     def create_run_if_missing(self) -> WritableRun:
         if self.run is None:
-            header = self._build_run_header()
-            self.run = WritableRun.create(self._job.folder, header, uuid.uuid4().hex)
+            self.run = WritableRun.create(
+                self._job.folder, self._build_run_header(), uuid.uuid4().hex
+            )
         assert isinstance(self.run, WritableRun), "a closed run is finished"
         return self.run
 

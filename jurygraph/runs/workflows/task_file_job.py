@@ -131,12 +131,9 @@ class TaskFileJob:
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
     ) -> set[str]:
         """Add the names that tasks have to those that were found, up to the task by which all are."""
-        pairs = self.source.unsharded_pairs()  # a shard may have no task with a name
-        while not names <= found:  # most files need not be read to their end
-            pair = next(pairs, None)
-            if pair is None:
+        for task, _ in self.source.unsharded_pairs():  # a shard may have no task with a name
+            if names <= found:  # most files need not be read to their end
                 break
-            task, _ = pair
             found.update(read(task))
         return found
 
