@@ -21,6 +21,7 @@ from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.export_table import (
     StoredVerdict,
     TableName,
+    TraceWithContent,
     import_library,
     mean_score_by_question,
     verdicts_about_response,
@@ -300,7 +301,7 @@ class Run(ShortRepr):
         from jurygraph.agents.registry import load_combiners  # lazily: it loads NumPy
         from jurygraph.sources.user_modules import importing_from
 
-        config = self.config if revised_config is None else revised_config
+        config = revised_config or self.config
         with importing_from(self.modules(revised_config, only_combiners=True)):
             combiners = load_combiners(config, self.header.evaluators.values())
         if config != self.config:
@@ -610,7 +611,7 @@ class Run(ShortRepr):
             for verdict in verdicts_about_response(trace):
                 yield StoredVerdict(verdict, trace, response, task)
 
-    def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
+    def responses_with_tasks(self) -> Iterator[TraceWithContent]:
         task_id = None
         task = None
         for trace, response in self.scored_responses():

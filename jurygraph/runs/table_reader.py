@@ -12,6 +12,7 @@ from jurygraph.runs.export_table import (
     ExportRow,
     ExportTable,
     TableName,
+    TraceWithContent,
     verdicts_about_response,
 )
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
@@ -78,7 +79,7 @@ class RunForTables(Protocol):
     def question_scores(self, trace: Trace) -> dict[str, float]: ...
     def predicted_scores(self, trace: Trace) -> dict[str, float]: ...
     def explain_trace(self, trace: Trace) -> "Explanation": ...
-    def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]: ...
+    def responses_with_tasks(self) -> Iterator[TraceWithContent]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

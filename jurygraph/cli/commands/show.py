@@ -350,7 +350,7 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = _choose_format_by_suffix(output) if to is None else to
+    form = to or _choose_format_by_suffix(output)
     exporter = _choose_exporter(form, output or "")
     requested_export_options = {
         "texts": texts,

@@ -106,7 +106,7 @@ class RunHeader(FrozenModel):
 
     def header_of_all_shards(self) -> "RunHeader":
         """Return the header of a run of all shards, of which this is one."""
-        extent = self.extent if self.file_extent is None else self.file_extent
+        extent = self.file_extent or self.extent
         return self.model_copy(update={"shard": None, "file_extent": None, "extent": extent})
 
     def model_identity_of(self, judge: str | None) -> ModelIdentity | None:
@@ -114,6 +114,8 @@ class RunHeader(FrozenModel):
         return self.model if judge is None else self.models.get(judge)
 
 
+Change = tuple[str, Any, Any]
+"""A place inside a value, with what was there and what is there now."""
 _LABEL_BY_FILE_KIND = {
     "tasks": "tasks file",
     "responses": "responses file",
@@ -275,7 +277,7 @@ def sends_same_requests(
 
 def _model_changes(
     identity_in_run: ModelIdentity | None, current: ModelIdentity | None
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Iterator[Change]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if identity_in_run is not None and current is not None:
         yield from changes(
@@ -286,7 +288,7 @@ def _model_changes(
 _MISSING = object()
 
 
-def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def changes(old: Any, new: Any, path: str = "") -> Iterator[Change]:
     """Yield the innermost places at which two plain values differ, with both values."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
@@ -299,7 +301,7 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
         yield path, old, new
 
 
-def _first_difference(path: str, old: Any, new: Any) -> tuple[str, Any, Any]:
+def _first_difference(path: str, old: Any, new: Any) -> Change:
     """Return where lists of different lengths begin to differ; what follows may only have moved."""
     if isinstance(old, list) and isinstance(new, list):
         for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=_MISSING)):
