@@ -18,7 +18,7 @@ from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jur
 from jurygraph.cli.options import format_column_arguments
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.summary import format_request_lines, print_dry_run, print_inconclusive_run
-from jurygraph.cli.render.text import format_table, print_message, progress
+from jurygraph.cli.render.text import format_table, print_message, print_messages, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, shell_quote
@@ -209,8 +209,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 branch=branch,
                 profiles=profiles,
             )
-            for note in job.describe_misnamed_columns():
-                print_message(note)
+            print_messages(job.describe_misnamed_columns())
             with StoredJobProgress(job) as stored_work:
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
@@ -343,10 +342,12 @@ class RequestCounter:
 def _print_nothing_to_score(opened_job: OpenedJob) -> None:
     job, stored_work, run_totals = opened_job
     count = job.task_count
-    is_run_complete = stored_work.tasks_done == count
-    state = "is complete" if is_run_complete else f"has {stored_work.tasks_done} of {count} tasks"
-    has_transient_failures = any(row.is_transient for row in run_totals.summary.failures)
-    advice = "only failures are left to repeat" if has_transient_failures else "nothing to do"
+    state = "is complete"
+    if stored_work.tasks_done != count:
+        state = f"has {stored_work.tasks_done} of {count} tasks"
+    advice = "nothing to do"
+    if any(row.is_transient for row in run_totals.summary.failures):
+        advice = "only failures are left to repeat"
     print_message(f"{job.folder} {state}; {advice}")
     if run_totals.summary.investigated:
         print_message(
@@ -390,8 +391,7 @@ def _print_interrupted(job: "TaskFileJob", is_job_planned: bool, stored_call_cou
         if stored_call_count:
             written_text += f" except {stored_call_count} replies of the model; run the same command again to continue"
         print_message(f"interrupted before anything was scored; {written_text}")
-    for line in format_request_lines(count_requests(job.jury)):
-        print_message(line)
+    print_messages(format_request_lines(count_requests(job.jury)))
 
 
 class StudyRun(NamedTuple):
@@ -426,8 +426,7 @@ def score_study(
                 remaining_work_by_run[run.name] = forecast_remaining(opened_job, runner)
         content, lines = _build_cost_table(remaining_work_by_run)
         if not options.dry_run:
-            for line in lines:
-                print_message(line)
+            print_messages(lines)
             for score_options in score_options_by_run:
                 budgeted_options = replace(
                     score_options, max_cost=options.max_cost, max_calls=options.max_calls
@@ -444,10 +443,10 @@ def _write_run_tasks(
 ) -> ScoreOptions:
     task_folder.mkdir(parents=True, exist_ok=True)
     tasks = task_folder / f"{run.name}.jsonl"
-    if tasks.exists() and tasks.read_bytes() != b"".join(run.lines):
-        raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
     if not tasks.exists():
         write_output(str(tasks), run.lines)
+    elif tasks.read_bytes() != b"".join(run.lines):
+        raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
     return replace(options, tasks=str(tasks), run=folder / run.name, revise=run.revise)
 
 
@@ -497,8 +496,7 @@ def _score_study_run(
             f"{options.run}: {summary.failed} of {summary.responses} rewards failed and have no "
             f"value; to repeat them, remove {options.run} and run the same command again"
         )
-    for line in format_request_lines(sent_costs):
-        print_message(line)
+    print_messages(format_request_lines(sent_costs))
     return reduce_request_limits(options, sent_costs)
 
 

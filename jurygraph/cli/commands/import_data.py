@@ -20,7 +20,7 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.text import print_message, print_report, print_result
+from jurygraph.cli.render.text import print_message, print_messages, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, read_export
 from jurygraph.interchange.rated_table import read_rated_table
@@ -220,8 +220,7 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
-    for note in (*table.notes, *notes_on_similar_names(annotators)):
-        print_message(note)
+    print_messages([*table.notes, *notes_on_similar_names(annotators)])
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
@@ -270,8 +269,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     figures = {"ratings_file": target, **counts, "screened_out": screened_out_counts}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
-    for note in notes_on_similar_names(annotators):
-        print_message(note)
+    print_messages(notes_on_similar_names(annotators))
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
     if screened_out_counts:

@@ -18,7 +18,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable
 from jurygraph.cli.render.summary import format_request_lines
-from jurygraph.cli.render.text import print_message, print_report, progress
+from jurygraph.cli.render.text import print_messages, print_report, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 
@@ -63,8 +63,7 @@ def plan(
 
         folder = None if allow_files_outside else folder_of_tasks_file(tasks)
         with jury, locate_config_errors(path, model):
-            for note in collect_jury_notes(jury):
-                print_message(note)
+            print_messages(collect_jury_notes(jury))
             defaults = jury.config.task_defaults
             with (
                 closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,

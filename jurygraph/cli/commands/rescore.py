@@ -15,7 +15,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutputOptions
-from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.render.text import print_message, print_messages, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
@@ -179,8 +179,7 @@ def _fit_calibrations(
                 f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
             )
         labels = read_labels(label, [judgements])
-        for note in unlabelled_row_notes(labels):
-            print_message(note)
+        print_messages(unlabelled_row_notes(labels))
         studies = join_labels_with_judgements([judgements], labels)
         scores = calibration.labelled_scores(studies, question)
         calibrations[scores.question], reports[scores.question] = calibration.report(

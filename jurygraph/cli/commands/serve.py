@@ -21,7 +21,7 @@ from jurygraph.cli.options import (
     PortOption,
     option,
 )
-from jurygraph.cli.render.text import print_message, print_result, progress
+from jurygraph.cli.render.text import print_message, print_messages, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets_to_redact
 from jurygraph.errors import InputError
 from jurygraph.sources import locate_config_errors
@@ -119,8 +119,7 @@ def serve(
             print_message(f"token: {token}")
         if token is not None:
             add_secrets_to_redact([token])
-        for note in collect_jury_notes(jury):
-            print_message(note)
+        print_messages(collect_jury_notes(jury))
         plans = None
         if tasks is not None:
             plans = stack.enter_context(_open_or_write_plans(tasks, jury, allow_files_outside))

@@ -165,12 +165,14 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
 
 
 def print_if_run_unfinished(run: Run) -> None:
-    if run.header.is_open_ended and not run.is_closed:
+    if run.is_closed:
+        return
+    if run.header.is_open_ended:
         print_message(
             f"{run.tasks_scored} groups of {run.planned_task_count} tasks are in the whole run "
             f"so far; `jurygraph close {shell_quote(run.folder)}` ends the run"
         )
-    elif not run.is_closed:
+    else:
         print_message(
             f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored "
             "so far; the same score command continues, without --limit if it has one"
@@ -441,9 +443,9 @@ def _write_or_print_lines(
     if output is None:
         for line in cast(Iterable[bytes], content):
             print_result(line.removesuffix(b"\n"))
-    elif callable(content):
+        return
+    if callable(content):
         write_output_with(output, content)
     else:
         write_output(output, compress_lines(output, content))
-    if output is not None:
-        print_message(f"wrote {output}")
+    print_message(f"wrote {output}")

@@ -70,6 +70,11 @@ def print_message(line: str) -> None:
     typer.echo(escape_line(make_current_redactor().redact_text(line)), err=True)
 
 
+def print_messages(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_message(line)
+
+
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
     """Print a report, a JSON value, as one line of JSON, or else its lines.
 

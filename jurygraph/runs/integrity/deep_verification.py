@@ -296,7 +296,7 @@ class _DeepVerifier:
         for trace in stored_traces:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    label = self._trace_label(trace.response_id, "material", material.name)
+                    label = self._trace_label(trace.response_id, material)
                     self._require_calls(label, material)
                     unverifiable_material[material.name, trace.response_id] = material
         return unverifiable_material
@@ -311,14 +311,8 @@ class _DeepVerifier:
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
                 recomputed_material = derived_material[material.name]
-                label = self._trace_label(stored_trace.response_id, "material", material.name)
-                _require_workspace_files(label, material, recomputed_material)
-                if not (
-                    _is_transient_failure(material) or _is_transient_failure(recomputed_material)
-                ):
-                    _require_same_fields(
-                        label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material
-                    )
+                label = self._trace_label(stored_trace.response_id, material)
+                _compare_fields(label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material)
 
     def _compare_verdict(
         self,
@@ -327,7 +321,7 @@ class _DeepVerifier:
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
-        label = self._trace_label(stored_verdict.about, "verdict", stored_verdict.question)
+        label = self._trace_label(stored_verdict.about, stored_verdict)
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
         )
@@ -360,10 +354,8 @@ class _DeepVerifier:
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
             return "needing_model"
-        _require_workspace_files(label, stored_verdict, recomputed_verdict)
-        if _is_transient_failure(stored_verdict) or _is_transient_failure(recomputed_verdict):
+        if not _compare_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, recomputed_verdict):
             return "transient_failures"
-        _require_same_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, recomputed_verdict)
         return "needing_model" if _is_taken_from_record(stored_verdict, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: _JudgedItem) -> None:
@@ -390,13 +382,13 @@ class _DeepVerifier:
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, item in _verdicts_and_material(trace):
+        for item in _verdicts_and_material(trace):
             for evidence in item.evidence:
                 source = self._find_source_text(evidence, item, text)
                 if not evidence.verified or source is None:
                     continue
                 if source[evidence.start : evidence.end] != evidence.quote:
-                    label = self._trace_label(trace.response_id, kind, _item_name(item))
+                    label = self._trace_label(trace.response_id, item)
                     raise TraceMismatch(
                         f"{label}: its quotation is not at characters {evidence.start} to "
                         f"{evidence.end}"
@@ -449,8 +441,8 @@ class _DeepVerifier:
         affected_responses = set()
         affected_questions: dict[str, None] = {}
         for trace in stored_traces:
-            for kind, item in _verdicts_and_material(trace):
-                label = self._trace_label(trace.response_id, kind, _item_name(item))
+            for item in _verdicts_and_material(trace):
+                label = self._trace_label(trace.response_id, item)
                 for number, lookup in enumerate(item.lookups, start=1):
                     source = f"{TOOL_SOURCE_PREFIX}{number}"
                     if lookup in mismatched_lookups:
@@ -484,9 +476,12 @@ class _DeepVerifier:
                     f"a call of {lookup.tool} is not the one in its record"
                 )
 
-    def _trace_label(self, response: str, kind: str = "", name: str = "") -> str:
-        item = f", {kind} {name!r}" if kind else ""
-        return f"{self._run.ledger.path}, trace {response!r}{item}"
+    def _trace_label(self, response: str, item: _JudgedItem | None = None) -> str:
+        label = f"{self._run.ledger.path}, trace {response!r}"
+        if item is None:
+            return label
+        kind = "verdict" if isinstance(item, RecordedVerdict) else "material"
+        return f"{label}, {kind} {_item_name(item)!r}"
 
 
 def _describe_lookup_change(
@@ -527,13 +522,12 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     )
 
 
-def _verdicts_and_material(trace: Trace) -> Iterator[tuple[str, _JudgedItem]]:
-    """Yield the verdicts that saw the response, and the material, each with its kind."""
+def _verdicts_and_material(trace: Trace) -> Iterator[_JudgedItem]:
+    """Yield the verdicts that saw the response, and the material."""
     for verdict in verdicts_about_response(trace, superseded=True):
         if verdict.about in verdict.responses and not has_erased_text(verdict):
-            yield "verdict", verdict
-    for material in trace.material:
-        yield "material", material
+            yield verdict
+    yield from trace.material
 
 
 def _item_name(item: _JudgedItem) -> str:
@@ -556,10 +550,14 @@ def _is_transient_failure(item: _JudgedItem) -> bool:
     return item.status == "failed" and has_transient_failure(item)
 
 
-def _require_workspace_files(
-    label: str, stored_item: _JudgedItem, recomputed_item: _JudgedItem
-) -> None:
-    """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
+def _compare_fields(
+    label: str, fields: Sequence[str], stored_item: _JudgedItem, recomputed_item: _JudgedItem
+) -> bool:
+    """Compare the fields of two items; return False, without that, where one of them failed transiently.
+
+    Raises `TraceMismatch` for a field that differs, and `InputError` if the files that a judge looked at are not there
+    now: nothing can be said without them.
+    """
     failure = recomputed_item.failure
     if (
         failure is not None
@@ -567,14 +565,8 @@ def _require_workspace_files(
         and stored_item.failure is None
     ):
         raise InputError(f"{label}: {failure.message}")
-
-
-def _require_same_fields(
-    label: str,
-    fields: Sequence[str],
-    stored_item: _JudgedItem,
-    recomputed_item: _JudgedItem,
-) -> None:
+    if _is_transient_failure(stored_item) or _is_transient_failure(recomputed_item):
+        return False
     for name in fields:
         old = getattr(stored_item, name)
         new = getattr(recomputed_item, name)
@@ -587,3 +579,4 @@ def _require_same_fields(
             raise TraceMismatch(
                 f"{label}: {name} is {old!r} in the run and {new!r} when recomputed"
             )
+    return True

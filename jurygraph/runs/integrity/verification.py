@@ -322,13 +322,14 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
         public_key=key.public_key().public_bytes_raw().hex(),
     )
     earlier_seal = read_seal(run.folder)
-    if earlier_seal is not None and earlier_seal.public_key != unsigned_seal.public_key:
-        raise InputError(
-            f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; "
-            f"keep {SEAL_FILE} somewhere else and remove it, then seal the run again"
-        )
-    if earlier_seal is not None and earlier_seal.head == unsigned_seal.head:
-        return earlier_seal
+    if earlier_seal is not None:
+        if earlier_seal.public_key != unsigned_seal.public_key:
+            raise InputError(
+                f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; "
+                f"keep {SEAL_FILE} somewhere else and remove it, then seal the run again"
+            )
+        if earlier_seal.head == unsigned_seal.head:
+            return earlier_seal
     signed_seal = unsigned_seal.model_copy(
         update={"signature": key.sign(unsigned_seal.signed_bytes).hex()}
     )

@@ -101,9 +101,9 @@ def refuse_links(folder: Path) -> None:
 
 def refuse_foreign_files(folder: Path) -> None:
     """Raise `InputError` if a run cannot be created in a folder: it contains other files, or is a file itself."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder with --out")
     if not folder.is_dir():
+        if folder.exists():
+            raise InputError(f"{folder}: is a file; name a folder with --out")
         return
     refuse_links(folder)
     config = folder / CONFIG_FILE

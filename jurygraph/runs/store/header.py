@@ -114,7 +114,7 @@ class RunHeader(FrozenModel):
         return self.model if judge is None else self.models.get(judge)
 
 
-Change = tuple[str, Any, Any]
+ValueChange = tuple[str, Any, Any]
 """A place inside a value, with what was there and what is there now."""
 _LABEL_BY_FILE_KIND = {
     "tasks": "tasks file",
@@ -277,7 +277,7 @@ def sends_same_requests(
 
 def _model_changes(
     identity_in_run: ModelIdentity | None, current: ModelIdentity | None
-) -> Iterator[Change]:
+) -> Iterator[ValueChange]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if identity_in_run is not None and current is not None:
         yield from changes(
@@ -288,7 +288,7 @@ def _model_changes(
 _MISSING = object()
 
 
-def changes(old: Any, new: Any, path: str = "") -> Iterator[Change]:
+def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
     """Yield the innermost places at which two plain values differ, with both values."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
@@ -301,7 +301,7 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[Change]:
         yield path, old, new
 
 
-def _first_difference(path: str, old: Any, new: Any) -> Change:
+def _first_difference(path: str, old: Any, new: Any) -> ValueChange:
     """Return where lists of different lengths begin to differ; what follows may only have moved."""
     if isinstance(old, list) and isinstance(new, list):
         for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=_MISSING)):
