@@ -7,8 +7,10 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from functools import reduce
 from importlib import import_module
 from io import TextIOWrapper
+from operator import or_
 from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
@@ -27,74 +29,96 @@ class CommandEntry(NamedTuple):
     summary: str
 
 
-COMMANDS = {
-    "demo": CommandEntry(
-        "demo", "Show on real data what a reward can tell, without a key or a model."
-    ),
-    "init": CommandEntry("setup", "Create a small project that runs as it is."),
-    "doctor": CommandEntry("setup", "Check models, keys, extras and write access."),
-    "profiles": CommandEntry("annotate", "Read profiles in text as constraints, with a model."),
-    "annotate": CommandEntry(
-        "annotate", "Annotate which criteria depend on which (GEAR), with a model."
-    ),
-    "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
-    "merge": CommandEntry(
-        "merge", "Merge the shards of a run into one run, in the order of TASKS."
-    ),
-    "plan": CommandEntry("plan", "Plan tasks before there are responses, for `serve --tasks`."),
-    "serve": CommandEntry("serve", "Serve rewards to trainers over HTTP."),
-    "show": CommandEntry(
-        "show", "Show the rewards of a run, the full trace of a response, or the calls behind it."
-    ),
-    "explain": CommandEntry(
-        "show", "Explain a reward: the points gained and lost, in order of cost."
-    ),
-    "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
-    "rescore": CommandEntry(
-        "rescore", "Compute a run's rewards again from its verdicts, without a request."
-    ),
-    "compare": CommandEntry(
-        "compare", "Compare two runs: rewards, paired tests, flipped verdicts."
-    ),
-    "consensus": CommandEntry(
-        "raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
-    ),
-    "view": CommandEntry("view", "Look at a run in a browser: what its responses lost, and why."),
-    "report": CommandEntry("report", "Write a run, or one response, as a page that stands alone."),
-    "watch": CommandEntry("watch", "Watch a run's rewards, and alert when they are being gamed."),
-    "attack": CommandEntry("attack", "Attack the config's judge, and measure its false positives."),
-    "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),
-    "close": CommandEntry("audit", "Close a run, so that nothing more is scored into it."),
-    "erase": CommandEntry("audit", "Erase texts for good."),
-    "export": CommandEntry("show", "Export a run in another format."),
-    "graph": CommandEntry(
-        "draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."
-    ),
-    "schema": CommandEntry(
-        "draw", "Print the JSON Schema of tasks, responses, config, params or trace."
-    ),
-    "preset": CommandEntry("setup", "List the presets, or print one as a config."),
-    "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
-    "assign": CommandEntry("raters", "Assign items to reviewers, as balanced and blinded sheets."),
-    "power": CommandEntry(
-        "raters", "Estimate how many items or reviewers a study needs, from ratings of a first one."
-    ),
-    "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
-    "integrate": CommandEntry(
-        "integrate", "Write an example that gives a trainer the rewards of a jury."
-    ),
-    "study": CommandEntry("study", "Apply the measurements of the papers, to runs or simulations."),
-}
-
 COMMANDS_BY_HEADING = {
-    "Begin": ("demo", "init", "doctor", "preset", "schema", "prompts", "import", "integrate"),
-    "Judge": ("score", "merge", "plan", "serve", "profiles", "annotate", "assign"),
-    "Look": ("show", "explain", "view", "report", "export", "graph"),
-    "Decide again, compare": ("rescore", "compare"),
-    "Measure": ("study", "consensus", "watch", "attack", "power"),
-    "Prove": ("verify", "seal", "close", "erase"),
+    "Begin": {
+        "demo": CommandEntry(
+            "demo", "Show on real data what a reward can tell, without a key or a model."
+        ),
+        "init": CommandEntry("setup", "Create a small project that runs as it is."),
+        "doctor": CommandEntry("setup", "Check models, keys, extras and write access."),
+        "preset": CommandEntry("setup", "List the presets, or print one as a config."),
+        "schema": CommandEntry(
+            "draw", "Print the JSON Schema of tasks, responses, config, params or trace."
+        ),
+        "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
+        "import": CommandEntry(
+            "import_data", "Convert a file of another project to TASKS or RATINGS."
+        ),
+        "integrate": CommandEntry(
+            "integrate", "Write an example that gives a trainer the rewards of a jury."
+        ),
+    },
+    "Judge": {
+        "score": CommandEntry(
+            "score", "Score responses and store every reward with its full trace."
+        ),
+        "merge": CommandEntry(
+            "merge", "Merge the shards of a run into one run, in the order of TASKS."
+        ),
+        "plan": CommandEntry("plan", "Plan tasks before there are responses, for `serve --tasks`."),
+        "serve": CommandEntry("serve", "Serve rewards to trainers over HTTP."),
+        "profiles": CommandEntry("annotate", "Read profiles in text as constraints, with a model."),
+        "annotate": CommandEntry(
+            "annotate", "Annotate which criteria depend on which (GEAR), with a model."
+        ),
+        "assign": CommandEntry(
+            "raters", "Assign items to reviewers, as balanced and blinded sheets."
+        ),
+    },
+    "Look": {
+        "show": CommandEntry(
+            "show",
+            "Show the rewards of a run, the full trace of a response, or the calls behind it.",
+        ),
+        "explain": CommandEntry(
+            "show", "Explain a reward: the points gained and lost, in order of cost."
+        ),
+        "view": CommandEntry(
+            "view", "Look at a run in a browser: what its responses lost, and why."
+        ),
+        "report": CommandEntry(
+            "report", "Write a run, or one response, as a page that stands alone."
+        ),
+        "export": CommandEntry("show", "Export a run in another format."),
+        "graph": CommandEntry(
+            "draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."
+        ),
+    },
+    "Decide again, compare": {
+        "rescore": CommandEntry(
+            "rescore", "Compute a run's rewards again from its verdicts, without a request."
+        ),
+        "compare": CommandEntry(
+            "compare", "Compare two runs: rewards, paired tests, flipped verdicts."
+        ),
+    },
+    "Measure": {
+        "study": CommandEntry(
+            "study", "Apply the measurements of the papers, to runs or simulations."
+        ),
+        "consensus": CommandEntry(
+            "raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
+        ),
+        "watch": CommandEntry(
+            "watch", "Watch a run's rewards, and alert when they are being gamed."
+        ),
+        "attack": CommandEntry(
+            "attack", "Attack the config's judge, and measure its false positives."
+        ),
+        "power": CommandEntry(
+            "raters",
+            "Estimate how many items or reviewers a study needs, from ratings of a first one.",
+        ),
+    },
+    "Prove": {
+        "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
+        "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),
+        "close": CommandEntry("audit", "Close a run, so that nothing more is scored into it."),
+        "erase": CommandEntry("audit", "Erase texts for good."),
+    },
 }
 """The commands as the help groups them."""
+COMMANDS = reduce(or_, COMMANDS_BY_HEADING.values())
 
 
 _MESSAGE_BY_NUMBER_ERROR = {
@@ -135,9 +159,9 @@ class _LazyCommandGroup(TyperGroup):
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for heading, names in COMMANDS_BY_HEADING.items():
+        for heading, commands in COMMANDS_BY_HEADING.items():
             with formatter.section(heading):
-                formatter.write_dl([(name, COMMANDS[name].summary) for name in names])
+                formatter.write_dl([(name, entry.summary) for name, entry in commands.items()])
 
 
 def _find_command_example(error: typer.BadParameter) -> str:
@@ -244,9 +268,9 @@ def _run_command(argv: Sequence[str] | None) -> None:
         _exit_with_message(problem, ExitCode.WRONG_INPUT)
     except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
         sys.stderr.write(_make_printable(traceback.format_exc()))
-        detail = f"{type(error).__name__}: {error}"
         _exit_with_message(
-            f"this is a bug in jurygraph, please report it: {detail}", ExitCode.INTERNAL_ERROR
+            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}",
+            ExitCode.INTERNAL_ERROR,
         )
 
 

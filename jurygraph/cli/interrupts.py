@@ -13,13 +13,18 @@ import typer
 
 from jurygraph.cli.render.text import print_message
 from jurygraph.cli.streams import ExitCode
-from jurygraph.concurrency import DaemonThreads
+from jurygraph.concurrency import DaemonThreads, new_event_loop
 
 T = TypeVar("T")
 STOP_GRACE_SECONDS = 5
 """Seconds after Ctrl-C in which work under way may end; then it is cancelled."""
 _CANCEL_GRACE_SECONDS = 3.0  # for cancelled work to end, before the process is ended without it
 _SHOW_CURSOR_SEQUENCE = "\x1b[?25h"  # a progress bar hides it
+
+
+def open_runner() -> asyncio.Runner:
+    """Return what runs the coroutines of a command, in one loop until it is closed."""
+    return asyncio.Runner(loop_factory=new_event_loop)
 
 
 def run_interruptible(

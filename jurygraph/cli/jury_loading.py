@@ -69,8 +69,10 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
         notes += evaluator.notes
     model_evaluators = [name for name, evaluator in jury.evaluators.items() if evaluator.uses_model]
     if model_evaluators and not jury.gateways:
-        remedy = "name a model in the config or with --model"
-        notes.append(f"model: none, so {', '.join(model_evaluators)} cannot answer; {remedy}")
+        notes.append(
+            f"model: none, so {', '.join(model_evaluators)} cannot answer; "
+            "name a model in the config or with --model"
+        )
     evaluators_with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if (
         None in jury.gateways
@@ -78,9 +80,9 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
         and evaluators_with_judges.issuperset(model_evaluators)
     ):
         model = jury.config.model
-        remedy = "change `models`, or leave out `judges`"
         notes.append(
-            f"model: no evaluator asks {model} here, since each names its judges; {remedy}"
+            f"model: no evaluator asks {model} here, since each names its judges; "
+            "change `models`, or leave out `judges`"
         )
     return list(dict.fromkeys(notes))
 

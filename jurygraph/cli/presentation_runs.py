@@ -13,7 +13,7 @@ from jurygraph.agents.presentation.variants import PresentationSet
 from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
 from jurygraph.cli.jury_loading import disable_langsmith_tracing, open_jury
 from jurygraph.cli.render.summary import format_request_lines
-from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.render.text import print_message, print_messages, progress
 from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_request_limits, score_study
 from jurygraph.errors import InputError
 from jurygraph.models.factory import open_backend
@@ -112,15 +112,15 @@ class PresentationModels:
             with progress(what, _count_responses(pairs), "responses") as advance:
                 ask_all = partial(ask_about_each_response, pairs, ask, advance=advance)
                 request = Planner(jury).arun_with_client(ask_all)
-                advice = "run the same command again: it continues from the cache"
                 try:
-                    with exit_on_interrupt(f"interrupted; {advice}"):
+                    with exit_on_interrupt(
+                        "interrupted; run the same command again: it continues from the cache"
+                    ):
                         result = run_interruptible(runner, request, jury.context.threads)
                 finally:
                     runner.run(jury.gateways.close())
             sent_requests = count_requests(jury)
-        for line in format_request_lines(sent_requests):
-            print_message(line)
+        print_messages(format_request_lines(sent_requests))
         self.options = reduce_request_limits(self.options, sent_requests)
         return result
 

@@ -1,5 +1,6 @@
 """Score responses into runs: the work of `jurygraph score`, and of every study that scores tasks of its own."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -12,19 +13,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import typer
 
-from jurygraph.cli.interrupts import run_interruptible
+from jurygraph.cli.interrupts import open_runner, run_interruptible
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import format_column_arguments
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.summary import format_request_lines, print_dry_run, print_inconclusive_run
-from jurygraph.cli.render.text import format_table, print_message, progress
+from jurygraph.cli.render.text import format_table, print_message, print_messages, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, shell_quote
 
 if TYPE_CHECKING:
-    import asyncio
-
     from jurygraph.jury import Jury
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
@@ -191,17 +190,16 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
             ) as source,
             open_profiles(options.profiles_from, source) as profiles,
         ):
+            task_count, _ = source.file_extent()
             if source.graphs:
-                task_count, _ = source.file_extent()
-                graphs = f"{source.graphs} of {task_count} tasks take their graph"
-                print_message(f"{graphs} from {options.edges_from}")
-            if source.unjudged_replies:
-                task_count, _ = source.file_extent()
-                replies = (
-                    f"replies of the assistant in {source.unjudged_replies} of {task_count} tasks"
-                )
                 print_message(
-                    f"{replies} stand before the last message of a user: {UNJUDGED_REPLIES_NOTE}"
+                    f"{source.graphs} of {task_count} tasks take their graph from "
+                    f"{options.edges_from}"
+                )
+            if source.unjudged_replies:
+                print_message(
+                    f"replies of the assistant in {source.unjudged_replies} of {task_count} "
+                    f"tasks stand before the last message of a user: {UNJUDGED_REPLIES_NOTE}"
                 )
             job = TaskFileJob(
                 folder=options.run,
@@ -211,8 +209,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 branch=branch,
                 profiles=profiles,
             )
-            for note in job.describe_misnamed_columns():
-                print_message(note)
+            print_messages(job.describe_misnamed_columns())
             with StoredJobProgress(job) as stored_work:
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
@@ -252,13 +249,9 @@ class ScoredWork(NamedTuple):
 
 def score_tasks(options: ScoreOptions) -> ScoredWork:
     """Score what is left of a file of tasks in this process."""
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
     from jurygraph.runs.reports.bill import count_requests
 
-    runner = asyncio.Runner(loop_factory=new_event_loop)
-    with open_job(options) as opened_job, runner:
+    with open_job(options) as opened_job, open_runner() as runner:
         score_remaining(opened_job, runner)
         jury = opened_job.job.jury
         return ScoredWork(
@@ -266,7 +259,7 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
         )
 
 
-def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "RemainingWork":
+def forecast_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> "RemainingWork":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
     from jurygraph.runs.reports.summary import describe_lacking_tasks
     from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
@@ -282,15 +275,14 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Rema
             f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
         )
     if work_estimator.tasks_without_question:
-        share = f"{work_estimator.tasks_without_question} of {expected.tasks} tasks"
         print_message(
-            f"rewards of {share} will fail: they lack what each question that counts needs "
-            "(`if_missing: not_applicable`)"
+            f"rewards of {work_estimator.tasks_without_question} of {expected.tasks} tasks will "
+            "fail: they lack what each question that counts needs (`if_missing: not_applicable`)"
         )
     return expected
 
 
-def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
+def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
     from jurygraph.runs.workflows.planning import JobPlanner
     from jurygraph.runs.workflows.scoring import JobScorer
@@ -308,7 +300,7 @@ def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
     job_planner = JobPlanner(
         job=job, stored_work=stored_work, run_totals=run_totals, stop_switch=stop_switch
     )
-    planned_tasks: PlannedTasks | None = None
+    planned_tasks = None
     try:
         with progress("planning", stored_work.unplanned_task_count, "tasks") as report:
             planned_tasks = run_interruptible(
@@ -342,39 +334,44 @@ class RequestCounter:
     def describe(self) -> str:
         calls = self._gateways.budget.calls - self._calls_before
         elapsed_minutes = (time.monotonic() - self._began) / 60.0
-        pace_text = (
-            f", {calls / elapsed_minutes:.0f} a minute"
-            if elapsed_minutes >= _MIN_PACE_MINUTES
-            else ""
-        )
-        return f"{calls} requests{pace_text}"
+        if elapsed_minutes < _MIN_PACE_MINUTES:
+            return f"{calls} requests"
+        return f"{calls} requests, {calls / elapsed_minutes:.0f} a minute"
 
 
 def _print_nothing_to_score(opened_job: OpenedJob) -> None:
     job, stored_work, run_totals = opened_job
     count = job.task_count
-    is_run_complete = stored_work.tasks_done == count
-    state = "is complete" if is_run_complete else f"has {stored_work.tasks_done} of {count} tasks"
-    has_transient_failures = any(row.is_transient for row in run_totals.summary.failures)
-    advice = "only failures are left to repeat" if has_transient_failures else "nothing to do"
+    state = "is complete"
+    if stored_work.tasks_done != count:
+        state = f"has {stored_work.tasks_done} of {count} tasks"
+    advice = "nothing to do"
+    if any(row.is_transient for row in run_totals.summary.failures):
+        advice = "only failures are left to repeat"
     print_message(f"{job.folder} {state}; {advice}")
     if run_totals.summary.investigated:
-        command = f"jurygraph verify {shell_quote(job.folder)} --deep"
-        print_message(f"what its judges looked up was not looked up again: {command} does so")
+        print_message(
+            "what its judges looked up was not looked up again: "
+            f"jurygraph verify {shell_quote(job.folder)} --deep does so"
+        )
 
 
 def _print_planning_notes(planned_tasks: "PlannedTasks") -> None:
     if planned_tasks.unanswered_annotations:
-        missing = f"{planned_tasks.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
-        print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+        print_message(
+            f"graphs: {planned_tasks.unanswered_annotations} pairs or roles of criteria without "
+            "an answer and an edge; criteria that would depend on them count as supported"
+        )
     _print_plan_notes(planned_tasks.notes)
 
 
 def _print_plan_notes(plans: "PlanNotes") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
     if plans.missing_tables_count:
-        without_tables_text = f"tasks without `facts.tables`: {plans.missing_tables_count}"
-        print_message(f"{without_tables_text}; the tool look_up finds nothing there")
+        print_message(
+            f"tasks without `facts.tables`: {plans.missing_tables_count}; "
+            "the tool look_up finds nothing there"
+        )
     if plans.notes:
         _, task, note = min(plans.notes)
         more_text = f" and {len(plans.notes) - 1} more" if len(plans.notes) > 1 else ""
@@ -385,15 +382,16 @@ def _print_interrupted(job: "TaskFileJob", is_job_planned: bool, stored_call_cou
     from jurygraph.runs.reports.bill import count_requests
 
     if is_job_planned:
-        kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
-        print_message(f"interrupted; {kept}")
+        print_message(
+            f"interrupted; finished tasks are kept in {job.folder}. Run the same command again "
+            "to continue"
+        )
     else:
         written_text = "nothing was written"
         if stored_call_count:
             written_text += f" except {stored_call_count} replies of the model; run the same command again to continue"
         print_message(f"interrupted before anything was scored; {written_text}")
-    for line in format_request_lines(count_requests(job.jury)):
-        print_message(line)
+    print_messages(format_request_lines(count_requests(job.jury)))
 
 
 class StudyRun(NamedTuple):
@@ -414,16 +412,12 @@ def score_study(
 
     Raises `InputError` if the folder holds other tasks under the name of a run.
     """
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
-
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout_to_stderr())
         task_folder = folder
         if options.dry_run:
             task_folder = Path(stack.enter_context(TemporaryDirectory()))
-        runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
+        runner = stack.enter_context(open_runner())
         score_options_by_run = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         remaining_work_by_run = {}
         printed_notes: set[str] = set()
@@ -432,8 +426,7 @@ def score_study(
                 remaining_work_by_run[run.name] = forecast_remaining(opened_job, runner)
         content, lines = _build_cost_table(remaining_work_by_run)
         if not options.dry_run:
-            for line in lines:
-                print_message(line)
+            print_messages(lines)
             for score_options in score_options_by_run:
                 budgeted_options = replace(
                     score_options, max_cost=options.max_cost, max_calls=options.max_calls
@@ -450,10 +443,10 @@ def _write_run_tasks(
 ) -> ScoreOptions:
     task_folder.mkdir(parents=True, exist_ok=True)
     tasks = task_folder / f"{run.name}.jsonl"
-    if tasks.exists() and tasks.read_bytes() != b"".join(run.lines):
-        raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
     if not tasks.exists():
         write_output(str(tasks), run.lines)
+    elif tasks.read_bytes() != b"".join(run.lines):
+        raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
     return replace(options, tasks=str(tasks), run=folder / run.name, revise=run.revise)
 
 
@@ -462,20 +455,14 @@ def _build_cost_table(
 ) -> tuple[dict[str, object], list[str]]:
     from jurygraph.runs.reports.estimate import ESTIMATE_ASSUMPTIONS, CallEstimate
 
-    rows: list[list[object]] = []
+    rows = []
     content = {}
     for name, remaining_work in remaining_work_by_run.items():
         model = remaining_work.model or CallEstimate()
-        worst_case_usage = model.worst
-        cost = (
-            "unknown"
-            if worst_case_usage.cost is None and worst_case_usage.calls
-            else worst_case_usage.cost or 0.0
-        )
+        worst = model.worst
+        cost = "unknown" if worst.cost is None and worst.calls else worst.cost or 0.0
         sizes = [remaining_work.tasks, remaining_work.responses, remaining_work.verdicts]
-        rows.append(
-            [name, *sizes, model.low.calls, model.expected.calls, worst_case_usage.calls, cost]
-        )
+        rows.append([name, *sizes, model.low.calls, model.expected.calls, worst.calls, cost])
         content[name] = remaining_work.to_json()
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
     lines = format_table([*header, "US dollars, worst"], rows)
@@ -491,7 +478,7 @@ def _build_cost_table(
 
 
 def _score_study_run(
-    options: ScoreOptions, runner: "asyncio.Runner", printed_notes: set[str]
+    options: ScoreOptions, runner: asyncio.Runner, printed_notes: set[str]
 ) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
     from jurygraph.runs.reports.bill import count_requests
@@ -505,11 +492,11 @@ def _score_study_run(
     if summary.error_rate > max_error_rate:
         print_inconclusive_run(summary.error_rate, max_error_rate)
     if summary.failed:
-        counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        advice = f"to repeat them, remove {options.run} and run the same command again"
-        print_message(f"{options.run}: {counts}; {advice}")
-    for line in format_request_lines(sent_costs):
-        print_message(line)
+        print_message(
+            f"{options.run}: {summary.failed} of {summary.responses} rewards failed and have no "
+            f"value; to repeat them, remove {options.run} and run the same command again"
+        )
+    print_messages(format_request_lines(sent_costs))
     return reduce_request_limits(options, sent_costs)
 
 

@@ -137,8 +137,9 @@ class RayShardEngine:
         try:
             import ray
         except ImportError:
-            hint = "install it: pip install 'jurygraph[ray]'"
-            raise InputError(f"--engine ray: Ray is not installed; {hint}") from None
+            raise InputError(
+                "--engine ray: Ray is not installed; install it: pip install 'jurygraph[ray]'"
+            ) from None
         self._ray: Any = ray
         self._retries = 0 if has_request_limits else _RAY_TASK_RETRIES
         self._ray_tasks: list[Any] = []
@@ -171,8 +172,10 @@ class RayShardEngine:
         finally:
             watchdog_timer.cancel()
         self.close()
-        hint = "look after the cluster, or use --processes N"
-        raise InputError(f"--engine ray: Ray did not start or connect ({problem}); {hint}")
+        raise InputError(
+            f"--engine ray: Ray did not start or connect ({problem}); look after the cluster, "
+            "or use --processes N"
+        )
 
     def start(self, commands: Sequence[ShardCommand]) -> None:
         run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_shard_command)

@@ -54,8 +54,10 @@ def refuse_begun_shards(options: ScoreOptions) -> None:
 
     folder = find_shards_folder(options.run)
     if folder.is_dir() and not (options.run / LEDGER_FILE).exists():
-        hint = "go on with --processes, or remove that folder"
-        raise InputError(f"{folder}: has shards of {options.run}, which are not complete; {hint}")
+        raise InputError(
+            f"{folder}: has shards of {options.run}, which are not complete; "
+            "go on with --processes, or remove that folder"
+        )
 
 
 def score_in_shards(options: ScoreOptions) -> ScoredWork:
@@ -95,8 +97,10 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
 def _refuse_unshardable_options(options: ScoreOptions) -> None:
     for option, value in (("--limit", options.limit), ("--shard", options.shard)):
         if value is not None:
-            problem = "cannot be used with --processes or --engine, which score all tasks"
-            raise InputError(f"{option}: {problem}; leave it out")
+            raise InputError(
+                f"{option}: cannot be used with --processes or --engine, which score all tasks; "
+                "leave it out"
+            )
     for option, path in (("TASKS", options.tasks), ("--responses", options.responses)):
         if path == "-":
             raise InputError(f"{option}: each shard reads it, so name a file, not standard input")
@@ -128,9 +132,11 @@ def _open_shard_engine(
     """Return what runs the shards, and their number."""
     number = options.processes or options.shards or begun_shard_count
     if begun_shard_count not in (None, number):
-        hint = f"go on with {begun_shard_count}, or remove that folder"
         folder = find_shards_folder(options.run)
-        raise InputError(f"{folder}: was begun with {begun_shard_count} shards; {hint}")
+        raise InputError(
+            f"{folder}: was begun with {begun_shard_count} shards; "
+            f"go on with {begun_shard_count}, or remove that folder"
+        )
     if options.engine == "ray":
         has_request_limits = options.max_cost is not None or options.max_calls is not None
         ray_cluster = RayShardEngine(options.address, has_request_limits)
@@ -167,8 +173,10 @@ class _Shards:
                     codes = self._show_progress(engine)
             except KeyboardInterrupt:
                 engine.interrupt()
-                kept = f"finished tasks are kept in {self._folder}"
-                print_message(f"interrupted; {kept}. Run the same command again to continue")
+                print_message(
+                    f"interrupted; finished tasks are kept in {self._folder}. Run the same "
+                    "command again to continue"
+                )
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
         self._require_complete_shards(codes)
         return jury
@@ -212,7 +220,7 @@ class _Shards:
         """Raise `typer.Exit` with the gravest exit code unless all shards are complete; print their last messages."""
         from jurygraph.runs.run import Run
 
-        failure_exit_codes: list[int] = []
+        failure_exit_codes = []
         for command, code in zip(self.commands, codes, strict=True):
             run = Run.open_if_closed(command.run)
             if run is not None:
@@ -223,11 +231,11 @@ class _Shards:
             shard_ending_text = f"was ended by signal {-code}" if code < 0 else command.last_message
             print_message(f"shard {command.shard}: {shard_ending_text}")
         if failure_exit_codes:
-            kept = f"what was scored is kept in {self._folder}"
-            failed_shards_text = (
-                f"{len(failure_exit_codes)} of {len(codes)} shards are not complete"
+            print_message(
+                f"{len(failure_exit_codes)} of {len(codes)} shards are not complete; "
+                f"what was scored is kept in {self._folder}; "
+                "run the same command again to continue"
             )
-            print_message(f"{failed_shards_text}; {kept}; run the same command again to continue")
             exit_codes_by_gravity = (
                 code for code in _EXIT_CODES_BY_GRAVITY if code in failure_exit_codes
             )
@@ -237,7 +245,7 @@ class _Shards:
         """Return the requests that the shards have sent, as they report them."""
         from jurygraph.runs.reports.bill import CallCosts
 
-        total: CallCosts | None = None
+        total = None
         for command in self.commands:
             text = command.output.read_text()
             requests_json = json.loads(text)["requests"] if text else None

@@ -19,6 +19,7 @@ from jurygraph.schema import (
     SurveyWithoutTexts,
     Trace,
 )
+from jurygraph.schema.frozen_model import JsonObject
 
 
 class RecordedLookup(NamedTuple):
@@ -39,12 +40,12 @@ class RecordedCall(NamedTuple):
 
     purpose: str
     call: Call
-    request: dict[str, Any] | str
-    reply: dict[str, Any] | str
+    request: JsonObject | str
+    reply: JsonObject | str
     repeated: int = 0
     lookups: tuple[RecordedLookup, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the call as JSON; only one of an investigation has `repeated` and `lookups`."""
         content = {**self._asdict(), "call": self.call.model_dump(mode="json")}
         del content["repeated"], content["lookups"]
@@ -75,7 +76,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     call_by_id = {call.id: call for call in trace.calls}
     last = _last_record_number(run, trace)
     lookups = read_lookups(run, trace, verdicts)
-    calls: dict[str, RecordedCall] = {}
+    calls = {}
     before: Sequence[Any] = ()
     for use in _call_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
         call = call_by_id.get(use.id)
@@ -85,14 +86,12 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             )
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
-            repeated_message_count = (
-                len(before) if before and messages[: len(before)] == before else 0
-            )
+            repeated_message_count = len(before) if messages[: len(before)] == before else 0
             lookups_of_call = tuple(item for item in lookups.values() if item.lookup.call == use.id)
             calls[use.id] = RecordedCall(
                 use.purpose, call, request, reply, repeated_message_count, lookups_of_call
             )
-            before = messages if isinstance(request, dict) and "investigation" in request else ()
+            before = messages if "investigation" in request else ()
     return list(calls.values())
 
 
@@ -161,19 +160,20 @@ def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) ->
             texts[index].decode() if index in texts else ERASED_PLACEHOLDER for index in (0, 1)
         )
         return first, second
-    if run.header.branch is None:
-        reason = f"not recorded in {run.folder}"
-        return reason, reason
     origin = run.open_origin()
-    if origin is None:
-        location = f"in the run {run.folder_of_origin(run.header.branch)}"
-        reason = f"{location}, from which {run.folder} was branched, and which is not there"
-        return reason, reason
-    with origin:
-        return _find_call_texts(origin.source, kind, name)
+    if origin is not None:
+        with origin:
+            return _find_call_texts(origin.source, kind, name)
+    reason = f"not recorded in {run.folder}"
+    if run.header.branch is not None:
+        reason = (
+            f"in the run {run.folder_of_origin(run.header.branch)}, "
+            f"from which {run.folder} was branched, and which is not there"
+        )
+    return reason, reason
 
 
-def _parse_json_object(text: str) -> dict[str, Any] | str:
+def _parse_json_object(text: str) -> JsonObject | str:
     """Return a request or reply, which is a JSON object, or the reason why it is not there."""
-    content: dict[str, Any] | str = json.loads(text) if text.startswith("{") else text
+    content: JsonObject | str = json.loads(text) if text.startswith("{") else text
     return content

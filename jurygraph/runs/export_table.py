@@ -18,6 +18,8 @@ ColumnType = Literal["string", "int64", "double", "bool"]
 """Arrow's name for the type of a column."""
 
 ExportRow = dict[str, JsonValue]
+TraceWithContent = tuple[Trace, Response | None, Task | None]
+"""A trace with its response and task; the last two are None where they were erased."""
 
 _MAX_BYTES_IN_MEMORY = 8 << 20
 _BATCH_BYTES = 16 << 20

@@ -133,8 +133,10 @@ class OpenEndedRecorder:
             names = _group_and_response_names(begun_group)
             names_being_scored = sorted(names & self._in_work)
             if names_being_scored:
-                problem = f"{quote(names_being_scored[0])} is being scored already"
-                raise InputError(f"{problem}; await that, or leave the step out")
+                raise InputError(
+                    f"{quote(names_being_scored[0])} is being scored already; await that, "
+                    "or leave the step out"
+                )
             self._in_work |= names
             name = GroupName.of(begun_group)
             self._note_last_step(name)
@@ -172,11 +174,15 @@ class OpenEndedRecorder:
             return plan
         stored_plan = self._read_plan(task.id)
         if stored_plan.task_digest != task.content_digest:
-            problem = f"task {quote(task.id)} is another one than in {self.folder}"
-            raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
+            raise InputError(
+                f"task {quote(task.id)} is another one than in {self.folder}; "
+                "give it an id of its own, or record it elsewhere"
+            )
         if plan is not None and plan.digest != stored_plan.digest:
-            problem = f"task {quote(task.id)} was planned otherwise in {self.folder}"
-            raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
+            raise InputError(
+                f"task {quote(task.id)} was planned otherwise in {self.folder}; "
+                "leave the plan out, or record it elsewhere"
+            )
         return stored_plan
 
     def _refuse_stored_ids(self, group: Group) -> None:
@@ -188,11 +194,13 @@ class OpenEndedRecorder:
         for position, response in enumerate(group.responses):
             is_stored_id = hash(response.id) in self._id_hashes
             if is_stored_id and self._run.ledger.find("trace", response.id) is not None:
-                problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
                 if position in group.unnamed:
                     hint = "give it another id, or its task or phase another name"
-                raise InputError(f"{problem}, in another group; {hint}")
+                raise InputError(
+                    f"response {quote(response.id)} is stored in {self.folder} already, "
+                    f"in another group; {hint}"
+                )
 
     def _reuse_stored_results(self, group: Group) -> Group | list[Trace]:
         """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
@@ -231,8 +239,10 @@ class OpenEndedRecorder:
             yield from self._run.plan_drafts(task, plan)
             self._appended_plans[task.id] = plan.digest
         if self._appended_plans.get(task.id, plan.digest) != plan.digest:
-            problem = f"task {quote(task.id)} is another one, or planned otherwise, than in a group scored meanwhile"
-            raise InputError(f"{problem}; give it an id of its own, or score it again")
+            raise InputError(
+                f"task {quote(task.id)} is another one, or planned otherwise, "
+                "than in a group scored meanwhile; give it an id of its own, or score it again"
+            )
         name = GroupName.of(group)
         group_name_fields: dict[str, Any] = {"step": name.step}
         if name.phase is not None:
@@ -266,8 +276,8 @@ def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> N
     """Raise `InputError` unless the responses of a group are those stored under its name, if they were not erased."""
     for name, change in changes_by_response(scored, group.responses).items():
         if change != ERASED_CHANGE_TEXT:
-            problem = f"response {quote(name)} {change}"
-            hint = "give it another step, or leave the step out (such groups are counted on from the last step)"
             raise InputError(
-                f"group {quote(group.name)} is stored with other responses: {problem}; {hint}"
+                f"group {quote(group.name)} is stored with other responses: "
+                f"response {quote(name)} {change}; give it another step, "
+                "or leave the step out (such groups are counted on from the last step)"
             )

@@ -21,7 +21,6 @@ from jurygraph.runs.store.header import ModelIdentity, RunHeader, differences
 from jurygraph.runs.store.ledger import CommitFuture, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_run_if_exists
 from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
-from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error
 
 
@@ -52,18 +51,15 @@ def build_run_header(jury: RecordedJury, folder: Path, **inputs: Any) -> RunHead
     """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
     models = model_identities_by_name(jury)
     model = models.pop(None, None)  # what is left are the models with a name
-    evaluators = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
-    derivers = {name: deriver.version for name, deriver in jury.derivers.items()}
-    combiners = {name: combiner.version for name, combiner in jury.combiners.items()}
     return RunHeader(
         config=jury.config,
         model=model,
         models=models,
         domain=jury.domain,
-        evaluators=evaluators,
-        derivers=derivers,
+        evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
+        derivers={name: deriver.version for name, deriver in jury.derivers.items()},
         tools=dict(jury.tools),
-        combiners=combiners,
+        combiners={name: combiner.version for name, combiner in jury.combiners.items()},
         code=relative_folder(folder, jury.code_folder),
         **inputs,
     )
@@ -131,8 +127,8 @@ def reusable_results(
     should_keep_material: Callable[[Material], bool] = lambda item: True,
 ) -> ReusedResults:
     """Return the results of traces that are kept and not requested again, with the calls behind them."""
-    verdicts: dict[VerdictKey, RecordedVerdict] = {}
-    material: dict[tuple[str, str], Material] = {}
+    verdicts = {}
+    material = {}
     calls: dict[str, Call] = {}
     lookups: dict[str, Lookup] = {}
     for trace in traces:

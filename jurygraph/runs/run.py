@@ -21,17 +21,27 @@ from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.export_table import (
     StoredVerdict,
     TableName,
+    TraceWithContent,
     import_library,
     mean_score_by_question,
     verdicts_about_response,
 )
-from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.folder import (
+    CONFIG_FILE,
+    LEDGER_FILE,
+    SEAL_FILE,
+    list_run_folders,
+    missing_run_error,
+    refuse_links,
+    require_run,
+)
 from jurygraph.runs.store.header import RunHeader, RunOrigin, differences, read_run_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     RecordBody,
+    RecordTexts,
     is_stored_task_text,
     read_planning_results,
     read_shared_id_lists,
@@ -97,7 +107,7 @@ def changes_by_response(
     Responses with the same `identity` are left out.
     """
     response_by_id = {response.id: response for response in responses}
-    changes: dict[str, str] = {}
+    changes = {}
     for trace, old in stored_responses:
         new = response_by_id.pop(trace.response_id, None)
         if new is None:
@@ -144,13 +154,13 @@ class Run(ShortRepr):
         """
         require_argument_type("folder", folder, str | Path, "give the folder of a run")
         folder = Path(folder)
-        members = run_folder.list_run_folders(folder)
+        members = list_run_folders(folder)
         if members:
             return cls._open_runs_as_one(folder, members)
-        run_folder.require_run(folder)
+        require_run(folder)
         run = cls.open_if_begun(folder)
         if run is None:
-            raise run_folder.missing_run_error(folder)
+            raise missing_run_error(folder)
         return run
 
     @classmethod
@@ -167,8 +177,10 @@ class Run(ShortRepr):
                     None,
                 )
                 if found is not None:
-                    problem = f"has other settings than {runs[0].folder}: {found}"
-                    raise InputError(f"{run.folder}: {problem}; read it by itself")
+                    raise InputError(
+                        f"{run.folder}: has other settings than {runs[0].folder}: {found}; "
+                        "read it by itself"
+                    )
             ledger = JoinedLedger(folder, [run.ledger for run in runs])
             for name, number in Counter(ledger.keys("trace")).most_common(1):
                 if number > 1:
@@ -182,7 +194,7 @@ class Run(ShortRepr):
     @classmethod
     def open_if_begun(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading; None where there is none, or none yet, before its tasks are planned."""
-        ledger = open_ledger(folder) if (folder / run_folder.LEDGER_FILE).is_file() else None
+        ledger = open_ledger(folder) if (folder / LEDGER_FILE).is_file() else None
         if ledger is None:
             return None
         with close_on_error(ledger.close):
@@ -262,11 +274,7 @@ class Run(ShortRepr):
         """
         from jurygraph.sources.user_modules import FolderModules, iter_config_modules
 
-        configs = [
-            self.source.config,
-            self.config,
-            *([] if revised_config is None else [revised_config]),
-        ]
+        configs = list(filter(None, (self.source.config, self.config, revised_config)))
         folder = (
             self.source.code_folder
             or self.code_folder
@@ -278,9 +286,11 @@ class Run(ShortRepr):
             return FolderModules(folder, *configs)
         for key, name in chain.from_iterable(map(iter_config_modules, configs)):
             if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
-                problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
-                hint = "move the run and the folder together, or install the module"
-                raise InputError(f"{self.folder}: {problem}; {hint}")
+                raise InputError(
+                    f"{self.folder}: {key} names {name!r}, which this run looks for in {folder}; "
+                    "that folder is missing; move the run and the folder together, "
+                    "or install the module"
+                )
         return None
 
     def load_combiners(self, revised_config: Config | None = None) -> "Combiners":
@@ -291,7 +301,7 @@ class Run(ShortRepr):
         from jurygraph.agents.registry import load_combiners  # lazily: it loads NumPy
         from jurygraph.sources.user_modules import importing_from
 
-        config = self.config if revised_config is None else revised_config
+        config = revised_config or self.config
         with importing_from(self.modules(revised_config, only_combiners=True)):
             combiners = load_combiners(config, self.header.evaluators.values())
         if config != self.config:
@@ -299,9 +309,11 @@ class Run(ShortRepr):
         for name, version in self.header.combiners.items():
             current_version = combiners[name].version if name in combiners else "none"
             if current_version != version:
-                problem = f"was decided with combiner {name} of version {version}, and here it has {current_version}"
-                hint = "rewards can be recomputed with the version of the run alone"
-                raise InputError(f"{self.folder}: {problem}; {hint}")
+                raise InputError(
+                    f"{self.folder}: was decided with combiner {name} of version {version}, "
+                    f"and here it has {current_version}; "
+                    "rewards can be recomputed with the version of the run alone"
+                )
         return combiners
 
     @property
@@ -316,9 +328,11 @@ class Run(ShortRepr):
         if origin is None:
             return None
         folder = self.folder_of_origin(origin)
-        if not (folder / run_folder.LEDGER_FILE).is_file():
-            problem = f"refers to the verdicts of {folder}, which is not there"
-            raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
+        if not (folder / LEDGER_FILE).is_file():
+            raise InputError(
+                f"{self.folder}: refers to the verdicts of {folder}, which is not there; "
+                "put it back there, or move both together"
+            )
         base = Run.open(folder)
         if base.id != origin.run:
             base.close()
@@ -357,7 +371,7 @@ class Run(ShortRepr):
         A branch stores only the calls that it made itself: those behind what it reused are in the runs before it.
         """
         origin = self.header.branch
-        if origin is None or not (self.folder_of_origin(origin) / run_folder.LEDGER_FILE).is_file():
+        if origin is None or not (self.folder_of_origin(origin) / LEDGER_FILE).is_file():
             return None
         origin_run = Run.open(self.folder_of_origin(origin))
         if origin_run.id == origin.run:
@@ -372,11 +386,9 @@ class Run(ShortRepr):
 
     @property
     def tasks_scored(self) -> int:
-        return (
-            self.source.ledger.count_records("group")
-            if self.base is None
-            else self.header.extent.tasks
-        )
+        if self.base is not None:
+            return self.header.extent.tasks
+        return self.ledger.count_records("group")
 
     @property
     def planned_task_count(self) -> int:
@@ -408,11 +420,9 @@ class Run(ShortRepr):
     def short_query(self, task_id: str) -> str:
         """Return the first words of a task's query, as one line of at most 60 characters."""
         task = self.task(task_id)
-        return (
-            ERASED_PLACEHOLDER
-            if task is None
-            else shorten(" ".join(chat_to_prompt_text(task.query).split()))
-        )
+        if task is None:
+            return ERASED_PLACEHOLDER
+        return shorten(" ".join(chat_to_prompt_text(task.query).split()))
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
@@ -430,23 +440,24 @@ class Run(ShortRepr):
         """
         record = self.task_record(task_id)
         names = record.content
-        text = self.source.ledger.texts({record.seq: names["texts"]})[record.seq].get(0)
+        text = self.source.ledger.texts_of_record(record).get(0)
         if text is None:
-            problem = f"the texts of task {task_id!r} were erased, its plan with them"
-            raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
+            raise InputError(
+                f"{self.folder}: the texts of task {task_id!r} were erased, its plan with them; "
+                "`jurygraph close` ends the run without it"
+            )
         content = json.loads(text)
         task = (
             known
             if known is not None and is_stored_task_text(known, text)
             else Task.model_validate(content["task"])
         )
-        task_digest = task.content_digest
         survey = self.source.survey_without_texts(names["survey"]).with_views(read_views(content))
         has_base_run = self.base is not None
         decision = self.decision_of(task_id) if has_base_run else self.decision(names["decision"])
         plan = Plan(
             task_id=task_id,
-            task_digest=task_digest,
+            task_digest=task.content_digest,
             survey=survey,
             decision=decision,
             files=content.get("files", {}),
@@ -600,7 +611,7 @@ class Run(ShortRepr):
             for verdict in verdicts_about_response(trace):
                 yield StoredVerdict(verdict, trace, response, task)
 
-    def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
+    def responses_with_tasks(self) -> Iterator[TraceWithContent]:
         task_id = None
         task = None
         for trace, response in self.scored_responses():
@@ -680,8 +691,11 @@ class Run(ShortRepr):
 
     def find_scored_response(self, response_id: str) -> ScoredResponse:
         """Return one response with its trace, which is that of `find_trace`. Raises as it does."""
-        group = self.group_of_response(response_id)
-        scored = next(member for member in group if member.trace.response_id == response_id)
+        scored = next(
+            member
+            for member in self.group_of_response(response_id)
+            if member.trace.response_id == response_id
+        )
         trace = scored.trace
         content = self.stored_task_record(trace.task_id) or {}
         if not read_planning_results(content):
@@ -693,8 +707,10 @@ class Run(ShortRepr):
         closing_records = self.ledger.find_all_records("close", "") if self.is_closed else []
         expected = sum(record.content["traces"] for record in closing_records)
         if closing_records and expected != count:
-            missing = f"{expected - count} of its {expected} traces are missing"
-            raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
+            raise TraceMismatch(
+                f"{self.ledger.path}: {expected - count} of its {expected} traces are missing; "
+                "it has been changed"
+            )
 
     def explain(self, response_id: str) -> "Explanation":
         """Return the explanation of a response's reward; its `what_if` runs your own combiners, as `verify` does.
@@ -735,16 +751,16 @@ def _read_validated_record(ledger: Ledger, kind: str, model: type[_Model], diges
 
 def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
-    path = folder / run_folder.LEDGER_FILE
-    run_folder.refuse_links(folder)
-    if not path.stat().st_size and (folder / run_folder.CONFIG_FILE).exists():
+    path = folder / LEDGER_FILE
+    refuse_links(folder)
+    if not path.stat().st_size and (folder / CONFIG_FILE).exists():
         raise TraceMismatch(
-            f"{path}: is empty, but {run_folder.CONFIG_FILE} shows that there was a run; it has been changed"
+            f"{path}: is empty, but {CONFIG_FILE} shows that there was a run; it has been changed"
         )
     ledger = Ledger.open(path, write)
-    if ledger is None and (folder / run_folder.SEAL_FILE).exists():
+    if ledger is None and (folder / SEAL_FILE).exists():
         raise TraceMismatch(
-            f"{path}: has no record, but {run_folder.SEAL_FILE} shows that there was a run; it has been changed"
+            f"{path}: has no record, but {SEAL_FILE} shows that there was a run; it has been changed"
         )
     return ledger
 
@@ -752,7 +768,7 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 def _find_replaced_groups(groups: Iterable[LedgerRecord]) -> set[int]:
     """Return the numbers of the groups of an open-ended run that are there again, under the same name."""
     last: dict[tuple[Any, ...], int] = {}
-    replaced_record_numbers: set[int] = set()
+    replaced_record_numbers = set()
     for group in groups:
         body = group.content
         name = group.key, body.get("phase"), body["step"]
@@ -786,7 +802,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
     survey = run.survey_without_texts_of(task_id)
     decision = run.decision_of(task_id)
     shared_id_lists = read_shared_id_lists(group_body)
-    verdicts: list[RecordedVerdict] = []
+    verdicts = []
     for record, body in trace_records:
         verdicts += [
             unpack_verdict(verdict, record.key, survey, texts[record.seq], shared_id_lists)
@@ -806,7 +822,7 @@ def _unpack_group(run: Run, group: LedgerRecord) -> list[ScoredResponse]:
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }
-    members: list[ScoredResponse] = []
+    members = []
     for record, body in trace_records:
         fields = shared_trace_fields | {"verdicts": verdicts_by_response[record.key]}
         members.append(_unpack_trace(run, record, body, texts[record.seq], decision, fields))
@@ -817,7 +833,7 @@ def _unpack_trace(
     run: Run,
     record: LedgerRecord,
     body: RecordBody,
-    texts: Mapping[int, bytes],
+    texts: RecordTexts,
     decision: Decision,
     shared_trace_fields: Mapping[str, Any],
 ) -> ScoredResponse:
@@ -829,8 +845,6 @@ def _unpack_trace(
     )
     judges = [model.model for model in run.header.model_identities]
     served = [call["served"] for call in calls if call["served"] is not None]
-    labels = about["labels"]
-    unpacked_reward = unpack_reward(reward, decision)
     material = [unpack_material(item, record.key, texts) for item in body.get("material", ())]
     previous = run.ledger.record_at(current_run_record.seq - 1)
     trace = Trace.model_validate(
@@ -838,8 +852,8 @@ def _unpack_trace(
             **shared_trace_fields,
             "response_id": record.key,
             "agent": body.get("agent"),
-            "labels": labels,
-            "reward": unpacked_reward,
+            "labels": about["labels"],
+            "reward": unpack_reward(reward, decision),
             "material": material,
             "calls": calls,
             "lookups": body.get("lookups", ()),

@@ -94,7 +94,7 @@ class StoredGroup(NamedTuple):
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
         with reading(f"{record_label(self.record)} and those of its traces"):
             shared_id_lists = read_shared_id_lists(self.body)
-            verdicts: list[RecordedVerdict] = []
+            verdicts = []
             for trace in self.traces:
                 verdicts += [
                     unpack_verdict(verdict, trace.response_id, survey, {}, shared_id_lists)
@@ -109,8 +109,8 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
     The links of all records are checked first. Raises `TraceMismatch` where a record does not follow the one before it,
     or cannot be read.
     """
-    trace_records: Iterator[LedgerRecord] | None = None
-    decision_digest_by_task: dict[str, str] | None = None
+    trace_records = None
+    decision_digest_by_task = None
     if run.base is not None:  # the run refers to the verdicts of another one
         trace_records = (
             item
@@ -121,8 +121,8 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
             record.key: record.content["decision"] for record in run.ledger.records("task")
         }
     ledger = run.source.ledger
-    last = ledger.count if run.last_base_record_number is None else run.last_base_record_number
-    plans: dict[str, tuple[str, str]] = {}  # by task: the digests of its survey and its decision
+    last = run.last_base_record_number or ledger.count
+    plans = {}  # by task: the digests of its survey and its decision
     for record in ledger.verified_records(1, last):
         if record.kind == "task":
             body = _read_record_body(run, record)
@@ -152,8 +152,13 @@ def read_stored_group_range(run: Run, after: int, up_to_record: int) -> Iterator
     """
     for record in run.ledger.records("group", after, up_to_record):
         task = run.task_record(record.key).content
-        plan = task["survey"], task["decision"]
-        yield _build_stored_group(run, record, _read_record_body(run, record), plan, None)
+        yield _build_stored_group(
+            run,
+            record,
+            _read_record_body(run, record),
+            (task["survey"], task["decision"]),
+            None,
+        )
 
 
 def _build_stored_group(
@@ -185,7 +190,7 @@ def possible_reward_bounds(run: Run, combiners: Combiners) -> list[tuple[float, 
 
     Tasks with the same questions and weights have one plan, or one for each set of questions that did not apply.
     """
-    limits: dict[tuple[object, ...], tuple[float, float]] = {}
+    limits = {}
     for group in read_stored_groups(run):
         inapplicable_question_sets = frozenset(
             inapplicable_question_indices(trace.body) for trace in group.traces

@@ -12,11 +12,11 @@ from jurygraph.runs.export_table import (
     ExportRow,
     ExportTable,
     TableName,
+    TraceWithContent,
     verdicts_about_response,
 )
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_to_prompt_text
-from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
 
 if TYPE_CHECKING:
@@ -27,31 +27,30 @@ IDENTITY_COLUMNS = ("task", "response", "agent")
 
 _VERDICT_COUNT_COLUMNS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT_COLUMNS = (
-    *(
-        "question",
-        "evaluator",
-        "layer",
-        "subject",
-        "stakeholder",
-        "reviewer",
-        "compared_with",
-        "turn",
-        "sample",
-    ),
-    *(
-        "judge",
-        "superseded",
-        "score",
-        "met",
-        "native",
-        "confidence",
-        "status",
-        "failure",
-        "gated_by",
-        "unsupported",
-        "counts_as",
-    ),
-    *("reason", "quote", "quotes", "call"),
+    "question",
+    "evaluator",
+    "layer",
+    "subject",
+    "stakeholder",
+    "reviewer",
+    "compared_with",
+    "turn",
+    "sample",
+    "judge",
+    "superseded",
+    "score",
+    "met",
+    "native",
+    "confidence",
+    "status",
+    "failure",
+    "gated_by",
+    "unsupported",
+    "counts_as",
+    "reason",
+    "quote",
+    "quotes",
+    "call",
 )
 _COLUMN_TYPES: dict[str, ColumnType | None] = {
     **dict.fromkeys(
@@ -80,7 +79,7 @@ class RunForTables(Protocol):
     def question_scores(self, trace: Trace) -> dict[str, float]: ...
     def predicted_scores(self, trace: Trace) -> dict[str, float]: ...
     def explain_trace(self, trace: Trace) -> "Explanation": ...
-    def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]: ...
+    def responses_with_tasks(self) -> Iterator[TraceWithContent]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +166,7 @@ def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _TraceRo
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         verdicts = verdicts_about_response(trace, superseded=True)
-        counts_as: dict[VerdictKey, float | None] = {}
+        counts_as = {}
         if any(verdict.is_worst_case for verdict in trace.verdicts):
             verdict_explanations = run.explain_trace(trace).explained.verdicts
             counts_as = {one.verdict.key: one.worst_case_score for one in verdict_explanations}

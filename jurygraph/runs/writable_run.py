@@ -10,13 +10,28 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_compact_json
 from jurygraph.runs.run import Run, open_ledger
-from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
+from jurygraph.runs.store.folder import (
+    CONFIG_FILE,
+    LEDGER_FILE,
+    LOCK_FILE,
+    PLANNING_FILE,
+    acquire_lock,
+    create_folder,
+    encode_config,
+    missing_run_error,
+    refuse_foreign_files,
+    refuse_links,
+    release_lock,
+    remove_discarded_run,
+    remove_planning_calls,
+    require_run,
+)
 from jurygraph.runs.store.header import RunHeader, draft_header_record, read_run_header
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, Writer
 from jurygraph.runs.store.packing import (
@@ -57,8 +72,9 @@ class CallStore:
                 continue
             content, texts = self._read_record(ledger, "call", key)
             if 1 in texts:
-                reply = Reply.model_validate_json(texts[1])
-                return AnsweredCall(reply, Call.model_validate(content["call"]))
+                return AnsweredCall(
+                    Reply.model_validate_json(texts[1]), Call.model_validate(content["call"])
+                )
         return None
 
     def _read_record(
@@ -144,11 +160,11 @@ class PlanningCallStore(CallStore):
         self._run = run
         self._is_durable = uses_planning_file
         self._file_ledger: Ledger | None = None
-        if (run.folder / run_folder.PLANNING_FILE).exists():
+        if (run.folder / PLANNING_FILE).exists():
             self._create_planning_file()
 
     def _create_planning_file(self) -> None:
-        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING_FILE)
+        self._file_ledger = Ledger.create(self._run.folder / PLANNING_FILE)
         self._file_writer = Writer(self._file_ledger)
         self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
 
@@ -160,8 +176,9 @@ class PlanningCallStore(CallStore):
         call = self._file_calls.find(key)
         if call is not None:
             content, texts = self._file_calls._read_record(self._file_ledger, "call", key)
-            body = {"call": content["call"]}
-            self._run.ledger.append(RecordDraft("call", key, body, [*texts.values()]))
+            self._run.ledger.append(
+                RecordDraft("call", key, {"call": content["call"]}, [*texts.values()])
+            )
             self._call_hashes[0].add(hash(key))
         return call
 
@@ -186,7 +203,7 @@ class PlanningCallStore(CallStore):
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
         self.close()
-        run_folder.remove_planning_calls(self._run.folder)
+        remove_planning_calls(self._run.folder)
 
 
 class WritableRun(Run):
@@ -206,26 +223,26 @@ class WritableRun(Run):
 
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
-        if not (folder / run_folder.LEDGER_FILE).exists():
-            run_folder.refuse_foreign_files(folder)
+        if not (folder / LEDGER_FILE).exists():
+            refuse_foreign_files(folder)
             return None
-        run_folder.refuse_links(folder)
-        lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
-        with close_on_error(partial(run_folder.release_lock, lock)):
+        refuse_links(folder)
+        lock = acquire_lock(folder / LOCK_FILE)
+        with close_on_error(partial(release_lock, lock)):
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
                 with close_on_error(ledger.close):
                     return cls(folder, ledger, read_run_header(ledger), lock)
-        run_folder.release_lock(lock)  # stopped before its plans were committed
+        release_lock(lock)  # stopped before its plans were committed
         return None
 
     @classmethod
     def open_existing_run(cls, folder: Path) -> "WritableRun":
         """Open and lock the run in a folder. Raises `InputError` where there is none, or another process writes it."""
-        run_folder.require_run(folder)
+        require_run(folder)
         run = cls.open_for_writing(folder)
         if run is None:
-            raise run_folder.missing_run_error(folder)
+            raise missing_run_error(folder)
         return run
 
     @classmethod
@@ -237,16 +254,16 @@ class WritableRun(Run):
         One that is committed `in_single_transaction` is written without a log.
         """
         folder = folder.resolve()
-        created_folders = run_folder.create_folder(folder)
-        run_folder.refuse_links(folder)
-        text = run_folder.encode_config(header.config)
+        created_folders = create_folder(folder)
+        refuse_links(folder)
+        text = encode_config(header.config)
         header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
-        lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
+        lock = acquire_lock(folder / LOCK_FILE)
         try:
-            run = cls(folder, Ledger.create(folder / run_folder.LEDGER_FILE), header, lock)
+            run = cls(folder, Ledger.create(folder / LEDGER_FILE), header, lock)
         except BaseException:
-            run_folder.remove_discarded_run(folder, created_folders)
-            run_folder.release_lock(lock)
+            remove_discarded_run(folder, created_folders)
+            release_lock(lock)
             raise
         run._created_folders = created_folders
         with close_on_error(run.close):
@@ -254,7 +271,7 @@ class WritableRun(Run):
                 raise InputError(
                     f"{folder}: another process made a run there first; start again to go on with it"
                 )
-            write_atomically(folder / run_folder.CONFIG_FILE, text)
+            write_atomically(folder / CONFIG_FILE, text)
             if in_single_transaction:
                 run.ledger.prepare_for_single_transaction()
             run.ledger.append(draft_header_record(header, run_id))
@@ -265,8 +282,8 @@ class WritableRun(Run):
         if self._lock is not None:
             self.ledger.close_as_plain_file()
             if not self.ledger.count or self._is_discarded:
-                run_folder.remove_discarded_run(self.folder, self._created_folders)
-            run_folder.release_lock(self._lock)
+                remove_discarded_run(self.folder, self._created_folders)
+            release_lock(self._lock)
             self._lock = None
         super().close()
 
@@ -279,7 +296,7 @@ class WritableRun(Run):
 
         `number` is that of the task in the whole file, which a shard stores.
         """
-        drafts: list[RecordDraft] = []
+        drafts = []
         body: RecordBody = {}
         for kind, part in (("survey", plan.survey.without_texts), ("decision", plan.decision)):
             body[kind] = part.digest
@@ -343,6 +360,10 @@ class ClosedRunSummary(NamedTuple):
     records: int
     head: str
 
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        return cls(run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex())
+
 
 def close_run(folder: Path) -> ClosedRunSummary:
     """Close a run, so that nothing more can be scored into it; a run that is closed already is left unchanged.
@@ -352,9 +373,7 @@ def close_run(folder: Path) -> ClosedRunSummary:
     with WritableRun.open_existing_run(folder) as run:
         if not run.is_closed:
             append_close_record(run)
-        return ClosedRunSummary(
-            run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex()
-        )
+        return ClosedRunSummary.of(run)
 
 
 def append_close_record(run: Run) -> None:

@@ -36,6 +36,9 @@ from jurygraph.messages import (
     validate,
 )
 
+JsonObject = dict[str, Any]
+"""An object of JSON, or a part of one that is made of others."""
+
 
 def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
     """Return the value of a JSON text, or the `Problem` of its first part that JSON leaves ambiguous.

@@ -5,7 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 import typer
 
@@ -41,6 +41,7 @@ from jurygraph.models.request import Fault
 from jurygraph.runs.reports.bill import CallCosts, count_requests
 from jurygraph.runs.reports.estimate import CallCostEstimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.schema.task import Profiles, has_text_profile_only
 from jurygraph.sources.tasks import (
     AnnotatedTasksFile,
@@ -63,10 +64,10 @@ class TaskResults(NamedTuple, Generic[T]):
     """The tasks with their results, the omitted tasks as JSON with line number and reason, and the requests sent."""
 
     found: list[tuple[Task, T]]
-    omitted_tasks: list[dict[str, Any]]
+    omitted_tasks: list[JsonObject]
     requests: CallCosts | None = None
 
-    def print_report(self, as_json: bool, content: dict[str, Any], lines: Iterable[str]) -> None:
+    def print_report(self, as_json: bool, content: JsonObject, lines: Iterable[str]) -> None:
         """Print a report with the omitted tasks and the requests, and the totals to standard error."""
         requests = self.requests and self.requests.to_json()
         content = {**content, "left_out": self.omitted_tasks, "requests": requests}
@@ -111,7 +112,7 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     refuse_unwritable(file, tasks)
-    annotation_overrides: dict[str, Any] = {}
+    annotation_overrides: JsonObject = {}
     if domain is not None:
         annotation_overrides["domain"] = domain
     if votes is not None:
@@ -155,8 +156,9 @@ def annotate(
     if missing:
         print_message(f"{missing} criteria or pairs have no answer; {file} lists them")
     if tasks != "-":
-        command = f"jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)}"
-        print_message(f"next: {command} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run"
+        )
     raise typer.Exit(ExitCode.SOME_FAILED if missing or results.omitted_tasks else ExitCode.SUCCESS)
 
 
@@ -166,7 +168,7 @@ def _open_jury(
     *,
     model: str | None,
     dry_run: bool,
-    annotation_overrides: dict[str, Any],
+    annotation_overrides: JsonObject,
     max_cost: float | None,
     max_calls: int | None,
 ) -> "Jury":
@@ -238,7 +240,7 @@ def _read_existing_graphs(
 
 def _estimate_requests(
     jury: "Jury", lines: TaskLinesFile, existing_graphs: Mapping[str, Rubric]
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[JsonObject, list[str]]:
     """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
     from jurygraph.planner import Planner
 
@@ -330,8 +332,10 @@ def profiles(
     if not results.found and not results.omitted_tasks:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
-        command = f"jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)}"
-        print_message(f"next: {command} --out run")
+        print_message(
+            f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} "
+            "--out run"
+        )
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted_tasks else ExitCode.SUCCESS)
 
 
@@ -390,9 +394,11 @@ def _annotate_selected_tasks(
         finally:
             await jury.gateways.close()
 
-    advice = "Run the same command again: it continues from the cache"
     with (
-        exit_on_interrupt(f"interrupted; nothing was written. {advice}"),
+        exit_on_interrupt(
+            "interrupted; nothing was written. Run the same command again: "
+            "it continues from the cache"
+        ),
         progress(activity_label, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):
@@ -414,6 +420,8 @@ async def _request_task_result(
     except (ModelError, BudgetExceeded) as error:
         if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
             return line, task, None, str(error)
-        advice = "nothing was written; run the same command again: it continues from the cache"
-        error.args = (f"{name}, line {line}: {error}; {advice}",)
+        error.args = (
+            f"{name}, line {line}: {error}; nothing was written; run the same command again: "
+            "it continues from the cache",
+        )
         raise

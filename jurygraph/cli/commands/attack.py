@@ -31,11 +31,10 @@ from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
-from jurygraph.schema import Response, Task
 from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import explain_full_temp_disk
 from jurygraph.sources.task_tables import folder_of_tasks_file
-from jurygraph.sources.tasks import TaskLinesFile
+from jurygraph.sources.tasks import TaskAndResponses, TaskLinesFile
 from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figures_by_threshold_name
 from jurygraph.studies.report import Report
 
@@ -46,8 +45,10 @@ AttackSuiteChoice = Literal["all", AttackSuite]
 
 
 def attack(
-    config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[AttackSuiteChoice, typer.Option(help="Suite of attacks.")] = "all",
+    config: Annotated[Path, option("F", "Config.", show_default=True)] = Path("jury.yaml"),
+    suite: Annotated[
+        AttackSuiteChoice, option(None, "Suite of attacks.", show_default=True)
+    ] = "all",
     model: ModelNameOption = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
@@ -144,7 +145,7 @@ def _run_study(
         raise type(error)(f"{error}; {advice}") from None
 
 
-def _read_tasks(path: str, allow_files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
+def _read_tasks(path: str, allow_files_outside: bool) -> list[TaskAndResponses]:
     """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones.
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,6 +29,7 @@ from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.workflows.erasure import preview_erasure as preview_erasure
 from jurygraph.runs.writable_run import close_run
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.sources.task_tables import find_outside_table_error
 from jurygraph.sources.user_modules import importing_from
 
@@ -36,7 +37,7 @@ from jurygraph.sources.user_modules import importing_from
 def verify(
     run: RunFolderArgument,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")
+        bool, option(None, "Also repeat the evaluators that need no model.", "--deep")
     ] = False,
     expect_head: Annotated[str | None, option("H", "Expected head of the run.")] = None,
     signer: Annotated[
@@ -83,7 +84,7 @@ def verify(
 
 def _verify_run(
     run: Path, deep: bool, expect_head: str | None, signer: str | None, allow_files_outside: bool
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[JsonObject, list[str]]:
     """Verify one run; return its report as JSON values, and as lines."""
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         modules = stored_run.modules() if deep else None  # before anything takes long
@@ -99,7 +100,7 @@ def _verify_run(
     return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
 
 
-def _print_open_run_notes(content: dict[str, Any], is_run_end_known: bool) -> None:
+def _print_open_run_notes(content: JsonObject, is_run_end_known: bool) -> None:
     unsigned_erasure_count = content["unsigned"]
     if unsigned_erasure_count:
         print_message(
@@ -137,12 +138,12 @@ def _format_verification_lines(
         yield f"the verdicts are those of {result.base}, which was verified too"
     yield f"head    {result.head}"
     signature = (
-        "no"
-        if checks_expected_head
-        else "no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
+        "no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
     )
     if result.sealed:
         signature = f"by {result.sealed}"
+    elif checks_expected_head:
+        signature = "no"
     yield f"sealed  {signature}"
 
 
@@ -162,8 +163,10 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
                 None if task is None else find_outside_table_error(task.facts, Path())
             )
             if outside_file_problem is not None:
-                location = f"{run.folder}: task {record.key!r}, field {outside_file_problem.field}"
-                raise InputError(f"{location}: {outside_file_problem}")
+                raise InputError(
+                    f"{run.folder}: task {record.key!r}, field {outside_file_problem.field}: "
+                    f"{outside_file_problem}"
+                )
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -198,8 +201,10 @@ def seal(
         progress("verifying", stored_run.ledger.count, "records") as report,
     ):
         written_seal = seal_run(stored_run, key, report)
-    seal_text = f"{written_seal.records} records, head {written_seal.head}"
-    first_line = escape_line(f"{run} was sealed at {written_seal.signed_at}: {seal_text}")
+    first_line = escape_line(
+        f"{run} was sealed at {written_seal.signed_at}: {written_seal.records} records, "
+        f"head {written_seal.head}"
+    )
     content = {"run": str(run), **written_seal.model_dump(mode="json")}
     print_report(json, content, [first_line, f"by {written_seal.public_key}"])
 
@@ -215,12 +220,17 @@ def close(run: RunFolderArgument, json: JsonOption = False) -> None:
         jurygraph close run
     """
     members = list_run_folders(run)
-    contents: list[dict[str, Any]] = []
-    lines: list[str] = []
+    contents = []
+    lines = []
     for member in members or [run]:
         closing_result = close_run(member)
-        counts = f"{closing_result.traces} traces, {closing_result.records} records"
-        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closing_result.head}"]
+        lines += [
+            escape_line(
+                f"{member} is closed: {closing_result.traces} traces, "
+                f"{closing_result.records} records"
+            ),
+            f"head {closing_result.head}",
+        ]
         contents.append({"run": str(member), **closing_result._asdict()})
     content = {"run": str(run), "runs": contents} if members else contents[0]
     print_report(json, content, lines)
@@ -232,7 +242,7 @@ def erase(
     task: Annotated[
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
+    reason: Annotated[str, option("TEXT", "Reason, kept in the record.", show_default=True)] = "",
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -274,8 +284,10 @@ def erase(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )
     for task_id in result.tasks:
-        command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}`"
-        print_message(f"task {task_id!r} also contains it; {command} erases that")
+        print_message(
+            f"task {task_id!r} also contains it; "
+            f"`jurygraph erase {shell_quote(run)} --task {shell_quote(task_id)}` erases that"
+        )
     for unerased_location in result.unreached:
         print_message(f"it may still be in {unerased_location}")
     if result.tasks or result.unreached:

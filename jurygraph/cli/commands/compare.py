@@ -9,7 +9,7 @@ import typer
 from jurygraph.cli.options import GateConditionsOption, JsonOption, MarkdownOption, argument
 from jurygraph.cli.render.report import ReportOutputOptions
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import command_line, print_message, print_result
+from jurygraph.cli.render.text import command_line, print_messages, print_result
 from jurygraph.cli.streams import ExitCode
 
 
@@ -76,7 +76,6 @@ def compare(
     else:
         output.write(report)
     print_missed_conditions(missed_conditions)
-    for message in messages:
-        print_message(message)
+    print_messages(messages)
     if missed_conditions or messages:
         raise typer.Exit(ExitCode.SOME_FAILED)

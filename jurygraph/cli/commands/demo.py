@@ -9,9 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
-from jurygraph.cli.options import argument
+from jurygraph.cli.options import argument, option
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.text import escape_line, print_message, print_result, progress
 from jurygraph.cli.scoring import ScoreOptions, score_tasks
@@ -51,7 +49,7 @@ class DemoExample(NamedTuple):
 def demo(
     folder: Annotated[Path, argument("DIR", "Folder for the runs.")] = Path("demo-run"),
     every: Annotated[
-        bool, typer.Option("--all", help="Go on with the other examples of the repository.")
+        bool, option(None, "Go on with the other examples of the repository.", "--all")
     ] = False,
 ) -> None:
     """Show on real data what a reward can tell, without a key or a model.

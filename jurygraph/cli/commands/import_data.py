@@ -20,7 +20,7 @@ from jurygraph.cli.options import (
     split_names,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.text import print_message, print_report, print_result
+from jurygraph.cli.render.text import print_message, print_messages, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, read_export
 from jurygraph.interchange.rated_table import read_rated_table
@@ -181,9 +181,9 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if form == "chats" and is_table(files[0]):
-        command = f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
         raise InputError(
-            f"{files[0]}: is a table, and not JSON lines; score it as it is: {command}"
+            f"{files[0]}: is a table, and not JSON lines; score it as it is: "
+            f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
         )
     max_files = 2 if form in GRAPH_READERS else 1
     if len(files) > max_files and form not in RATING_FORMATS:
@@ -220,8 +220,7 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
-    for note in (*table.notes, *notes_on_similar_names(annotators)):
-        print_message(note)
+    print_messages([*table.notes, *notes_on_similar_names(annotators)])
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
@@ -249,10 +248,11 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
     repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
-    hint = "a file with a row for each label needs no import: `jurygraph consensus` reads it"
     if 2 * repeated > len(votes):
-        problem = f"{repeated} of {len(votes)} votes repeat an item and annotator"
-        raise InputError(f"{', '.join(files)}: {problem}; {hint}")
+        raise InputError(
+            f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
+            "a file with a row for each label needs no import: `jurygraph consensus` reads it"
+        )
     _write_tasks(target, _to_json_lines(votes))
     items = {vote.key for vote in votes}
     annotators = {vote.annotator for vote in votes}
@@ -269,16 +269,17 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     figures = {"ratings_file": target, **counts, "screened_out": screened_out_counts}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
-    for note in notes_on_similar_names(annotators):
-        print_message(note)
+    print_messages(notes_on_similar_names(annotators))
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
     if screened_out_counts:
         print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:
         if row.is_due and row.label is None:
-            problem = "is empty, and was not to be skipped; write a score, unless you abstain"
-            print_message(f"{row.location}: {problem}")
+            print_message(
+                f"{row.location}: is empty, and was not to be skipped; write a score, "
+                "unless you abstain"
+            )
     returned_reviewers = {row.annotator for row in rows}
     for reviewer, count in Counter(vote.annotator for vote in missing).items():
         missing_rows_text = (
@@ -298,10 +299,11 @@ def _format_consensus_arguments(
 ) -> str:
     """Return the words after `jurygraph consensus` for these votes, of which some may be `rows` of sheets."""
     words = shell_quote(target)
-    if rows and rows[0].row.consensus:
-        words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
-    if not (rows and rows[0].row.consensus):
+    earlier_consensus = rows[0].row.consensus if rows else None
+    if earlier_consensus:
+        words = f"RATINGS {words} --before {shell_quote(earlier_consensus)}"
+    else:
         words += _describe_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
@@ -334,8 +336,10 @@ def _import_tasks(
     for note_text, note_locations in notes.items():
         print_message(f"{note_text}: {len(note_locations)} ({join_names(note_locations)})")
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
-        advice = "import with --only answered, or with --only tasks to score your own responses"
-        print_message(f"some tasks have no response, and `score` needs one for each: {advice}")
+        print_message(
+            "some tasks have no response, and `score` needs one for each: "
+            "import with --only answered, or with --only tasks to score your own responses"
+        )
     elif target != "-":
         command = f"jurygraph score {shell_quote(target)} --config jury.yaml"
         if not counts["responses"]:

@@ -26,7 +26,7 @@ def integrate(
         jurygraph integrate trl
         jurygraph integrate verl --out my-training
     """
-    folder = Path(f"jury-{trainer}") if out is None else out
+    folder = out or Path(f"jury-{trainer}")
     create_folder_from_template(
         "jurygraph.integrations", "trainer", trainer, folder, common="common"
     )

@@ -1,11 +1,10 @@
 """`jurygraph plan`: make the plans of tasks before there are responses."""
 
-import asyncio
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.interrupts import exit_on_interrupt, run_interruptible
+from jurygraph.cli.interrupts import exit_on_interrupt, open_runner, run_interruptible
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
@@ -19,7 +18,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable
 from jurygraph.cli.render.summary import format_request_lines
-from jurygraph.cli.render.text import print_message, print_report, progress
+from jurygraph.cli.render.text import print_messages, print_report, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 
@@ -56,7 +55,6 @@ def plan(
     path = config or find_config(tasks)
     with redirect_stdout_to_stderr():
         jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
-        from jurygraph.concurrency import new_event_loop
         from jurygraph.runs.reports.bill import count_requests
         from jurygraph.runs.workflows.plans_file import write_plans
         from jurygraph.sources import locate_config_errors
@@ -65,12 +63,11 @@ def plan(
 
         folder = None if allow_files_outside else folder_of_tasks_file(tasks)
         with jury, locate_config_errors(path, model):
-            for note in collect_jury_notes(jury):
-                print_message(note)
+            print_messages(collect_jury_notes(jury))
             defaults = jury.config.task_defaults
             with (
                 closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,
-                asyncio.Runner(loop_factory=new_event_loop) as runner,
+                open_runner() as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):
                 name = Path(tasks).name

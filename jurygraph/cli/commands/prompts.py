@@ -115,8 +115,10 @@ def _refuse_name_of_evaluator(name: str) -> None:
         return
     prompt = getattr(evaluator, "prompt", getattr(evaluator, "_prompt", None))
     if isinstance(prompt, Prompt):
-        hint = f"the evaluator of that name asks with the prompt {prompt.id}"
-        raise InputError(f"there is no prompt {name!r}; {hint}")
+        raise InputError(
+            f"there is no prompt {name!r}; the evaluator of that name asks with the prompt "
+            f"{prompt.id}"
+        )
 
 
 def _render_with_variables(prompt: Prompt, file: str) -> tuple[Message, ...]:
@@ -141,8 +143,9 @@ def _render_with_variables(prompt: Prompt, file: str) -> tuple[Message, ...]:
     if "kinds" in variables:
         params = validate(RecordParams, {"records": variables["kinds"]})
         if isinstance(params, Problem):
-            location = f"{file}: variable kinds, as the params of extract"
-            raise InputError(f"{location}: {params.field}: {params}")
+            raise InputError(
+                f"{file}: variable kinds, as the params of extract: {params.field}: {params}"
+            )
         variables["kinds"] = params.records
     try:
         if "examples" in variables:

@@ -48,8 +48,10 @@ def report(
     if is_markdown_file and response is None:
         raise InputError(f"{output}: Markdown is of one response; add --response ID")
     if output.endswith(".xlsx"):
-        command = f"jurygraph export {shell_quote(run)} -o {shell_quote(output)}"
-        raise InputError(f"{output}: a report is HTML; `{command}` writes a workbook")
+        raise InputError(
+            f"{output}: a report is HTML; `jurygraph export {shell_quote(run)} -o "
+            f"{shell_quote(output)}` writes a workbook"
+        )
     with closing(Run.open(run)) as stored_run:
         if is_markdown_file:
             refuse_unwritable(output)

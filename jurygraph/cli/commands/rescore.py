@@ -1,12 +1,10 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from jurygraph.cli.options import (
     ConfigSettingsOption,
@@ -17,7 +15,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutputOptions
-from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.render.text import print_message, print_messages, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
@@ -71,10 +69,10 @@ def rescore(
     learn: LearnConfusionsOption = None,
     calibrations: CalibrateOption = None,
     method: Annotated[
-        CalibrationMethod, typer.Option("--map", help="Form of the calibration.")
+        CalibrationMethod, option(None, "Form of the calibration.", "--map", show_default=True)
     ] = "platt",
     seed: Annotated[
-        int, typer.Option(min=0, metavar="S", help="Seed of the folds of --calibrate.")
+        int, option("S", "Seed of the folds of --calibrate.", min=0, show_default=True)
     ] = 0,
     false_positives: FalsePositiveRateOption = None,
     artifact: ArtifactOption = None,
@@ -104,12 +102,12 @@ def rescore(
     """
     if artifact is not None:
         if len(learn or []) + bool(calibrations) != 1:
-            problem = "stores the confusions of one component, or calibrations"
             raise InputError(
-                f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
+                "--artifact: stores the confusions of one component, or calibrations; "
+                "name one with --learn, or questions with --calibrate"
             )
         refuse_unwritable(str(artifact))
-    learned_confusions: dict[str, LearnedConfusionMatrices] = {}
+    learned_confusions = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:
@@ -118,13 +116,9 @@ def rescore(
                     stored_run, config, component, report
                 )
             config = learned_confusions[component].config
-        calibration_and_report_by_question = _fit_calibrations(
+        calibration_by_question, report_by_question = _fit_calibrations(
             stored_run, calibrations or [], method, seed, false_positives
         )
-        calibration_by_question = {
-            question: calibration
-            for question, (calibration, _) in calibration_and_report_by_question.items()
-        }
         config = config.model_copy(
             update={"calibration": {**config.calibration, **calibration_by_question}}
         )
@@ -133,14 +127,9 @@ def rescore(
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
         _write_artifact(artifact, calibration_by_question, learned_confusions)
-    calibration_reports = [
-        calibration_report for _, calibration_report in calibration_and_report_by_question.values()
-    ]
     output = ReportOutputOptions(json=json)
     output.write(
-        _make_rescoring_report(
-            {"run": str(folder)}, result, learned_confusions, calibration_reports
-        )
+        _make_rescoring_report(folder, result, learned_confusions, report_by_question.values())
     )
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
@@ -152,13 +141,10 @@ def _write_artifact(
     learned_confusions: Mapping[str, LearnedConfusionMatrices],
 ) -> None:
     """Write the calibrations, or else the confusions, which may be none."""
-    contents = []
+    confusions = (outcome.confusions for outcome in learned_confusions.values())
+    contents = [confusions_to_json(matrices) for matrices in confusions if matrices is not None]
     if calibration_by_question:
-        contents.append(calibrations_to_json(calibration_by_question))
-    else:
-        for outcome in learned_confusions.values():
-            if outcome.confusions is not None:
-                contents.append(confusions_to_json(outcome.confusions))
+        contents = [calibrations_to_json(calibration_by_question)]
     if contents:
         write_output(str(artifact), contents)
 
@@ -169,10 +155,12 @@ def _fit_calibrations(
     method: CalibrationMethod,
     seed: int,
     false_positive_rate: float | None,
-) -> dict[str, tuple[ScoreCalibration, Report]]:
+) -> tuple[dict[str, ScoreCalibration], dict[str, Report]]:
     """Return, by question, the map to its labels, and the report on it."""
+    calibrations: dict[str, ScoreCalibration] = {}
+    reports: dict[str, Report] = {}
     if not settings:
-        return {}
+        return calibrations, reports
     from jurygraph.studies import calibration
     from jurygraph.studies.judge import (
         join_labels_with_judgements,
@@ -181,7 +169,6 @@ def _fit_calibrations(
     )
     from jurygraph.studies.judgements import read_judgements
 
-    calibration_and_report_by_question = {}
     with progress("reading", run.tasks_scored, "tasks") as advance:
         # A map is of the scores that count.
         judgements = read_judgements(run, advance, superseded=False)
@@ -192,27 +179,26 @@ def _fit_calibrations(
                 f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
             )
         labels = read_labels(label, [judgements])
-        for note in unlabelled_row_notes(labels):
-            print_message(note)
+        print_messages(unlabelled_row_notes(labels))
         studies = join_labels_with_judgements([judgements], labels)
         scores = calibration.labelled_scores(studies, question)
-        calibration_and_report_by_question[scores.question] = calibration.report(
+        calibrations[scores.question], reports[scores.question] = calibration.report(
             scores, method, seed, false_positive_rate
         )
-    return calibration_and_report_by_question
+    return calibrations, reports
 
 
 def _make_rescoring_report(
-    identity: dict[str, Any],
+    folder: Path,
     result: RescoringResult,
     learned_confusions: Mapping[str, LearnedConfusionMatrices],
-    calibrated: Sequence[Report],
+    calibrated: Collection[Report],
 ) -> Report:
     confusion_reports = {
         component: _make_confusion_report(component, outcome)
         for component, outcome in learned_confusions.items()
     }
-    figures = {**identity, **result._asdict()}
+    figures = {"run": str(folder), **result._asdict()}
     if confusion_reports:
         figures["learned"] = {name: report.figures for name, report in confusion_reports.items()}
     if calibrated:

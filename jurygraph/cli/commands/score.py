@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from jurygraph.cli.interrupts import open_runner
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     ConfigFileOption,
@@ -229,9 +230,9 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         print_missed_conditions(missed_conditions)
         has_threshold_for_failures = any(threshold.name == "failed" for threshold in thresholds)
         has_too_many_failures = summary.failed > 0 and not has_threshold_for_failures
-        code = (
-            ExitCode.SOME_FAILED if missed_conditions or has_too_many_failures else ExitCode.SUCCESS
-        )
+        code = ExitCode.SUCCESS
+        if missed_conditions or has_too_many_failures:
+            code = ExitCode.SOME_FAILED
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
         cached_reply_count = summary.bill.costs_by_source["cached"].number
@@ -245,12 +246,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
 
 
 def _print_run_forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
-    import asyncio
-
-    from jurygraph.concurrency import new_event_loop
-
-    runner = asyncio.Runner(loop_factory=new_event_loop)
-    with redirect_stdout_to_stderr(), open_job(options) as opened_job, runner:
+    with redirect_stdout_to_stderr(), open_job(options) as opened_job, open_runner() as runner:
         expected = forecast_remaining(opened_job, runner)
     print_forecast(expected, as_json, options.branch)
     return ExitCode.SUCCESS
@@ -280,9 +276,8 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
     summary = work.run_totals.summary
     requests = work.requests
-    lines = format_result_lines(summary)
-    lines.append(COVERAGE_LEGEND)
-    lines += format_request_lines(requests)
+    run = shell_quote(options.run)
+    lines = [*format_result_lines(summary), COVERAGE_LEGEND, *format_request_lines(requests)]
     if summary.tasks < work.task_count:
         lines.append(f"{summary.tasks} of {work.task_count} tasks (--limit)")
     has_transient_failures = any(row.is_transient for row in summary.failures)
@@ -294,21 +289,20 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     }
     print_report(as_json, content, lines)
     if summary.lowest is not None:
-        run = shell_quote(options.run)
         response = f"{run} --response {shell_quote(summary.lowest)}"
         label = "a failed one:   " if summary.failed else "the lowest one: "
         print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
     if summary.judged_differently:
-        count = f"{summary.judged_differently} of {summary.judged_by_several} questions"
-        command = f"jurygraph show {shell_quote(options.run)} --sort -disagreement"
-        print_message(f"judges differ on {count}: {command} --columns reward,disagreement")
         print_message(
-            f"who differs from whom: jurygraph study reliability {shell_quote(options.run)}"
+            f"judges differ on {summary.judged_differently} of {summary.judged_by_several} "
+            f"questions: jurygraph show {run} --sort -disagreement "
+            "--columns reward,disagreement"
         )
+        print_message(f"who differs from whom: jurygraph study reliability {run}")
     if len(summary.agents) > 1:
-        print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
+        print_message(f"who is better:   jurygraph study ranking {run}")
 
 
 def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
@@ -332,16 +326,18 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
         counts += [f"judge {name} {number}" for name, number in sorted(row.judges.items())]
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
-        kind = f"{row.verdicts} of kind {row.kind} ({', '.join(counts)})"
-        print_message(f"{label}: {kind}, for example: {example}")
+        print_message(
+            f"{label}: {row.verdicts} of kind {row.kind} ({', '.join(counts)}), for example: "
+            f"{example}"
+        )
     advice = _advise_retry(summary, has_model_problem=bool(jury.gateways.problems))
     if advice is not None:
         print_message(f"{advice}:  {options.retry_command}")
     kept_failure_count = sum(row.verdicts for row in summary.failures if not row.is_transient)
     if kept_failure_count and jury.gateways and not jury.gateways.problems:
-        kept_failures_text = f"the {kept_failure_count} that this run and a --branch keep"
         print_message(
-            f"once their cause is mended, to ask anew for {kept_failures_text}:  {options.fresh_command}"
+            f"once their cause is mended, to ask anew for the {kept_failure_count} that this run "
+            f"and a --branch keep:  {options.fresh_command}"
         )
     return code
 

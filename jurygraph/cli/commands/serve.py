@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from jurygraph.cli.interrupts import open_runner
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
@@ -19,9 +18,10 @@ from jurygraph.cli.options import (
     MaxCallsOption,
     MaxCostOption,
     ModelNameOption,
+    PortOption,
     option,
 )
-from jurygraph.cli.render.text import print_message, print_result, progress
+from jurygraph.cli.render.text import print_message, print_messages, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets_to_redact
 from jurygraph.errors import InputError
 from jurygraph.sources import locate_config_errors
@@ -46,19 +46,19 @@ def serve(
         Path | None, option("RUN", "Record all groups in this run.", "-o", "--out")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Any but loopback needs a token.")
+        str,
+        option(None, "Address to listen on. Any but loopback needs a token.", show_default=True),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
-    ] = _DEFAULT_PORT,
+    port: PortOption = _DEFAULT_PORT,
     token_file: Annotated[
         Path | None, option("F", "File with the token that requests have to have.")
     ] = None,
     failed: Annotated[
         str,
-        typer.Option(
-            metavar="RULE",
-            help="What a failed reward becomes: auto, none, neutral, mask, raise or a number.",
+        option(
+            "RULE",
+            "What a failed reward becomes: auto, none, neutral, mask, raise or a number.",
+            show_default=True,
         ),
     ] = "auto",
     group_size: Annotated[
@@ -66,14 +66,14 @@ def serve(
         option("N", "Members of a group whose protocol sends one sample a request.", min=1),
     ] = None,
     deadline: Annotated[
-        float, typer.Option(min=1, metavar="S", help="Seconds after which a request gets a 503.")
+        float, option("S", "Seconds after which a request gets a 503.", min=1, show_default=True)
     ] = 100.0,
     cohort_wait: Annotated[
         float | None,
         option("S", "Seconds for which a group waits for its members.", show_default="half of it"),
     ] = None,
     max_requests: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Requests in work; one more gets a 429.")
+        int, option("N", "Requests in work; one more gets a 429.", min=1, show_default=True)
     ] = 1024,
     model: ModelNameOption = None,
     max_cost: MaxCostOption = None,
@@ -97,7 +97,6 @@ def serve(
     """
     path = config or find_config(tasks or "-")
     jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
-    from jurygraph.concurrency import new_event_loop
     from jurygraph.integrations.failed_rewards import read_failed_reward_rule
     from jurygraph.server.settings import ServerSettings
     from jurygraph.web_access import LOOPBACK_HOSTS
@@ -120,15 +119,14 @@ def serve(
             print_message(f"token: {token}")
         if token is not None:
             add_secrets_to_redact([token])
-        for note in collect_jury_notes(jury):
-            print_message(note)
+        print_messages(collect_jury_notes(jury))
         plans = None
         if tasks is not None:
             plans = stack.enter_context(_open_or_write_plans(tasks, jury, allow_files_outside))
         if out is not None:
             stack.enter_context(jury.record(out))
         jury.open()
-        runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
+        runner = stack.enter_context(open_runner())
         runner.get_loop().set_default_executor(jury.context.threads)
         runner.run(_serve(jury, settings, plans, host, port, token))
 
@@ -141,8 +139,10 @@ def _read_access_token(path: Path) -> str:
     except InputError as error:
         raise InputError(f"--token-file: {error}") from None
     if len(token) < _MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
-        problem = f"the token in {path} has less than {_MIN_TOKEN_LENGTH} printable characters"
-        raise InputError(f"--token-file: {problem}; `openssl rand -hex 24` writes a good one")
+        raise InputError(
+            f"--token-file: the token in {path} has less than {_MIN_TOKEN_LENGTH} printable "
+            "characters; `openssl rand -hex 24` writes a good one"
+        )
     return token
 
 

@@ -35,7 +35,11 @@ def init(
     folder: Annotated[Path, argument("DIR", "Folder to create.")],
     template: Annotated[
         str,
-        typer.Option(help="maths, judge, trip, rubric, reviewers, ideas, agent, evaluator or ci."),
+        option(
+            None,
+            "maths, judge, trip, rubric, reviewers, ideas, agent, evaluator or ci.",
+            show_default=True,
+        ),
     ] = "maths",
 ) -> None:
     """Create a small project that runs as it is.
@@ -237,7 +241,7 @@ def _choose_example_task(jury: "Jury") -> Task:
 
 def preset(
     name: Annotated[str | None, argument("NAME", "Preset to print.")] = None,
-    model: Annotated[str, typer.Option(metavar="M", help="Model of the config.")] = "none",
+    model: Annotated[str, option("M", "Model of the config.", show_default=True)] = "none",
     json: JsonOption = False,
 ) -> None:
     """List the presets, or print one as a config.

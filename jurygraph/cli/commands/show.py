@@ -7,8 +7,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-import typer
-
 from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
@@ -78,7 +76,7 @@ def show(
         ),
     ] = None,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Show query and text of the response whole.")
+        bool, option(None, "Show query and text of the response whole.", "--texts")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -144,8 +142,10 @@ def _print_group_number_warning(run: Run) -> None:
         number = _GROUP_NUMBER_PATTERN.search(trace.response_id)
         step = trace.labels.get("step")
         if number is not None and step is not None and number[1] != str(step):
-            example = f"{trace.response_id} is of step {step}, its label `step`"
-            print_message(f"the number after @ counts the groups of a task: {example}")
+            print_message(
+                "the number after @ counts the groups of a task: "
+                f"{trace.response_id} is of step {step}, its label `step`"
+            )
             return
 
 
@@ -165,13 +165,17 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
 
 
 def print_if_run_unfinished(run: Run) -> None:
-    if run.header.is_open_ended and not run.is_closed:
-        groups = f"{run.tasks_scored} groups of {run.planned_task_count} tasks are in the whole run so far"
-        print_message(f"{groups}; `jurygraph close {shell_quote(run.folder)}` ends the run")
-    elif not run.is_closed:
-        progress_text = f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored so far"
+    if run.is_closed:
+        return
+    if run.header.is_open_ended:
         print_message(
-            f"{progress_text}; the same score command continues, without --limit if it has one"
+            f"{run.tasks_scored} groups of {run.planned_task_count} tasks are in the whole run "
+            f"so far; `jurygraph close {shell_quote(run.folder)}` ends the run"
+        )
+    else:
+        print_message(
+            f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored "
+            "so far; the same score command continues, without --limit if it has one"
         )
 
 
@@ -283,8 +287,10 @@ def _explain_selected(
             print_result("")
         _print_explanation(run.explain(response_id), what_if, json)
     if len(response_ids) > limit:
-        hint = "--limit N explains more; --status, --agent and --sort reward choose which"
-        print_message(f"the first {limit} of {len(response_ids)} responses; {hint}")
+        print_message(
+            f"the first {limit} of {len(response_ids)} responses; --limit N explains more; "
+            "--status, --agent and --sort reward choose which"
+        )
 
 
 def _print_explanation(explanation: "Explanation", what_if: bool, json: bool) -> None:
@@ -305,26 +311,26 @@ def export(
     ] = None,
     output: OutputFileOption = None,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Add the columns prompt and text to a table.")
+        bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,
     questions: Annotated[
         bool,
-        typer.Option(
+        option(
+            None,
+            "Add the score of each question, as it counts, to the rows of responses.",
             "--questions",
-            help="Add the score of each question, as it counts, to the rows of responses.",
         ),
     ] = False,
     reasons: Annotated[
         bool,
-        typer.Option(
-            "--reasons", help="Add the reason for each question to the rows of responses."
-        ),
+        option(None, "Add the reason for each question to the rows of responses.", "--reasons"),
     ] = False,
     advantages: Annotated[
         bool,
-        typer.Option(
+        option(
+            None,
+            "Add how far each reward is above its group's mean, in standard deviations (ddof 1).",
             "--advantages",
-            help="Add how far each reward is above its group's mean, in standard deviations (ddof 1).",
         ),
     ] = False,
 ) -> None:
@@ -351,7 +357,7 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = _choose_format_by_suffix(output) if to is None else to
+    form = to or _choose_format_by_suffix(output)
     exporter = _choose_exporter(form, output or "")
     requested_export_options = {
         "texts": texts,
@@ -365,8 +371,10 @@ def export(
                 other for other, forms in EXPORTERS.items() if name in forms[0].option_names
             ]
             missing_table_part = "columns" if name == "texts" else "rows of responses"
-            hint = f"use {', '.join(others)} or {last}"
-            raise InputError(f"--{name}: --to {form} has no {missing_table_part} to add to; {hint}")
+            raise InputError(
+                f"--{name}: --to {form} has no {missing_table_part} to add to; "
+                f"use {', '.join(others)} or {last}"
+            )
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
     if exporter.required_library is not None:
@@ -426,8 +434,10 @@ def _choose_exporter(to: str, output: str) -> Exporter:
             return form
     supported_suffixes = {form.suffix for form in chain.from_iterable(EXPORTERS.values())}
     if suffix in supported_suffixes | _UNSUPPORTED_SUFFIXES:
-        format_hint = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
-        raise InputError(f"{output}: {format_hint}; name a file that ends in {forms[0].suffix}")
+        raise InputError(
+            f"{output}: --to {to} writes {forms[0].suffix.removeprefix('.')}; "
+            f"name a file that ends in {forms[0].suffix}"
+        )
     return forms[0]
 
 
@@ -438,9 +448,9 @@ def _write_or_print_lines(
     if output is None:
         for line in cast(Iterable[bytes], content):
             print_result(line.removesuffix(b"\n"))
-    elif callable(content):
+        return
+    if callable(content):
         write_output_with(output, content)
     else:
         write_output(output, compress_lines(output, content))
-    if output is not None:
-        print_message(f"wrote {output}")
+    print_message(f"wrote {output}")

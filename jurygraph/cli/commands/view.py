@@ -7,9 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from jurygraph.cli.options import RunFolderArgument, argument
+from jurygraph.cli.options import PortOption, RunFolderArgument, argument, option
 from jurygraph.cli.render.text import print_message, print_result, progress
 
 if TYPE_CHECKING:
@@ -23,13 +21,13 @@ def view(
     other: Annotated[
         Path | None, argument("RUN2", "Another run, to be compared with the first.")
     ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
-    ] = _DEFAULT_PORT,
+    port: PortOption = _DEFAULT_PORT,
     host: Annotated[
         str,
-        typer.Option(
-            help="Address to listen on. Any but loopback needs a token, which is printed."
+        option(
+            None,
+            "Address to listen on. Any but loopback needs a token, which is printed.",
+            show_default=True,
         ),
     ] = "127.0.0.1",
 ) -> None:
@@ -52,7 +50,7 @@ def view(
     if other is not None and other.resolve() == run.resolve():
         raise InputError(f"{other}: is named twice; name two runs, or one")
     with ExitStack() as exit_stack:
-        runs: dict[str, DisplayedRun] = {}
+        runs = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
             stored_run = exit_stack.enter_context(closing(Run.open(folder)))
             index = exit_stack.enter_context(closing(RunIndex(stored_run)))

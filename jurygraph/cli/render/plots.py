@@ -105,13 +105,11 @@ def _label_axes(axes: "Axes", plot: Plot) -> None:
 
 def _write_above_axis(axes: "Axes", x: float, label: str) -> None:
     """Write what a part of the x axis is at its beginning, at the top."""
-    top = (x, 0.98)
-    axis_transform = axes.get_xaxis_transform()
     axes.annotate(
         label,
-        top,
+        (x, 0.98),
         xytext=(3, 0),
-        xycoords=axis_transform,
+        xycoords=axes.get_xaxis_transform(),
         textcoords="offset points",
         va="top",
         fontsize="small",

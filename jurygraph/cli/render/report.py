@@ -22,6 +22,7 @@ from jurygraph.cli.render.text import (
     escape_line,
     format_table,
     print_message,
+    print_messages,
     print_report,
     print_result,
     print_result_lines,
@@ -79,8 +80,7 @@ class ReportOutputOptions:
         else:
             print_result_lines(format_report_lines(report.content))
         if not self.markdown:  # a page has its notes
-            for note in report.notes:
-                print_message(note)
+            print_messages(report.notes)
         self.write_report_files(report)
 
     def write_report_files(self, report: Report) -> None:
@@ -88,9 +88,11 @@ class ReportOutputOptions:
         nonempty_plots = [plot for plot in report.plots if plot.has_visible_values]
         if self.html is not None:
             self._write_page(report, nonempty_plots)
-        if self.plot is not None and not nonempty_plots:
+        if self.plot is None:
+            return
+        if not nonempty_plots:
             print_message(f"{self.plot}: not written, because there is nothing to draw")
-        elif self.plot is not None:
+        else:
             suffix = self.plot.suffix
             write_output_with(
                 str(self.plot), lambda draft_path: draw_plots(nonempty_plots, draft_path, suffix)
@@ -133,10 +135,7 @@ def make_report_command(study: Callable[..., Report | None]) -> Callable[..., No
     @wraps(study)
     def command(**arguments: Any) -> None:
         output = ReportOutputOptions(
-            json=arguments["json"],
-            markdown=arguments["markdown"],
-            plot=arguments["plot"],
-            html=arguments["html"],
+            **{kind: arguments[kind] for kind in _OPTION_BY_OUTPUT_KIND},
             title=study.__name__.replace("_", " ").capitalize(),
             sources=tuple(_list_source_files(arguments)),
         )
@@ -159,7 +158,7 @@ def _list_source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 def format_report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
     """Return the lines of a report for a terminal, with an empty line around each table."""
-    previous: str | ReportTable | None = None
+    previous = None
     for section in sections:
         is_table_section = isinstance(section, ReportTable)
         if previous is not None and (is_table_section or isinstance(previous, ReportTable)):

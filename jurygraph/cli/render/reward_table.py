@@ -12,6 +12,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
 )
 from jurygraph.display import format_number
+from jurygraph.messages import format_count
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.views.rewards import (
     PREDICTED_COLUMN_PREFIX,
@@ -63,8 +64,7 @@ def _format_mean_line(table: RewardTable) -> str:
         return f"no mean reward: all {len(table.rows)} failed"
     scored = len(table.scored)
     failed_response_count = len(table.rows) - scored
-    left_out_text = (
-        f", {failed_response_count} left out because they failed" if failed_response_count else ""
-    )
-    responses = f"{scored} response{'s' * (scored > 1)}"
-    return f"mean reward of {responses}: {format_number(table.mean)}{left_out_text}"
+    line = f"mean reward of {format_count(scored, 'response')}: {format_number(table.mean)}"
+    if failed_response_count:
+        line += f", {failed_response_count} left out because they failed"
+    return line

@@ -33,9 +33,9 @@ def format_result_lines(summary: "Summary") -> list[str]:
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
-        unsupported_count_text = f"{summary.unsupported.total()} of {summary.quotable}"
         lines.append(
-            f"unsupported: {unsupported_count_text} that need a quotation ({', '.join(marks)})"
+            f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a "
+            f"quotation ({', '.join(marks)})"
         )
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
@@ -136,18 +136,20 @@ def _format_cost(call_costs: "CallCosts", template: str) -> str:
 def print_failed_rewards_warning(left_out: "FailedRewards") -> None:
     """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
     if left_out.differ:
-        failed_rewards_text = f"{left_out.judged} of the {left_out.failed} rewards that failed"
         mean_failed_text = format_number(left_out.mean_failed)
         mean_others_text = format_number(left_out.mean_others)
-        means = f"with a mean of {mean_failed_text}, and the others have one of {mean_others_text}"
         print_message(
-            f"means mislead: {failed_rewards_text} were judged on {left_out.component}, {means}"
+            f"means mislead: {left_out.judged} of the {left_out.failed} rewards that failed were "
+            f"judged on {left_out.component}, with a mean of {mean_failed_text}, "
+            f"and the others have one of {mean_others_text}"
         )
 
 
 def print_inconclusive_run(error_rate: float, max_error_rate: float) -> None:
-    share = f"{error_rate:.1%} of the verdicts failed for infrastructure reasons"
-    print_message(f"inconclusive: {share}; failure.max_error_rate is {max_error_rate:.1%}")
+    print_message(
+        f"inconclusive: {error_rate:.1%} of the verdicts failed for infrastructure reasons; "
+        f"failure.max_error_rate is {max_error_rate:.1%}"
+    )
 
 
 def print_missed_conditions(

@@ -51,8 +51,9 @@ def print_result(line: str | bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
-        problem = f"cannot be written ({error.strerror}); send it to a place with room"
-        raise InputError(f"standard output: {problem}") from None
+        raise InputError(
+            f"standard output: cannot be written ({error.strerror}); send it to a place with room"
+        ) from None
 
 
 def print_result_lines(lines: Iterable[str]) -> None:
@@ -67,6 +68,11 @@ _LINES_PER_BATCH = 500
 
 def print_message(line: str) -> None:
     typer.echo(escape_line(make_current_redactor().redact_text(line)), err=True)
+
+
+def print_messages(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_message(line)
 
 
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
@@ -102,13 +108,13 @@ def format_verdict_counts(
     judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int
 ) -> str:
     """Format the numbers of verdicts as summands; scores set by a gate (`gated`) are not judged."""
-    counts = [f"{judged} judged"]
-    for name, count in sorted(gated.items()):
-        counts.append(f"{count} set by {name}")
-    counts.append(f"{abstained} abstained")
-    counts.append(f"{failed} failed")
-    counts.append(f"{not_applicable} not applicable")
-    return " + ".join(counts)
+    gated_counts = [f"{count} set by {name}" for name, count in sorted(gated.items())]
+    other_counts = (
+        f"{abstained} abstained",
+        f"{failed} failed",
+        f"{not_applicable} not applicable",
+    )
+    return " + ".join([f"{judged} judged", *gated_counts, *other_counts])
 
 
 def format_table(
@@ -195,16 +201,16 @@ def progress(
         def render(self, task: object) -> str:
             return suffix()
 
-    columns = (
+    # standard output may be a file, and is not moved into the bar
+    with Progress(
+        TextColumn(label),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(what),
         TimeRemainingColumn(),
         SuffixColumn(),
-    )
-    # standard output may be a file, and is not moved into the bar
-    with Progress(
-        TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False
+        console=Console(stderr=True),
+        redirect_stdout=False,
     ) as progress_bar:
         task = progress_bar.add_task(label, total=total)
         yield lambda count: progress_bar.advance(task, count)
@@ -250,11 +256,9 @@ class _ProgressLines:
         if not self._done or elapsed_seconds < _MIN_SECONDS_BEFORE_ESTIMATE:
             return ""
         remaining_minutes = elapsed_seconds / self._done * (self._total - self._done) / 60.0
-        return (
-            f"about {remaining_minutes:.0f} min left"
-            if remaining_minutes >= 1.0
-            else "less than a minute left"
-        )
+        if remaining_minutes < 1.0:
+            return "less than a minute left"
+        return f"about {remaining_minutes:.0f} min left"
 
     @contextmanager
     def print_in_background(self) -> Iterator[None]:

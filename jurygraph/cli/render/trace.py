@@ -20,7 +20,7 @@ from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import has_erased_text
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Call, Material, RecordedVerdict
-from jurygraph.schema.verdict import Evidence
+from jurygraph.schema.verdict import Evidence, Step
 from jurygraph.views.terms import StakeholderWeightsView, TermView
 from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
@@ -32,48 +32,46 @@ _MAX_LOOKUP_TEXT_LENGTH = 90
 
 def format_trace_lines(
     view: TraceView, texts: Iterable[str] = (), lookups: Iterable[RecordedLookup] = ()
-) -> list[str]:
-    """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
+) -> Iterator[str]:
+    """Yield every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
     `texts` are the lines of `format_query_response_lines`, and `lookups` the calls of tools; those of one investigation
     are told once.
     """
     trace = view.trace
-    lines = [
-        f"response  {escape_line(trace.response_id)}",
-        f"task      {escape_line(trace.task_id)}",
-    ]
+    yield f"response  {escape_line(trace.response_id)}"
+    yield f"task      {escape_line(trace.task_id)}"
     if trace.agent is not None:
-        lines.append(f"agent     {escape_line(trace.agent)}")
-    lines += texts
-    lines += _format_reward_lines(view)
+        yield f"agent     {escape_line(trace.agent)}"
+    yield from texts
+    yield from _format_reward_lines(view)
     for term in view.terms:
         if term.weights is not None:
-            lines += _format_weight_lines(term.name, term.weights)
-    lines += (escape_line(note, _MAX_LINE_LENGTH) for note in _format_note_lines(view))
-    lines += ["", "verdicts"]
+            yield from _format_weight_lines(term.name, term.weights)
+    yield from (escape_line(note, _MAX_LINE_LENGTH) for note in _format_note_lines(view))
+    yield ""
+    yield "verdicts"
     summary_by_lookup_id = {record.lookup.id: _summarize_lookup(record) for record in lookups}
     question_by_lookups: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
-        lines.append(_format_verdict_heading(verdict))
-        lines += _format_verdict_details(verdict)
+        yield _format_verdict_heading(verdict)
+        yield from _format_verdict_details(verdict)
         names = verdict.verdict.lookups
         if (
             names
             and question_by_lookups.setdefault(names, verdict.verdict.question)
             != verdict.verdict.question
         ):
-            lines.append(f"      looked up as for {escape_line(question_by_lookups[names])}")
+            yield f"      looked up as for {escape_line(question_by_lookups[names])}"
         elif names:
             found = [summary_by_lookup_id[name] for name in names if name in summary_by_lookup_id]
-            lines += (f"      {escape_line(summary, _MAX_LINE_LENGTH)}" for summary in found)
+            yield from (f"      {escape_line(summary, _MAX_LINE_LENGTH)}" for summary in found)
         elif verdict.has_unused_tools:
-            lines.append("      0 lookups: the judge has tools, and called none")
-    lines.append("")
-    lines.append(f"plan      {trace.plan_digest}")
-    lines.append(f"digest    {trace.digest}")
-    lines.append(f"previous  {trace.previous or '-'}")
-    return lines
+            yield "      0 lookups: the judge has tools, and called none"
+    yield ""
+    yield f"plan      {trace.plan_digest}"
+    yield f"digest    {trace.digest}"
+    yield f"previous  {trace.previous or '-'}"
 
 
 def format_query_response_lines(
@@ -209,34 +207,41 @@ def _format_verdict_heading(explained_verdict: ExplainedVerdict) -> str:
 
 
 def _format_verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
+    for detail in _describe_verdict(explained_verdict):
+        yield f"      {escape_line(detail, _MAX_LINE_LENGTH)}"
+    yield from map(_format_evidence_line, explained_verdict.verdict.evidence)
+
+
+def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:
+    """Yield what is to be said of a verdict below its heading, but for its evidence."""
     verdict = explained_verdict.verdict
-    lines = [verdict.reason] if verdict.reason else []
+    if verdict.reason:
+        yield verdict.reason
     if verdict.failure is not None:
-        lines.append(_describe_failure(verdict, verdict.reason))
+        yield _describe_failure(verdict, verdict.reason)
     if verdict.gated_by is not None:
-        lines.append(f"gated by {verdict.gated_by}")
+        yield f"gated by {verdict.gated_by}"
     if verdict.unsupported is not None:
-        lines.append(f"unsupported: {TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]}")
+        yield f"unsupported: {TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]}"
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"
         if explained_verdict.effect == "discarded":
             line += f", discarded: it is below {explained_verdict.required_confidence:.4f}"
-        lines.append(line)
+        yield line
     if verdict.steps:
-        steps = []
-        for step in verdict.steps:
-            duration_text = "unfinished" if step.duration is None else f"{step.duration:.2f} s"
-            steps.append(f"{step.name} {duration_text}")
-        lines.append(f"steps: {', '.join(steps)}")
+        yield f"steps: {', '.join(map(_format_step, verdict.steps))}"
     purposes = [use.purpose for use in verdict.calls_with_purpose]
     if purposes not in ([], ["judge"]):
         calls = f"{format_count(len(purposes), 'call')}: {', '.join(purposes)}"
         if verdict.lookups:
             calls += f"; {format_count(len(verdict.lookups), 'lookup')}"
-        lines.append(calls)
-    lines += _format_prediction_details(verdict)
-    yield from (f"      {escape_line(line, _MAX_LINE_LENGTH)}" for line in lines)
-    yield from map(_format_evidence_line, verdict.evidence)
+        yield calls
+    yield from _format_prediction_details(verdict)
+
+
+def _format_step(step: Step) -> str:
+    duration_text = "unfinished" if step.duration is None else f"{step.duration:.2f} s"
+    return f"{step.name} {duration_text}"
 
 
 def _format_evidence_line(evidence: Evidence) -> str:

@@ -48,8 +48,7 @@ _COMPARED_VERDICT_FIELDS = (
     "gated_by examples swap unsupported call calls lookups"
 ).split()
 _COMPARED_MATERIAL_FIELDS = "status data variants evidence failure note call calls lookups".split()
-
-
+_JudgedItem = RecordedVerdict | Material
 _MAX_QUESTIONS_LISTED = 3
 """Questions that are named whose tool has another result now."""
 
@@ -106,8 +105,10 @@ def _open_origin_runs(run: Run) -> Iterator[Run]:
         for record in origin_run.ledger.verified_records(1, origin_run.ledger.count):
             link = record.link.hex() if record.seq == origin.records else link
         if link != origin.head:
-            problem = f"is not the one from which {run.folder} was branched"
-            raise TraceMismatch(f"{origin_run.ledger.path}, record {origin.records}: {problem}")
+            raise TraceMismatch(
+                f"{origin_run.ledger.path}, record {origin.records}: "
+                f"is not the one from which {run.folder} was branched"
+            )
         for call in origin_run.ledger.records("call"):
             origin_run.ledger.texts_of_record(
                 call
@@ -117,7 +118,7 @@ def _open_origin_runs(run: Run) -> Iterator[Run]:
 
 def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
     """Return a backend in the place of each model of a run, which never answers: all replies come from the run."""
-    backends: dict[str | None, OfflineBackend] = {}
+    backends = {}
     for judge in run.config.judges:
         identity = run.header.model_identity_of(judge)
         if identity is None:
@@ -130,12 +131,14 @@ def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
 
 def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
     """Return the jury of a run with these backends."""
-    gateways: dict[str | None, Gateway] = {}
+    gateways = {}
     for judge, backend in backends.items():
         calls = run.config.call_settings_of(judge)
-        limits = RequestLimits(max_tokens=calls.max_tokens)
         gateways[judge] = Gateway(
-            backend, RequestLimiter(DEFAULT_CONCURRENT_GROUPS), limits, parameters=calls.parameters
+            backend,
+            RequestLimiter(DEFAULT_CONCURRENT_GROUPS),
+            RequestLimits(max_tokens=calls.max_tokens),
+            parameters=calls.parameters,
         )
     return Jury(run.config, gateway=Gateways(gateways))
 
@@ -186,17 +189,20 @@ def find_lookup_mismatch(stored_lookup: StoredLookup, planned_lookup: PlannedLoo
     for name in _PLANNED_LOOKUP_FIELDS:
         if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
-    stored_arguments, planned_arguments = stored_lookup.arguments, planned_lookup.arguments
-    # the known secrets depend on the environment, as for verdicts
-    if (
-        stored_arguments != planned_arguments
-        and not matches_redacted_text(stored_arguments, planned_arguments)
-        and not matches_redacted_text(planned_arguments, stored_arguments)
-    ):
+    if not _may_be_same_text(stored_lookup.arguments, planned_lookup.arguments):
         return "its arguments are not those of the reply that led to it"
     if sha256(stored_lookup.result.encode()).hexdigest() != stored_lookup.lookup.result:
         return "its result does not have the digest that was recorded"
     return None
+
+
+def _may_be_same_text(stored: str, recomputed: str) -> bool:
+    """Return whether texts differ only in secrets, some of which were redacted then and are not now, or the reverse."""
+    return (
+        stored == recomputed
+        or matches_redacted_text(stored, recomputed)
+        or matches_redacted_text(recomputed, stored)
+    )
 
 
 class _DeepVerifier:
@@ -230,8 +236,10 @@ class _DeepVerifier:
             quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
         if problem := find_changed_version(plan, self._jury.context):
-            hint = "put the code that the run was made with back, or verify without --deep"
-            raise InputError(f"{run.folder}: was made with {problem}; {hint}")
+            raise InputError(
+                f"{run.folder}: was made with {problem}; "
+                "put the code that the run was made with back, or verify without --deep"
+            )
         self._require_same_tools(plan)
         plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
         evaluators = self._jury.evaluators
@@ -284,11 +292,11 @@ class _DeepVerifier:
         self, stored_traces: Sequence[Trace]
     ) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
-        unverifiable_material: dict[tuple[str, str], Material] = {}
+        unverifiable_material = {}
         for trace in stored_traces:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    label = self._trace_label(trace.response_id, "material", material.name)
+                    label = self._trace_label(trace.response_id, material)
                     self._require_calls(label, material)
                     unverifiable_material[material.name, trace.response_id] = material
         return unverifiable_material
@@ -303,14 +311,8 @@ class _DeepVerifier:
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
                 recomputed_material = derived_material[material.name]
-                label = self._trace_label(stored_trace.response_id, "material", material.name)
-                _require_workspace_files(label, material, recomputed_material)
-                if not (
-                    _is_transient_failure(material) or _is_transient_failure(recomputed_material)
-                ):
-                    _require_same_fields(
-                        label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material
-                    )
+                label = self._trace_label(stored_trace.response_id, material)
+                _compare_fields(label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material)
 
     def _compare_verdict(
         self,
@@ -319,7 +321,7 @@ class _DeepVerifier:
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
-        label = self._trace_label(stored_verdict.about, "verdict", stored_verdict.question)
+        label = self._trace_label(stored_verdict.about, stored_verdict)
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
         )
@@ -352,13 +354,11 @@ class _DeepVerifier:
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
             return "needing_model"
-        _require_workspace_files(label, stored_verdict, recomputed_verdict)
-        if _is_transient_failure(stored_verdict) or _is_transient_failure(recomputed_verdict):
+        if not _compare_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, recomputed_verdict):
             return "transient_failures"
-        _require_same_fields(label, _COMPARED_VERDICT_FIELDS, stored_verdict, recomputed_verdict)
         return "needing_model" if _is_taken_from_record(stored_verdict, own_model) else "recomputed"
 
-    def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
+    def _require_calls(self, label: str, item: _JudgedItem) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
 
         A call whose texts were erased is not missing.
@@ -382,21 +382,21 @@ class _DeepVerifier:
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, item in _verdicts_and_material(trace):
+        for item in _verdicts_and_material(trace):
             for evidence in item.evidence:
                 source = self._find_source_text(evidence, item, text)
                 if not evidence.verified or source is None:
                     continue
                 if source[evidence.start : evidence.end] != evidence.quote:
-                    label = self._trace_label(trace.response_id, kind, _item_name(item))
-                    position = f"characters {evidence.start} to {evidence.end}"
-                    raise TraceMismatch(f"{label}: its quotation is not at {position}")
+                    label = self._trace_label(trace.response_id, item)
+                    raise TraceMismatch(
+                        f"{label}: its quotation is not at characters {evidence.start} to "
+                        f"{evidence.end}"
+                    )
                 quotations += 1
         return quotations
 
-    def _find_source_text(
-        self, evidence: Evidence, item: RecordedVerdict | Material, text: str
-    ) -> str | None:
+    def _find_source_text(self, evidence: Evidence, item: _JudgedItem, text: str) -> str | None:
         """Return the text that a quotation is from: the response, or the stored result of a tool; None for others."""
         if evidence.source == "response":
             return text
@@ -409,13 +409,10 @@ class _DeepVerifier:
     def _require_same_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
-        owners_and_tool_specs: list[tuple[Configurable, Sequence[ToolSpec]]] = []
-        owners_and_tool_specs += [
-            (jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions
-        ]
-        owners_and_tool_specs += [
-            (jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations
-        ]
+        owners_and_tool_specs: Iterator[tuple[Configurable, Sequence[ToolSpec]]] = chain(
+            ((jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions),
+            ((jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations),
+        )
         for owner, specs in owners_and_tool_specs:
             current_tool_specs = () if owner.toolset is None else owner.toolset.specs
             by_name = {spec.name: spec for spec in current_tool_specs}
@@ -427,9 +424,9 @@ class _DeepVerifier:
                         if current_tool_spec is None
                         else f"of version {current_tool_spec.version}"
                     )
-                    problem = f"tool {spec.name!r} of {owner.name!r} is of version {spec.version}"
                     raise TraceMismatch(
-                        f"{self._run.ledger.path}: {problem} in the run, now {version}"
+                        f"{self._run.ledger.path}: tool {spec.name!r} of {owner.name!r} is of "
+                        f"version {spec.version} in the run, now {version}"
                     )
 
     def _refuse_changed_tool_results(self, stored_traces: Sequence[Trace]) -> None:
@@ -441,11 +438,11 @@ class _DeepVerifier:
         changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
         mismatched_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
-        affected_responses: set[str] = set()
+        affected_responses = set()
         affected_questions: dict[str, None] = {}
         for trace in stored_traces:
-            for kind, item in _verdicts_and_material(trace):
-                label = self._trace_label(trace.response_id, kind, _item_name(item))
+            for item in _verdicts_and_material(trace):
+                label = self._trace_label(trace.response_id, item)
                 for number, lookup in enumerate(item.lookups, start=1):
                     source = f"{TOOL_SOURCE_PREFIX}{number}"
                     if lookup in mismatched_lookups:
@@ -474,27 +471,32 @@ class _DeepVerifier:
         for lookup in stored_trace.lookups:
             record = recorded_lookups.get(lookup.id, lookup)
             if record != lookup.model_copy(update={"duration": record.duration}):
-                label = self._trace_label(stored_trace.response_id)
                 raise TraceMismatch(
-                    f"{label}: a call of {lookup.tool} is not the one in its record"
+                    f"{self._trace_label(stored_trace.response_id)}: "
+                    f"a call of {lookup.tool} is not the one in its record"
                 )
 
-    def _trace_label(self, response: str, kind: str = "", name: str = "") -> str:
-        item = f", {kind} {name!r}" if kind else ""
-        return f"{self._run.ledger.path}, trace {response!r}{item}"
+    def _trace_label(self, response: str, item: _JudgedItem | None = None) -> str:
+        label = f"{self._run.ledger.path}, trace {response!r}"
+        if item is None:
+            return label
+        kind = "verdict" if isinstance(item, RecordedVerdict) else "material"
+        return f"{label}, {kind} {_item_name(item)!r}"
 
 
 def _describe_lookup_change(
     label: str,
     source: str,
-    item: RecordedVerdict | Material,
+    item: _JudgedItem,
     old_lookup: StoredLookup,
     new_lookup: StoredLookup,
 ) -> tuple[str, bool]:
     """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
     if new_lookup.lookup.outcome in ("time-limit", "error"):
-        problem = f"tool {new_lookup.lookup.tool} cannot be called again: {new_lookup.result}"
-        raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
+        raise InputError(
+            f"{label}: tool {new_lookup.lookup.tool} cannot be called again: "
+            f"{new_lookup.result}; see that it works as it did, and verify again"
+        )
     text = to_searchable_text(new_lookup.result)
     quotes = [found.quote for found in item.evidence if found.source == source]
     lost_quotations = [quote for quote in quotes if text.find_support(quote) is None]
@@ -520,16 +522,15 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     )
 
 
-def _verdicts_and_material(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
-    """Yield the verdicts that saw the response, and the material, each with its kind."""
+def _verdicts_and_material(trace: Trace) -> Iterator[_JudgedItem]:
+    """Yield the verdicts that saw the response, and the material."""
     for verdict in verdicts_about_response(trace, superseded=True):
         if verdict.about in verdict.responses and not has_erased_text(verdict):
-            yield "verdict", verdict
-    for material in trace.material:
-        yield "material", material
+            yield verdict
+    yield from trace.material
 
 
-def _item_name(item: RecordedVerdict | Material) -> str:
+def _item_name(item: _JudgedItem) -> str:
     return item.question if isinstance(item, RecordedVerdict) else item.name
 
 
@@ -545,14 +546,18 @@ def _failed_for_missing_record(verdict: RecordedVerdict) -> bool:
     return verdict.failure is not None and verdict.failure.kind == "unrecorded"
 
 
-def _is_transient_failure(item: RecordedVerdict | Material) -> bool:
+def _is_transient_failure(item: _JudgedItem) -> bool:
     return item.status == "failed" and has_transient_failure(item)
 
 
-def _require_workspace_files(
-    label: str, stored_item: RecordedVerdict | Material, recomputed_item: RecordedVerdict | Material
-) -> None:
-    """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
+def _compare_fields(
+    label: str, fields: Sequence[str], stored_item: _JudgedItem, recomputed_item: _JudgedItem
+) -> bool:
+    """Compare the fields of two items; return False, without that, where one of them failed transiently.
+
+    Raises `TraceMismatch` for a field that differs, and `InputError` if the files that a judge looked at are not there
+    now: nothing can be said without them.
+    """
     failure = recomputed_item.failure
     if (
         failure is not None
@@ -560,14 +565,8 @@ def _require_workspace_files(
         and stored_item.failure is None
     ):
         raise InputError(f"{label}: {failure.message}")
-
-
-def _require_same_fields(
-    label: str,
-    fields: Sequence[str],
-    stored_item: RecordedVerdict | Material,
-    recomputed_item: RecordedVerdict | Material,
-) -> None:
+    if _is_transient_failure(stored_item) or _is_transient_failure(recomputed_item):
+        return False
     for name in fields:
         old = getattr(stored_item, name)
         new = getattr(recomputed_item, name)
@@ -576,12 +575,8 @@ def _require_same_fields(
             continue
         stored_json = to_compact_json(to_jsonable_python(old)).decode()
         recomputed_json = to_compact_json(to_jsonable_python(new)).decode()
-        # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
-        if (
-            stored_json != recomputed_json
-            and not matches_redacted_text(stored_json, recomputed_json)
-            and not matches_redacted_text(recomputed_json, stored_json)
-        ):
+        if not _may_be_same_text(stored_json, recomputed_json):
             raise TraceMismatch(
                 f"{label}: {name} is {old!r} in the run and {new!r} when recomputed"
             )
+    return True

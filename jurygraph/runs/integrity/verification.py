@@ -38,8 +38,8 @@ from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import RecordChain, VerificationError
 from jurygraph.runs.run import Run
-from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
+from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 
 _GROUPS_PER_BATCH = 64
+_KeyName = Path | str
+"""A key of a signer: 64 hexadecimal digits, or the file that holds it."""
 
 
 def build_group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
@@ -119,7 +121,7 @@ def verify(
     run: Run,
     report: ProgressCallback,
     expect_head: str | None = None,
-    signer: Path | str | None = None,
+    signer: _KeyName | None = None,
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
@@ -130,8 +132,10 @@ def verify(
     run.require_single_run()
     head = None if expect_head is None else expect_head.strip().lower()
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
-        hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
-        raise InputError(f"the head {expect_head!r} is none; {hint}")
+        raise InputError(
+            f"the head {expect_head!r} is none; "
+            "give the 64 hexadecimal digits that `jurygraph verify` prints"
+        )
     try:
         with run.ledger.snapshot_transaction():
             return _verify_snapshot(run, report, head, signer)
@@ -145,12 +149,14 @@ def verify(
         ArithmeticError,
         RecursionError,
     ) as error:
-        problem = f"contains an invalid record ({type(error).__name__}: {error})"
-        raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
+        raise TraceMismatch(
+            f"{run.ledger.path}: contains an invalid record ({type(error).__name__}: {error}); "
+            "it has been changed"
+        ) from error
 
 
 def _verify_snapshot(
-    run: Run, report: ProgressCallback, expected: str | None, signer: Path | str | None
+    run: Run, report: ProgressCallback, expected: str | None, signer: _KeyName | None
 ) -> VerificationResult:
     ledger = run.ledger
     for fault in ledger.find_file_faults():
@@ -163,17 +169,15 @@ def _verify_snapshot(
     except VerificationError as difference:
         owner = _describe_call_owner(ledger, len(record_chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
-    path = run.folder / run_folder.CONFIG_FILE
+    path = run.folder / CONFIG_FILE
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None and expected not in record_chain.head_digests_by_record().values():
-        problem = (
-            "no record has it, as in another run, or more than a close record and erasures follow"
-        )
         raise TraceMismatch(
-            f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}"
+            f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: no record has it, "
+            "as in another run, or more than a close record and erasures follow"
         )
     run_seal = read_seal(run.folder, signer)
     if run_seal is not None:
@@ -212,16 +216,19 @@ def _report_progress(
             report(_RECORDS_PER_REPORT)
 
 
-def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
+def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.base_run_origin
     assert origin is not None
-    has_later_records = base.ledger.count > origin.records
-    verify(base, report, signer=signer if has_later_records else None)
-    is_base_shorter = base.ledger.count < origin.records
-    if is_base_shorter or base.ledger.record_at(origin.records).link.hex() != origin.head:
-        label = f"{base.ledger.path}, record {origin.records}"
-        raise TraceMismatch(f"{label}: is not the one that {run.folder} refers to")
+    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
+    if (
+        base.ledger.count < origin.records
+        or base.ledger.record_at(origin.records).link.hex() != origin.head
+    ):
+        raise TraceMismatch(
+            f"{base.ledger.path}, record {origin.records}: "
+            f"is not the one that {run.folder} refers to"
+        )
     return str(base.folder)
 
 
@@ -231,17 +238,21 @@ def _check_rewards(run: Run) -> None:
         if run.base is None
         else read_stored_groups(run)
     )
-    combiners = run.load_combiners()
-    rewards = recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners)
+    rewards = recompute_rewards(
+        run, groups, lambda group: run.decision(group.decision), run.load_combiners()
+    )
     for trace, reward in rewards:
         recomputed_json = json.dumps(reward)
         if json.dumps(trace.reward) != recomputed_json:
-            differences = changes(trace.reward, json.loads(recomputed_json))
-            key, old, new = next(differences, ("reward", trace.reward, reward))
-            values = f"{format_value(old)} in the run and {format_value(new)} when recomputed"
-            label = f"{run.ledger.path}, {record_label(trace.current_run_record)}"
-            problem = f"the verdicts give another reward: {key} is {values}"
-            raise TraceMismatch(f"{label}: {problem}")
+            key, old, new = next(
+                changes(trace.reward, json.loads(recomputed_json)),
+                ("reward", trace.reward, reward),
+            )
+            raise TraceMismatch(
+                f"{run.ledger.path}, {record_label(trace.current_run_record)}: "
+                "the verdicts give another reward: "
+                f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
+            )
 
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
@@ -297,8 +308,11 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     run.require_single_run()
     key = load_private_key(key_file)
     if not run.is_closed:
-        hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
-        raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
+        raise InputError(
+            f"{run.folder}: is not closed, so more could be scored into it; "
+            "score the rest of its tasks, or end it with `jurygraph close "
+            f"{shell_quote(run.folder)}`"
+        )
     verification = verify(run, report)
     unsigned_seal = Seal(
         run=run.id,
@@ -308,21 +322,22 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
         public_key=key.public_key().public_bytes_raw().hex(),
     )
     earlier_seal = read_seal(run.folder)
-    if earlier_seal is not None and earlier_seal.public_key != unsigned_seal.public_key:
-        hint = f"keep {run_folder.SEAL_FILE} somewhere else and remove it, then seal the run again"
-        raise InputError(
-            f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; {hint}"
-        )
-    if earlier_seal is not None and earlier_seal.head == unsigned_seal.head:
-        return earlier_seal
+    if earlier_seal is not None:
+        if earlier_seal.public_key != unsigned_seal.public_key:
+            raise InputError(
+                f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; "
+                f"keep {SEAL_FILE} somewhere else and remove it, then seal the run again"
+            )
+        if earlier_seal.head == unsigned_seal.head:
+            return earlier_seal
     signed_seal = unsigned_seal.model_copy(
         update={"signature": key.sign(unsigned_seal.signed_bytes).hex()}
     )
-    write_atomically(run.folder / run_folder.SEAL_FILE, signed_seal.to_bytes)
+    write_atomically(run.folder / SEAL_FILE, signed_seal.to_bytes)
     return signed_seal
 
 
-def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
+def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     """Return the seal of a run, None without one; its signature is valid, but it may be of other records.
 
     `signer` is the Ed25519 key that must have signed it: 64 hexadecimal digits, or a file with a public key (PEM or
@@ -333,12 +348,13 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     expected = None if signer is None else load_public_key(signer)
-    path = folder / run_folder.SEAL_FILE
+    path = folder / SEAL_FILE
     if not path.exists():
         if expected is not None:
-            problem = f"is missing, and the run should be sealed by the key in {signer}"
-            cause = "it was never sealed (`jurygraph seal` does that), or lost its seal"
-            raise TraceMismatch(f"{path}: {problem}; {cause}")
+            raise TraceMismatch(
+                f"{path}: is missing, and the run should be sealed by the key in {signer}; "
+                "it was never sealed (`jurygraph seal` does that), or lost its seal"
+            )
         return None
     content = path.read_bytes()
     try:
@@ -363,10 +379,10 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
 
 
 def _check_seal(
-    run: Run, record_chain: RecordChain, run_seal: Seal, signer: Path | str | None
+    run: Run, record_chain: RecordChain, run_seal: Seal, signer: _KeyName | None
 ) -> None:
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
-    path = run.folder / run_folder.SEAL_FILE
+    path = run.folder / SEAL_FILE
     if run_seal.run != run.id:
         raise TraceMismatch(
             f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
@@ -375,8 +391,10 @@ def _check_seal(
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
     erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
-        problem = f"{erasure_count} erasures after the sealed records are not signed"
-        raise TraceMismatch(f"{path}: {problem}; if they are legitimate, seal the run again")
+        raise TraceMismatch(
+            f"{path}: {erasure_count} erasures after the sealed records are not signed; "
+            "if they are legitimate, seal the run again"
+        )
 
 
 def load_private_key(path: Path) -> "Ed25519PrivateKey":
@@ -391,7 +409,7 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
     return key
 
 
-def load_public_key(key: Path | str) -> str:
+def load_public_key(key: _KeyName) -> str:
     """Return the public key of a signer in hexadecimal: 64 such digits, or a file with a public or private key.
 
     Raises `InputError` if the file contains neither.
@@ -471,7 +489,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
 def _bundle_members(run: Run, traces: Iterable[bytes]) -> Iterator[BundleMember]:
     yield "README.txt", [BUNDLE_README_TEXT]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
-    yield run_folder.CONFIG_FILE, [(run.folder / run_folder.CONFIG_FILE).read_bytes()]
+    yield CONFIG_FILE, [(run.folder / CONFIG_FILE).read_bytes()]
     seal = read_seal(run.folder)
     if seal is not None:
         yield "seal.txt", [seal.signed_bytes]

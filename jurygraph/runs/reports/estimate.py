@@ -11,14 +11,14 @@ and requests that depend on a reply which is not known yet, except repairs.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jurygraph.agents.roles import Evaluator
 from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
 from jurygraph.schema import Plan, Question, RecordedVerdict, Response
-from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.frozen_model import JsonObject, require_argument_type
 
 if TYPE_CHECKING:
     from jurygraph.graphs.groups import Group, GroupLike
@@ -59,7 +59,7 @@ class CallEstimate:
     from_run: int = 0
     by_model: Mapping[str | None, tuple[ModelUsage, ...]] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the estimate as a JSON object; the cases of each of several models are under its name."""
         content = asdict(self)
         by_model = content.pop("by_model")
@@ -117,10 +117,10 @@ class CallCostEstimator:
         low, expected, worst_usage = (
             _sum_usage(case) for case in zip(*by_model.values(), strict=True)
         )
-        from_cache = self._with_reply["cache"]
-        from_run = self._with_reply["sink"]
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
-        return CallEstimate(low, expected, worst_usage, from_cache, from_run, cases)
+        return CallEstimate(
+            low, expected, worst_usage, self._with_reply["cache"], self._with_reply["sink"], cases
+        )
 
     def _usage_cases_of(self, name: str | None) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price
@@ -193,13 +193,12 @@ class RemainingWork:
     model_verdicts: int = 0
     model: CallEstimate | None = None
     reused: int = 0
-    requested: dict[str, dict[str, int]] = field(default_factory=dict)
+    requested: dict[str, Counter[str]] = field(default_factory=dict)
     with_tools: int = 0
 
-    def to_json(self, is_branched_run: bool = False) -> dict[str, Any]:
+    def to_json(self, is_branched_run: bool = False) -> JsonObject:
         """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
-        content = asdict(self)
-        content["model"] = self.model and self.model.to_json()
+        content = {**vars(self), "model": self.model and self.model.to_json()}
         if not is_branched_run:
             del content["reused"], content["requested"], content["with_tools"]
         return content
@@ -222,10 +221,8 @@ class RemainingWork:
             self.verdicts += remaining_verdict_count
             self.reused += reusable_counts[question.id]
             if remaining_verdict_count:
-                numbers = self.requested.setdefault(question.evaluator, {})
-                numbers[question.subject] = (
-                    numbers.get(question.subject, 0) + remaining_verdict_count
-                )
+                numbers = self.requested.setdefault(question.evaluator, Counter())
+                numbers[question.subject] += remaining_verdict_count
                 self.with_tools += remaining_verdict_count if question.tools else 0
             if evaluators[question.evaluator].uses_model:
                 self.model_verdicts += remaining_verdict_count
@@ -274,7 +271,7 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
     model_judged_ids = {
         question.id for question in questions if evaluators[question.evaluator].uses_model
     }
-    unconditional_questions: list[Question] = []
+    unconditional_questions = []
     for question in questions:
         if question.when and question.when.question in model_judged_ids:
             unconditional_questions.append(question.model_copy(update={"when": None}))

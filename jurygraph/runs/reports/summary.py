@@ -3,14 +3,16 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.messages import shorten
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
+    RecordTexts,
+    StoredBody,
     count_discarded,
     judge_differences,
     unpack_failure_message,
@@ -18,6 +20,7 @@ from jurygraph.runs.store.packing import (
 )
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Failure, FailureCause, Question, Trace
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 
@@ -62,14 +65,12 @@ class AgentRow:
     def coverage(self) -> float:
         return fsum(self.coverages) / self.responses
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         names = ("agent", "responses", "scored", "ok", "degraded", "failed", "mean", "coverage")
         return {name: getattr(self, name) for name in names}
 
 
-StoredBody = Mapping[str, Any]
-RecordTextsReader = Callable[[], Mapping[int, bytes]]
-"""A function that returns the texts of a record by place."""
+RecordTextsReader = Callable[[], RecordTexts]
 
 
 @dataclass
@@ -84,8 +85,8 @@ class FailureRow:
     message: str
     response: str
     verdicts: int = 0
-    evaluators: dict[str, int] = field(default_factory=dict)
-    judges: dict[str, int] = field(default_factory=dict)
+    evaluators: Counter[str] = field(default_factory=Counter)
+    judges: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_transient(self) -> bool:
@@ -96,11 +97,12 @@ class FailureRow:
         """True if the same command may get a verdict; a request that is wrong needs another config or recording."""
         return self.is_transient and self.kind not in ("rejected", "unrecorded", "too-large")
 
-    def to_json(self) -> dict[str, Any]:
-        content = asdict(self)
-        content["evaluators"] = _sort_by_name(self.evaluators)
-        content["judges"] = _sort_by_name(self.judges)
-        return content
+    def to_json(self) -> JsonObject:
+        return {
+            **vars(self),
+            "evaluators": _sort_by_name(self.evaluators),
+            "judges": _sort_by_name(self.judges),
+        }
 
 
 def _is_quoted_finding(verdict: StoredBody) -> bool:
@@ -171,8 +173,10 @@ THRESHOLD_FIGURE_NAMES = (
 
 def describe_lacking_tasks(evaluator: str, number: int, tasks: int, detail: str) -> str:
     """Return that some of the tasks lack what an evaluator needs, and what to do; `detail` may be empty."""
-    share = f"{number} of {tasks} tasks lack what it needs{f' ({detail})' if detail else ''}"
-    return f"{evaluator}: {share}; give it to them, or take {evaluator} out"
+    return (
+        f"{evaluator}: {number} of {tasks} tasks lack what it "
+        f"needs{f' ({detail})' if detail else ''}; give it to them, or take {evaluator} out"
+    )
 
 
 class FailedRewards(NamedTuple):
@@ -314,10 +318,8 @@ class Summary:
         self.failed += status == "failed"
         self._parts.add(reward, components)
         candidate = (float("-inf") if value is None else value), response_id
-        self._lowest_reward_and_response = (
-            candidate
-            if self._lowest_reward_and_response is None
-            else min(self._lowest_reward_and_response, candidate)
+        self._lowest_reward_and_response = min(
+            filter(None, (self._lowest_reward_and_response, candidate))
         )
         self._discarded_counts.update(count_discarded(reward))
         differences = judge_differences(body["verdicts"])
@@ -360,8 +362,10 @@ class Summary:
             )
             first = self._first_abstentions.get(question.evaluator)
             if has_abstained and (first is None or response < first[0]):
-                reason = unpack_verdict_reason(verdict, read_texts())
-                self._first_abstentions[question.evaluator] = response, reason
+                self._first_abstentions[question.evaluator] = (
+                    response,
+                    unpack_verdict_reason(verdict, read_texts()),
+                )
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -373,9 +377,9 @@ class Summary:
                 row.message = unpack_failure_message(verdict, read_texts())
                 row.response = response
             row.verdicts += 1
-            row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
+            row.evaluators[question.evaluator] += 1
             if "judge" in verdict:
-                row.judges[verdict["judge"]] = row.judges.get(verdict["judge"], 0) + 1
+                row.judges[verdict["judge"]] += 1
 
     def count_finding(self, verdict: StoredBody, question: Question) -> None:
         """Count a verdict among the findings that need a quotation, if it is one."""
@@ -415,11 +419,8 @@ class Summary:
     @property
     def lowest(self) -> str | None:
         """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
-        return (
-            None
-            if self._lowest_reward_and_response is None
-            else self._lowest_reward_and_response[1]
-        )
+        _, response_id = self._lowest_reward_and_response or (None, None)
+        return response_id
 
     @property
     def left_out(self) -> FailedRewards:
@@ -476,7 +477,7 @@ class Summary:
         """Return the share of all verdicts that failed because of infrastructure, in [0, 1]."""
         return self.infrastructure_failures / self.verdicts if self.verdicts else 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         counts = {
             "judged": self.judged,
             "gated": self.gated.total(),

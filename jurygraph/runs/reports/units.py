@@ -31,8 +31,6 @@ def unit_name(task_id: str, group: str | None) -> str:
 
 def units_label(units: Iterable[str]) -> str:
     """Return what reports call the units: tasks, or groups of tasks if any is one."""
-    return (
-        GROUP_UNITS_LABEL
-        if any(unit.startswith(_GROUP_UNIT_PREFIX) for unit in units)
-        else TASK_UNITS_LABEL
-    )
+    if any(unit.startswith(_GROUP_UNIT_PREFIX) for unit in units):
+        return GROUP_UNITS_LABEL
+    return TASK_UNITS_LABEL

@@ -21,7 +21,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool
 
 
 @contextmanager
-def open_replacement_file(path: Path, private: bool = True) -> Iterator[Path]:
+def open_replacement_file(path: Path, private: bool) -> Iterator[Path]:
     """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
     prefix, _, suffix = REPLACEMENT_FILE_GLOB.partition("*")
     replacement = None

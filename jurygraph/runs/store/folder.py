@@ -7,13 +7,15 @@ import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from zipfile import is_zipfile
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
+from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.sources.files import close_on_error
 
 LEDGER_FILE = "run.sqlite"
 CONFIG_FILE = "config.yaml"
@@ -58,8 +60,10 @@ def require_run(folder: Path) -> None:
     if list_run_folders(folder):
         raise InputError(f"{folder}: is a folder of runs; name one of them")
     if is_zipfile(folder) and folder.suffix.lower() != ".xlsx":  # which a table is, and no bundle
-        hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
-        raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
+        raise InputError(
+            f"{folder}: is a zip file and no run; if it is an audit bundle, "
+            f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
+        )
     state = "does not exist"
     if folder.is_dir():
         state = "contains no run"
@@ -69,11 +73,10 @@ def require_run(folder: Path) -> None:
 
 
 def missing_run_error(folder: Path) -> InputError:
-    problem = (
-        "contains no run yet: planning was interrupted (run `jurygraph score` again), "
+    return InputError(
+        f"{folder}: contains no run yet: planning was interrupted (run `jurygraph score` again), "
         "or no group is recorded so far"
     )
-    return InputError(f"{folder}: {problem}")
 
 
 def list_run_folders(folder: Path) -> list[Path]:
@@ -90,15 +93,17 @@ def refuse_links(folder: Path) -> None:
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             kind = "a symbolic link" if path.is_symlink() else "not a regular file"
-            problem = f"is {kind}, and a run's own files are never reached like that"
-            raise InputError(f"{path}: {problem}; put the file there")
+            raise InputError(
+                f"{path}: is {kind}, and a run's own files are never reached like that; "
+                "put the file there"
+            )
 
 
 def refuse_foreign_files(folder: Path) -> None:
     """Raise `InputError` if a run cannot be created in a folder: it contains other files, or is a file itself."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder with --out")
     if not folder.is_dir():
+        if folder.exists():
+            raise InputError(f"{folder}: is a file; name a folder with --out")
         return
     refuse_links(folder)
     config = folder / CONFIG_FILE
@@ -114,8 +119,10 @@ def refuse_foreign_files(folder: Path) -> None:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER_FILE}-wal"
     if log.exists() and log.stat().st_size:
-        hint = f"restore {LEDGER_FILE} next to it, or name another folder with --out"
-        raise InputError(f"{log}: is the log of a {LEDGER_FILE} that is not there; {hint}")
+        raise InputError(
+            f"{log}: is the log of a {LEDGER_FILE} that is not there; "
+            f"restore {LEDGER_FILE} next to it, or name another folder with --out"
+        )
 
 
 def create_folder(folder: Path) -> list[Path]:
@@ -127,9 +134,9 @@ def create_folder(folder: Path) -> list[Path]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        problem = f"cannot be made ({error.strerror})"
         raise InputError(
-            f"{folder}: {problem}; name a folder that you may write to with --out"
+            f"{folder}: cannot be made ({error.strerror}); "
+            "name a folder that you may write to with --out"
         ) from None
     return missing
 
@@ -173,55 +180,54 @@ def acquire_lock(path: Path) -> IO[str]:
     try:
         import fcntl
     except ImportError:
-        problem = "a run is written under a POSIX lock, which Windows has not"
-        raise InputError(f"{path.parent}: {problem}; use WSL") from None
+        raise InputError(
+            f"{path.parent}: a run is written under a POSIX lock, which Windows has not; use WSL"
+        ) from None
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         number = os.open(path, flags, 0o600)
     except OSError as error:
-        problem = f"cannot be written ({error.strerror})"
         raise InputError(
-            f"{path.parent}: {problem}; name a folder that you may write to with --out"
+            f"{path.parent}: cannot be written ({error.strerror}); "
+            "name a folder that you may write to with --out"
         ) from None
     file = os.fdopen(number, "r+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        description = _describe_lock_holder(file)
-        file.close()
-        raise InputError(
-            f"{path.parent}: is being written by {description}; wait until it ends, or end it "
-            "(if that is your own process: close its first writer, or name another folder)"
-        ) from None
-    except OSError as error:
-        file.close()
-        problem = f"cannot be locked there ({error.strerror})"
-        raise InputError(
-            f"{path.parent}: {problem}; name a folder on a local disk with --out"
-        ) from None
-    if not _is_file_at(path, file):
-        file.close()  # the previous holder has just removed the file
-        return acquire_lock(path)
-    if os.fstat(number).st_size and _read_lock_holder(file) is None:
-        file.close()
-        problem = "has other content than a lock, so it is not jurygraph's and stays as it is"
-        raise InputError(f"{path}: {problem}; move it out of that folder")
-    lock_holder = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    try:
-        file.truncate(0)
-        os.pwrite(
-            number, json.dumps(lock_holder).encode(), 0
-        )  # what was read has moved the position
-    except OSError as error:
-        file.close()
-        problem = f"cannot be written ({error.strerror})"
-        raise InputError(
-            f"{path}: {problem}; free some space, or name another folder with --out"
-        ) from None
+    with close_on_error(file.close):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{path.parent}: is being written by {_describe_lock_holder(file)}; "
+                "wait until it ends, or end it "
+                "(if that is your own process: close its first writer, or name another folder)"
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"{path.parent}: cannot be locked there ({error.strerror}); "
+                "name a folder on a local disk with --out"
+            ) from None
+        if not _is_file_at(path, file):
+            file.close()  # the previous holder has just removed the file
+            return acquire_lock(path)
+        if os.fstat(number).st_size and _read_lock_holder(file) is None:
+            raise InputError(
+                f"{path}: has other content than a lock, "
+                "so it is not jurygraph's and stays as it is; move it out of that folder"
+            )
+        lock_holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        try:
+            file.truncate(0)
+            # what was read has moved the position
+            os.pwrite(number, json.dumps(lock_holder).encode(), 0)
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be written ({error.strerror}); free some space, "
+                "or name another folder with --out"
+            ) from None
     return file
 
 
@@ -240,14 +246,12 @@ def release_lock(file: IO[str]) -> None:
 def _describe_lock_holder(file: IO[str]) -> str:
     """Return the process that holds the lock, which is unnamed until it has written into the lock."""
     lock_holder = _read_lock_holder(file)
-    return (
-        "another process"
-        if lock_holder is None
-        else f"process {lock_holder['pid']} on {lock_holder['host']} since {lock_holder['since']}"
-    )
+    if lock_holder is None:
+        return "another process"
+    return "process {pid} on {host} since {since}".format_map(lock_holder)
 
 
-def _read_lock_holder(file: IO[str]) -> dict[str, Any] | None:
+def _read_lock_holder(file: IO[str]) -> JsonObject | None:
     """Return what a holder has written into its lock; None if that is not all of its content."""
     file.seek(0)
     try:
@@ -255,14 +259,12 @@ def _read_lock_holder(file: IO[str]) -> dict[str, Any] | None:
         lock_holder = json.loads(file.read(_MAX_LOCK_HOLDER_LENGTH).lstrip("\0"))
     except ValueError:  # also what is no UTF-8
         return None
-    return (
-        lock_holder
-        if isinstance(lock_holder, dict) and lock_holder.keys() == {"pid", "host", "since"}
-        else None
-    )
+    if isinstance(lock_holder, dict) and lock_holder.keys() == {"pid", "host", "since"}:
+        return lock_holder
+    return None
 
 
-def to_yaml(mapping: dict[str, Any]) -> str:
+def to_yaml(mapping: JsonObject) -> str:
     """Return a mapping of JSON values as YAML 1.2 in block style and in the given order."""
     # Imported lazily: reading a run needs no YAML.
     from ruamel.yaml import YAML

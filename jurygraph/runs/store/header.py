@@ -15,7 +15,7 @@ from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.conversation import is_empty_value
-from jurygraph.schema.frozen_model import Count, StrictBool
+from jurygraph.schema.frozen_model import Count, JsonObject, StrictBool
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
@@ -102,11 +102,11 @@ class RunHeader(FrozenModel):
 
     @property
     def model_identities(self) -> list[ModelIdentity]:
-        return [*(() if self.model is None else (self.model,)), *self.models.values()]
+        return list(filter(None, (self.model, *self.models.values())))
 
     def header_of_all_shards(self) -> "RunHeader":
         """Return the header of a run of all shards, of which this is one."""
-        extent = self.extent if self.file_extent is None else self.file_extent
+        extent = self.file_extent or self.extent
         return self.model_copy(update={"shard": None, "file_extent": None, "extent": extent})
 
     def model_identity_of(self, judge: str | None) -> ModelIdentity | None:
@@ -114,6 +114,8 @@ class RunHeader(FrozenModel):
         return self.model if judge is None else self.models.get(judge)
 
 
+ValueChange = tuple[str, Any, Any]
+"""A place inside a value, with what was there and what is there now."""
 _LABEL_BY_FILE_KIND = {
     "tasks": "tasks file",
     "responses": "responses file",
@@ -144,8 +146,10 @@ def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     for name, _, _ in changes(inputs_in_run, inputs):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
-        branch_sentence = f"the run was branched {_describe_branch_origin(run)}"
-        yield f"{branch_sentence}, and this one would be branched {_describe_branch_origin(current)}"
+        yield (
+            f"the run was branched {_describe_branch_origin(run)}, "
+            f"and this one would be branched {_describe_branch_origin(current)}"
+        )
 
 
 def _describe_shard(header: RunHeader) -> str:
@@ -160,8 +164,9 @@ def _version_differences(run: RunHeader, current: RunHeader, role: str) -> Itera
     run_versions = _versions_by_name(run, role)
     current_versions = _versions_by_name(current, role)
     if role == "combiner":  # the config determines which of them are used
-        shared = run_versions.keys() & current_versions.keys()
-        run_versions = {name: run_versions[name] for name in run_versions if name in shared}
+        run_versions = {
+            name: value for name, value in run_versions.items() if name in current_versions
+        }
         current_versions = {name: current_versions[name] for name in run_versions}
     for name, value_in_run, value in changes(run_versions, current_versions):
         yield f"{role} {name} has version {format_value(value_in_run)} in the run and {format_value(value)} here"
@@ -176,8 +181,10 @@ def _identity_differences(run: RunHeader, current: RunHeader, judge: str | None)
     for key, value_in_run, value in _model_changes(
         identity_in_run, current.model_identity_of(judge)
     ):
-        values = f"{format_value(value_in_run)} in the run and {format_value(value)} here"
-        yield f"the model behind {model} has the {key} {values}"
+        yield (
+            f"the model behind {model} has the {key} {format_value(value_in_run)} in the run and "
+            f"{format_value(value)} here"
+        )
 
 
 def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
@@ -187,8 +194,10 @@ def _file_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
         expected = None if file is None else file.sha256
         stored_checksum = None if recorded_file_digest is None else recorded_file_digest.sha256
         if stored_checksum not in (expected, ERASED_PLACEHOLDER):
-            names = f"{_describe_file_digest(recorded_file_digest)} in the run and {_describe_file_digest(file)} here"
-            yield f"the {label} is {names}"
+            yield (
+                f"the {label} is {_describe_file_digest(recorded_file_digest)} in the run and "
+                f"{_describe_file_digest(file)} here"
+            )
     columns_in_run = run.columns.model_dump() if run.columns else {}
     columns = current.columns.model_dump() if current.columns else {}
     for role, value_in_run, value in changes(columns_in_run, columns):
@@ -201,21 +210,31 @@ def _describe_file_digest(file: FileDigest | None) -> str:
 
 def _versions_by_name(header: RunHeader, role: str, field: str = "version") -> dict[str, str]:
     """Return a field of each evaluator, or of others the version, without empty ones."""
-    entries: dict[str, Any] = getattr(header, f"{role}s")
+    entries: JsonObject = getattr(header, f"{role}s")
     values = {name: getattr(entry, field, entry) for name, entry in entries.items()}
     return {name: value for name, value in values.items() if value}
 
 
 _NON_JUDGING_SETTINGS = {
-    *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
-    *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
+    "key",
+    "timeout",
+    "deadline",
+    "attempts",
+    "outage",
+    "concurrency",
+    "context",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "cache",
+    "record",
+    "prices",
 }
 """Settings of calls that do not change replies."""
 _LIMIT_SETTINGS = {"__all__": {"timeout", "isolate"}}
 """Settings of evaluators and derivers that decide whether there is a verdict, not which one, like those of calls."""
 
 
-def _judging_settings(config: Config) -> dict[str, Any]:
+def _judging_settings(config: Config) -> JsonObject:
     limits: Any = {
         "calls": _NON_JUDGING_SETTINGS,
         "models": {"__all__": {"calls": _NON_JUDGING_SETTINGS}},
@@ -225,7 +244,7 @@ def _judging_settings(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude=limits)
 
 
-def model_settings(config: Config, judge: str | None = None) -> dict[str, Any] | None:
+def model_settings(config: Config, judge: str | None = None) -> JsonObject | None:
     """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed.
 
     `judge` is one of the config's `models`; None is returned if there is no such model.
@@ -258,7 +277,7 @@ def sends_same_requests(
 
 def _model_changes(
     identity_in_run: ModelIdentity | None, current: ModelIdentity | None
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Iterator[ValueChange]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if identity_in_run is not None and current is not None:
         yield from changes(
@@ -269,7 +288,7 @@ def _model_changes(
 _MISSING = object()
 
 
-def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
     """Yield the innermost places at which two plain values differ, with both values."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
@@ -282,7 +301,7 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
         yield path, old, new
 
 
-def _first_difference(path: str, old: Any, new: Any) -> tuple[str, Any, Any]:
+def _first_difference(path: str, old: Any, new: Any) -> ValueChange:
     """Return where lists of different lengths begin to differ; what follows may only have moved."""
     if isinstance(old, list) and isinstance(new, list):
         for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=_MISSING)):

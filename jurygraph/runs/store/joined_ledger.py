@@ -41,7 +41,7 @@ class JoinedLedger(Ledger):
 
     def _parts(self, after: int, last: int | None) -> Iterator[tuple[int, Ledger, int, int]]:
         """Yield each ledger with its start, and the own numbers of the records after one and up to the last."""
-        end = self.count if last is None else last
+        end = last or self.count
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
             first = max(after - start, 0)
             final = min(end - start, ledger.count)
@@ -79,14 +79,14 @@ class JoinedLedger(Ledger):
         """Return the last record of a kind with this key; a close record only if every ledger has one."""
         if kind == "close" and any(ledger.find(kind, key) is None for ledger in self._ledgers):
             return None
-        found: LedgerRecord | None = None
+        found = None
         for start, ledger, _, final in self._parts(0, up_to_record):
             record = ledger.find(kind, key, final)
             found = found if record is None else _renumber_record(record, start)
         return found
 
     def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
-        found: list[LedgerRecord] = []
+        found = []
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
             found += [
                 _renumber_record(record, start) for record in ledger.find_all_records(kind, key)

@@ -20,7 +20,7 @@ from queue import Queue
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.schema.frozen_model import to_ascii_json
+from jurygraph.schema.frozen_model import JsonObject, to_ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_CHAIN_LINK = bytes(32)
@@ -49,8 +49,8 @@ class LedgerRecord(NamedTuple):
     link: bytes
 
     @property
-    def content(self) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads(self.body)
+    def content(self) -> JsonObject:
+        content: JsonObject = json.loads(self.body)
         return content
 
 
@@ -89,8 +89,9 @@ def reading(label: str) -> Iterator[None]:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         first_line = next(iter(str(error).splitlines()), "")
-        problem = f"cannot be read ({type(error).__name__}: {first_line}); it has been changed"
-        raise TraceMismatch(f"{label}: {problem}") from error
+        raise TraceMismatch(
+            f"{label}: cannot be read ({type(error).__name__}: {first_line}); it has been changed"
+        ) from error
 
 
 def compute_record_link(
@@ -144,12 +145,10 @@ CREATE_TABLE_STATEMENTS = {
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
 _DURABILITY_PRAGMAS = (
-    *(
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "secure_delete = ON",
-        "wal_autocheckpoint = 4000",
-    ),
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",
+    "wal_autocheckpoint = 4000",
     f"user_version = {SCHEMA_VERSION}",  # the same, but a write: the log of a writer that is killed is never empty
 )
 _SELECT_LAST_RECORD_SQL = (
@@ -183,13 +182,10 @@ class Ledger:
         self._committed = (self.count, self.head)
 
     def _read_head(self) -> None:
-        with _translate_sqlite_errors(self.path):
-            last = self._connection.execute(
-                "SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
+        rows = self._rows("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1")
         self.count: int
         self.head: bytes
-        self.count, self.head = last or (0, FIRST_CHAIN_LINK)
+        self.count, self.head = rows[0] if rows else (0, FIRST_CHAIN_LINK)
 
     def __del__(self) -> None:
         self._connection.close()
@@ -232,8 +228,8 @@ class Ledger:
     def append(self, *drafts: RecordDraft) -> int:
         """Append records and their texts; return the number of the last. They are not durable before `commit`."""
         at = time.time_ns() // 1_000_000
-        records: list[LedgerRecord] = []
-        texts: list[Text] = []
+        records = []
+        texts = []
         head = self.head
         salts = generate_salts(sum(len(draft.texts) for draft in drafts))
         for seq, draft in enumerate(drafts, start=self.count + 1):
@@ -249,8 +245,8 @@ class Ledger:
         Times and salts are kept, so that no body changes: a body holds the commitments to salted texts, and no number
         of a record.
         """
-        records: list[_Row] = []
-        texts: list[_Row] = []
+        records = []
+        texts = []
         head = self.head
         for seq, (record, salted_texts) in enumerate(record_copies, start=self.count + 1):
             old_seq, kind, key, at, body, _ = record
@@ -333,11 +329,10 @@ class Ledger:
             ):
                 checkpoint_row = self._connection.execute(step).fetchone()
                 if checkpoint_row is not None and checkpoint_row[0]:
-                    problem = (
-                        "another program reads the run, so the erased texts are still in its file"
-                    )
                     raise InputError(
-                        f"{self.path}: {problem}; end that program, and give the same command again"
+                        f"{self.path}: another program reads the run, "
+                        "so the erased texts are still in its file; end that program, "
+                        "and give the same command again"
                     )
 
     def refuse_other_readers(self) -> None:
@@ -371,7 +366,7 @@ class Ledger:
         self, kind: str | None = None, after: int = 0, up_to_record: int | None = None
     ) -> Iterator[LedgerRecord]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
-        last = self.count if up_to_record is None else up_to_record
+        last = up_to_record or self.count
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
         query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
@@ -384,17 +379,14 @@ class Ledger:
     def record_numbers(self, kind: str, up_to_record: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
-        last = self.count if up_to_record is None else up_to_record
-        with _translate_sqlite_errors(self.path):
-            yield from (number for (number,) in self._connection.execute(query, (kind, last)))
+        rows = self._iter_rows(query, kind, up_to_record or self.count)
+        return (number for (number,) in rows)
 
     def ordered_group_numbers(
         self, up_to_record: int | None = None
     ) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
-        last = self.count if up_to_record is None else up_to_record
-        with _translate_sqlite_errors(self.path):
-            yield from self._connection.execute(_SELECT_GROUPS_SQL, (last,))
+        return self._iter_rows(_SELECT_GROUPS_SQL, up_to_record or self.count)
 
     def path_of_ledger_with(self, seq: int) -> Path:
         """Return the path of the ledger that has a record: of this one, or of one that is joined to others."""
@@ -422,25 +414,27 @@ class Ledger:
 
         Both tables are read side by side: to select the texts of each group takes half as long as to write them.
         """
-        bounds = first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
-        with _translate_sqlite_errors(self.path):
-            texts = self._connection.execute(_SELECT_TEXTS_SQL, bounds)
-            texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
-            seq, rows = next(texts_by_record, (0, ()))
-            for record in self.verified_records(first, last):
-                salted_texts: list[_Row] = []
-                if seq == record.seq:
-                    salted_texts = list(rows)
-                    seq, rows = next(texts_by_record, (0, ()))
-                yield RecordCopy(record, salted_texts)
+        texts = self._iter_rows(
+            _SELECT_TEXTS_SQL, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
+        )
+        texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
+        seq, rows = next(texts_by_record, (0, ()))
+        for record in self.verified_records(first, last):
+            salted_texts = []
+            if seq == record.seq:
+                salted_texts = list(rows)
+                seq, rows = next(texts_by_record, (0, ()))
+            yield RecordCopy(record, salted_texts)
 
     def _link_of_previous_record(self, seq: int) -> bytes:
         return FIRST_CHAIN_LINK if seq == 1 else self.record_at(seq - 1).link
 
     def _check_link(self, record: LedgerRecord, previous: bytes) -> None:
         if record.link != compute_record_link(previous, *record[:5]):
-            problem = "differs from what was written, or does not follow the one before it"
-            raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
+            raise TraceMismatch(
+                f"{self.path}, {record_label(record)}: differs from what was written, "
+                "or does not follow the one before it"
+            )
 
     def find(self, kind: str, key: str, up_to_record: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key, up to the one numbered `up_to_record`; None if there is
@@ -455,7 +449,7 @@ class Ledger:
             key.encode()
         except UnicodeEncodeError:
             return []  # a lone surrogate, which no key contains
-        return self._rows(query, kind, key, self.count if up_to_record is None else up_to_record)
+        return self._rows(query, kind, key, up_to_record or self.count)
 
     def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
@@ -489,13 +483,7 @@ class Ledger:
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
-        with _translate_sqlite_errors(self.path):
-            yield from (
-                key
-                for (key,) in self._connection.execute(
-                    "SELECT key FROM records WHERE kind = ?", (kind,)
-                )
-            )
+        return (key for (key,) in self._iter_rows("SELECT key FROM records WHERE kind = ?", kind))
 
     def count_records(self, kind: str) -> int:
         number: int = self._rows(
@@ -553,26 +541,19 @@ class Ledger:
         return self._select_texts(query, MAX_TEXTS_PER_RECORD, kind)
 
     def _select_texts(self, query: str, *values: Any) -> Iterator[Text]:
-        with _translate_sqlite_errors(self.path):
-            yield from map(Text._make, self._connection.execute(query, values))
+        return map(Text._make, self._iter_rows(query, *values))
 
     def find_file_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
-        with _translate_sqlite_errors(self.path):
-            yield from (
-                f"{row[0]}"
-                for row in self._connection.execute("PRAGMA integrity_check")
-                if row[0] != "ok"
-            )
-            schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
-            unlinked_records = self._connection.execute(
-                "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,)
-            )
-            yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
-            settings = ("page_count", "page_size")
-            page_count, size = (
-                self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings
-            )
+        faults = self._iter_rows("PRAGMA integrity_check")
+        yield from (f"{fault}" for (fault,) in faults if fault != "ok")
+        schema = sorted(self._iter_rows("SELECT name, sql FROM sqlite_schema"))
+        unlinked_records = self._iter_rows(
+            "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", self.count
+        )
+        yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
+        settings = ("page_count", "page_size")
+        page_count, size = (self._rows(f"PRAGMA {name}")[0][0] for name in settings)
         with self.path.open("rb") as file:
             # the header may record fewer or more than the log
             header_page_count = int.from_bytes(file.read(32)[28:], "big")
@@ -604,6 +585,12 @@ class Ledger:
         with _translate_sqlite_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
+    def _iter_rows(self, query: str, *values: Any) -> Iterator[Any]:
+        with _translate_sqlite_errors(self.path):
+            # not `yield from`, which would close the cursor, perhaps after its connection
+            for row in self._connection.execute(query, values):  # noqa: UP028
+                yield row
+
 
 @contextmanager
 def _translate_sqlite_errors(path: Path) -> Iterator[None]:
@@ -616,16 +603,18 @@ def _translate_sqlite_errors(path: Path) -> Iterator[None]:
             and shutil.disk_usage(path.parent).free < _MIN_FREE_DISK_BYTES
         )
         if code == sqlite3.SQLITE_FULL or is_disk_full:
-            hint = "free some space and run the same command again"
-            raise InputError(f"{path.parent}: the disk is full; {hint}") from None
+            raise InputError(
+                f"{path.parent}: the disk is full; free some space and run the same command again"
+            ) from None
         if code in _SQLITE_ERROR_MESSAGES:
             raise InputError(f"{path}: {_SQLITE_ERROR_MESSAGES[code].format(error)}") from None
         raise TraceMismatch(
             f"{path}: is not as jurygraph made it ({error}); it has been changed"
         ) from None
     except sqlite3.ProgrammingError:  # not about the file: the connection was closed
-        hint = "use it inside its `with` block, or open it again"
-        raise InputError(f"{path.parent}: this run is closed; {hint}") from None
+        raise InputError(
+            f"{path.parent}: this run is closed; use it inside its `with` block, or open it again"
+        ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
 
@@ -657,10 +646,14 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
                 raise TraceMismatch(f"{path}: has texts and no record; records have been taken out")
             return bool(has_records)
     if version > SCHEMA_VERSION:
-        problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
-        raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    problem = f"has schema version {version}, which no version of jurygraph writes"
-    raise TraceMismatch(f"{path}: {problem}; it has been changed")
+        raise InputError(
+            f"{path.parent}: was made by a newer jurygraph (schema version {version}; "
+            f"this one reads {SCHEMA_VERSION}); upgrade jurygraph"
+        )
+    raise TraceMismatch(
+        f"{path}: has schema version {version}, which no version of jurygraph writes; "
+        "it has been changed"
+    )
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -720,7 +713,7 @@ CommitFuture = asyncio.Future[None]
 
 def _notify_commit_waiters(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
     """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
-    futures_by_loop: dict[asyncio.AbstractEventLoop, list[CommitFuture]] = defaultdict(list)
+    futures_by_loop = defaultdict(list)
     for future in futures:
         futures_by_loop[future.get_loop()].append(future)
     for loop, loop_futures in futures_by_loop.items():

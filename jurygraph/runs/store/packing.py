@@ -37,10 +37,21 @@ ERASED_PLACEHOLDER = "erased"
 """Value in place of an erased text or its digest."""
 
 _COMMON_TASK_FIELDS = (
-    *("id", "query", "reference", "facts", "metadata"),
-    *("reference_messages", "reference_actions", "tools", "context"),
+    "id",
+    "query",
+    "reference",
+    "facts",
+    "metadata",
+    "reference_messages",
+    "reference_actions",
+    "tools",
+    "context",
 )
 RecordBody = dict[str, Any]
+StoredBody = Mapping[str, Any]
+"""The body of a record, or a part of it, as it is read."""
+RecordTexts = Mapping[int, bytes]
+"""The texts of a record, by their places in it; those that were erased are missing."""
 
 
 def pack_task(task: Task, plan: Plan) -> bytes:
@@ -62,14 +73,14 @@ def pack_task(task: Task, plan: Plan) -> bytes:
 
 def _view_specific_fields(view: TaskView, task: Task) -> RecordBody:
     """Return the fields of a view that its task has not, or has with another value."""
-    fields: RecordBody = {}
+    fields = {}
     for name, value in view.json_object.items():
         if name not in _COMMON_TASK_FIELDS or getattr(view, name) != getattr(task, name):
             fields[name] = value
     return fields
 
 
-def inapplicable_question_indices(body: Mapping[str, Any]) -> frozenset[int]:
+def inapplicable_question_indices(body: StoredBody) -> frozenset[int]:
     """Return the questions that did not apply to the response of a trace, by their places in the survey."""
     verdicts = body["verdicts"]
     return frozenset(
@@ -88,7 +99,7 @@ _PLANNING_RESULT_MODELS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles
 """Fields of a plan that belong neither to its survey nor to its decision; its files are the last."""
 
 
-def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
+def read_planning_results(content: StoredBody) -> dict[str, Any]:
     """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
     return {
         name: model.model_validate(content[name])
@@ -97,7 +108,7 @@ def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_views(content: Mapping[str, Any]) -> list[TaskView]:
+def read_views(content: StoredBody) -> list[TaskView]:
     """Return the views of a plan, in order, from the stored content of its task."""
     common = {
         name: content["task"][name] for name in _COMMON_TASK_FIELDS if name in content["task"]
@@ -133,26 +144,25 @@ def pack_reward(row: "RewardRow") -> RecordBody:
     return body
 
 
-def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
+def unpack_reward(body: StoredBody, decision: Decision) -> Reward:
     from jurygraph.decision.decide import RewardRow
 
     value = body["value"]
-    terms = body["terms"]
     defaults = {
         "status": "ok",
         "partial": value,
         "coverage": 1.0,
         "range": (value, value),
-        "components": terms,
+        "components": body["terms"],
     }
     counts = dict(zip(_VERDICT_COUNT_NAMES, body["counts"], strict=True))
     fields = {**_REWARD_FIELD_DEFAULTS, **defaults, **body, "counts": Counts(**counts)}
     return RewardRow(**fields).to_reward(decision)
 
 
-def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
+def count_discarded(reward: StoredBody) -> dict[str, int]:
     """Return the number of verdicts that each component of a stored reward discarded for low confidence, if any."""
-    discarded: dict[str, int] = {}
+    discarded = {}
     for name, figures in reward.get("diagnostics", {}).items():
         number = figures.get("discarded")
         if number:
@@ -203,7 +213,7 @@ def number_shared_id_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     return numbers
 
 
-def read_shared_id_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
+def read_shared_id_lists(group: StoredBody) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
     return _SHARED_ID_LISTS_ADAPTER.validate_python(group.get("shown", []))
 
@@ -212,7 +222,7 @@ _SHARED_ID_LISTS_ADAPTER = TypeAdapter(list[ResponseIds])
 
 
 def shown_response_ids(
-    verdict: Mapping[str, Any], shared_id_lists: Sequence[ResponseIds]
+    verdict: StoredBody, shared_id_lists: Sequence[ResponseIds]
 ) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
@@ -271,7 +281,7 @@ def _content_text(response: Response) -> bytes:
 
 
 def unpack_stored_response(
-    body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]
+    body: StoredBody, response_id: str, texts: RecordTexts
 ) -> Response | None:
     """Return the response of a trace; None if its text was erased."""
     content = texts.get(body["response"])
@@ -336,7 +346,7 @@ def _pack_verdict(
 
 def _pack_evidence(evidence: Evidence) -> list[Any]:
     """Return the fields of `_EVIDENCE_FIELDS` after the quotation, without those at the end that are None."""
-    fields: list[Any] = [evidence.start, evidence.end, evidence.source, evidence.verified]
+    fields = [evidence.start, evidence.end, evidence.source, evidence.verified]
     if evidence.message is not None:
         return [*fields, evidence.of, evidence.message]
     return fields if evidence.of is None else [*fields, evidence.of]
@@ -357,10 +367,10 @@ def _pack_verdict_text(verdict: RecordedVerdict) -> RecordBody:
 
 
 def unpack_verdict(
-    body: Mapping[str, Any],
+    body: StoredBody,
     response_id: str,
     survey: SurveyWithoutTexts,
-    texts: Mapping[int, bytes],
+    texts: RecordTexts,
     shared_id_lists: Sequence[ResponseIds],
 ) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED_PLACEHOLDER`.
@@ -410,19 +420,19 @@ def judge_differences(verdicts: Iterable[RecordBody]) -> list[float]:
     return differences
 
 
-def unpack_verdict_reason(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+def unpack_verdict_reason(body: StoredBody, texts: RecordTexts) -> str:
     """Return the reason of a stored verdict, as `unpack_verdict` does."""
     reason: str = _read_verdict_text(body, texts).get("reason", "")
     return reason
 
 
-def unpack_failure_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+def unpack_failure_message(body: StoredBody, texts: RecordTexts) -> str:
     """Return the message of a stored verdict's failure, as `unpack_verdict` does."""
     message: str = _read_verdict_text(body, texts).get("message", "")
     return message
 
 
-def _read_verdict_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> RecordBody:
+def _read_verdict_text(body: StoredBody, texts: RecordTexts) -> RecordBody:
     """Return the text of a stored verdict, as packed by `_pack_verdict_text`; `ERASED_PLACEHOLDER` if it was erased."""
     if "text" not in body:
         return {}
@@ -432,9 +442,7 @@ def _read_verdict_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> R
     return content
 
 
-def unpack_material(
-    body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]
-) -> Material:
+def unpack_material(body: StoredBody, response_id: str, texts: RecordTexts) -> Material:
     """Return material from its body; erased material has only its name and a failure."""
     if body["text"] in texts:
         return Material.model_validate_json(texts[body["text"]])
@@ -444,7 +452,7 @@ def unpack_material(
     )
 
 
-def unpack_response_metadata(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> RecordBody:
+def unpack_response_metadata(body: StoredBody, texts: RecordTexts) -> RecordBody:
     """Return the labels, data and metadata of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
     about: RecordBody = {"labels": {}, "data": None, "metadata": {}}

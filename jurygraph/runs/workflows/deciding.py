@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -179,7 +179,7 @@ class VerdictTables:
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._task_with_survey = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_task_with_survey)
-        groups_by_plan: dict[Any, list[PackedGroupVerdicts]] = defaultdict(list)
+        groups_by_plan = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in read_packed_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.cell_counts)
@@ -202,14 +202,12 @@ class VerdictTables:
             self.tasks += [(group.task, group.task_cluster)] * len(group.responses)
         cells = b"".join(group.cells for group in groups)
         table = _unpack_table(questions, sum(sizes), first.cell_counts, cells)
-        self._batches.append(
-            _DecisionBatch(task=first.task, questions=questions, table=table, sizes=sizes)
-        )
+        self._batches.append(_DecisionBatch(first.task, questions, table, sizes))
 
     @property
     def judges(self) -> list[str]:
         """Return the names of judges that answer a question together, sorted."""
-        panels = [seats for batch in self._batches for seats in batch.table.judges.values()]
+        panels = chain.from_iterable(batch.table.judges.values() for batch in self._batches)
         return sorted({judge for seats in panels if len({*seats}) > 1 for judge in seats if judge})
 
     def decide(self, config: Config, judge: str | None = None) -> DecidedRewards:

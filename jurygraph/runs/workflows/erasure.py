@@ -71,8 +71,10 @@ def preview_erasure(folder: Path, what: ErasureTarget, name: str) -> ErasureResu
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
         if run.base_run_origin is not None:
-            base = run.folder_of_origin(run.base_run_origin)
-            raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
+            raise InputError(
+                f"{run.folder}: contains no texts; "
+                f"erase {name!r} in {run.folder_of_origin(run.base_run_origin)}"
+            )
         self._run = run
         self._ledger = run.ledger
         self._what: ErasureTarget = what
@@ -186,7 +188,7 @@ class _Erasure:
 
         Strings that another task or response contains as well, such as those of a shared rubric, are left out.
         """
-        responses: set[str] = set()
+        responses = set()
         erased_task_strings: set[str] = set()
         for number, content in self._own.items():
             kind = self._ledger.record_at(number // MAX_TEXTS_PER_RECORD).kind
@@ -216,8 +218,8 @@ class _Erasure:
         Of a response that does, all texts are included, and of a call, since its reply may quote its request.
         """
         ledger = self._ledger
-        copied_text_ids: set[int] = set()
-        tasks: list[str] = []
+        copied_text_ids = set()
+        tasks = []
         for text in ledger.stored_texts(1, ledger.count) if self._erased_text_encodings else ():
             if text.id in self._own or not self._contains_erased_text(text.content):
                 continue
@@ -240,7 +242,7 @@ class _Erasure:
         """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
         config = self._run.config
         keys = self._call_keys(erased_text_ids)
-        unreached_files: list[str] = []
+        unreached_files = []
         calls = replies = 0
         for recording in dict.fromkeys(
             config.call_settings_of(judge).record for judge in config.judges
@@ -288,11 +290,10 @@ class _Erasure:
                     file.seek(0)
                     write_atomically(target, (line for line in file if not is_erased(line)))
         except OSError as error:
-            hint = (
-                "put it back there, see that you may write to it, and give the same command again"
-            )
             raise InputError(
-                f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}"
+                f"{path}: the recording cannot be rewritten ({error.strerror or error}); "
+                "put it back there, see that you may write to it, "
+                "and give the same command again"
             ) from None
         return erased_count
 

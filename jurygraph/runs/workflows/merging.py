@@ -21,7 +21,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run, relocated_header_fields
-from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.folder import CONFIG_FILE, list_run_folders
 from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.runs.store.ledger import LedgerRecord, RecordCopy, record_label
 from jurygraph.runs.store.packing import RecordBody
@@ -53,9 +53,9 @@ def merge_shards(
     where a shard was changed.
     """
     with ExitStack() as stack:
-        shards: list[Run] = []
+        shards = []
         for folder in run_folders:
-            for member in run_folder.list_run_folders(folder) or [folder]:
+            for member in list_run_folders(folder) or [folder]:
                 run = stack.enter_context(Run.open(member))
                 _require_complete_shard(run)
                 shards.append(run)
@@ -72,8 +72,7 @@ def merge_shards(
         ) as merged_run:
             _ShardMerger(shards, merged_run, report).merge()
             append_close_record(merged_run)
-            traces = merged_run.ledger.count_records("trace")
-            return ClosedRunSummary(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
+            return ClosedRunSummary.of(merged_run)
 
 
 def _shard_of_run(run: Run) -> Shard:
@@ -88,13 +87,15 @@ def _require_complete_shard(run: Run) -> None:
         raise InputError(f"{run.folder}: is no shard; it was scored without --shard")
     expected = run.header.extent.tasks
     if not run.is_closed or run.tasks_scored != expected:
-        state = f"{run.tasks_scored} of its {expected} tasks are scored"
-        hint = f"run its `jurygraph score --shard {run.header.shard}` again"
-        raise InputError(f"{run.folder}: is not complete: {state}; {hint}")
-    if run.ledger.count_records("erasure"):
-        hint = f"score it again into another folder with --branch {shell_quote(run.folder)}"
         raise InputError(
-            f"{run.folder}: texts were erased from it; {hint}, and erase after merging"
+            f"{run.folder}: is not complete: {run.tasks_scored} of its {expected} tasks are "
+            f"scored; run its `jurygraph score --shard {run.header.shard}` again"
+        )
+    if run.ledger.count_records("erasure"):
+        raise InputError(
+            f"{run.folder}: texts were erased from it; "
+            f"score it again into another folder with --branch {shell_quote(run.folder)}, "
+            "and erase after merging"
         )
 
 
@@ -126,7 +127,7 @@ def _branched_run_head(header: RunHeader) -> str | None:
 
 
 def _verify_config_file(run: Run) -> None:
-    config = run.folder / run_folder.CONFIG_FILE
+    config = run.folder / CONFIG_FILE
     if not config.is_file() or sha256(config.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{config}: is not the config that was written; it has been changed")
 
@@ -198,8 +199,10 @@ class _ShardMerger:
         for expected, task in enumerate(tasks_in_file_order):
             name = task.copy.record.key
             if task.number != expected or not _shard_of_run(task.run).includes_task(name):
-                problem = f"has task {quote(name)} as number {task.number} of the file"
-                raise TraceMismatch(f"{task.run.ledger.path}: {problem}, where it cannot be")
+                raise TraceMismatch(
+                    f"{task.run.ledger.path}: has task {quote(name)} as number {task.number} of "
+                    "the file, where it cannot be"
+                )
             yield task
 
     def _copy_task(self, task: _ShardTask) -> int:
@@ -244,8 +247,10 @@ class _ShardMerger:
         """Add records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
         for copy in record_copies:
             if not copy.matches_commitments:
-                problem = "its texts are not those that were written"
-                raise TraceMismatch(f"{run.ledger.path}, {record_label(copy.record)}: {problem}")
+                raise TraceMismatch(
+                    f"{run.ledger.path}, {record_label(copy.record)}: "
+                    "its texts are not those that were written"
+                )
             self._copies.append(copy)
         if len(self._copies) > _RECORDS_PER_BATCH:
             self._write()

@@ -66,21 +66,19 @@ async def write_plans(
             started.append((number, task))
             yield task, None
 
-    count = 0
     with open_replacement_file(path, private=False) as replacement, replacement.open("wb") as file:
         file.write(header.model_dump_json().encode() + b"\n")
         try:
             async for plan in jury.aprepare_many(unplanned_tasks()):
                 _, task = started.popleft()
                 file.write(PlannedTask(task=task, plan=plan).model_dump_json().encode() + b"\n")
-                count += 1
                 report(1)
         except (PlanError, ModelError, BudgetExceeded) as error:
             number, _ = started[0]
             # changed in place, to keep its class and attributes
             error.args = (f"{name}, line {number}: {error}",)
             raise
-    return count
+    return len(tasks)
 
 
 def is_plans_file(path: str | Path) -> bool:
@@ -100,8 +98,9 @@ class PlansFile:
         """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}
-        read = partial(reread_line, self._file, model=PlannedTask)
-        self._read = lru_cache(maxsize=MAX_PLANS_IN_MEMORY)(read)
+        self._read = lru_cache(maxsize=MAX_PLANS_IN_MEMORY)(
+            partial(reread_line, self._file, model=PlannedTask)
+        )
         with close_on_error(self.close):
             lines = self._file.lines()
             first = next(lines)
@@ -120,8 +119,10 @@ class PlansFile:
         found = list(differences(made_with, build_run_header(jury, path.resolve().parent)))
         if found:
             sentences = "; ".join(found).replace(" in the run", " in the plans")
-            problem = f"{self._file.name}: was made with other settings: {sentences}"
-            raise InputError(f"{problem}; make the plans again with `jurygraph plan`")
+            raise InputError(
+                f"{self._file.name}: was made with other settings: {sentences}; "
+                "make the plans again with `jurygraph plan`"
+            )
 
     @property
     def ids(self) -> Collection[str]:

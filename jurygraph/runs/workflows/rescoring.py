@@ -78,6 +78,7 @@ DECISION_CONFIG_KEYS = frozenset(
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
 _FOLD_CONFIG_KEY_PATTERN = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
+_OldAndNewReward = tuple[float | None, float | None]
 
 
 class RescoringResult(NamedTuple):
@@ -117,7 +118,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             lambda group: decision_by_task[group.record.key],
             combiners,
         )
-        values: list[tuple[float | None, float | None]] = []
+        values: list[_OldAndNewReward] = []
         drafts = chain(_decision_drafts(decision_by_task), _trace_drafts(rewards, values))
         while draft_batch := list(islice(drafts, _RECORDS_PER_BATCH)):
             new_run.ledger.append(*draft_batch)
@@ -159,7 +160,7 @@ def refuse_unknown_member_names(run: Run, config: Config, decisions: Iterable[De
 
 
 def _decision_drafts(decision_by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
-    written_digests: set[str] = set()
+    written_digests = set()
     for task_id, decision in decision_by_task.items():
         if decision.digest not in written_digests:
             written_digests.add(decision.digest)
@@ -169,7 +170,7 @@ def _decision_drafts(decision_by_task: Mapping[str, Decision]) -> Iterator[Recor
 
 def _trace_drafts(
     rewards: Iterator[tuple[TraceWithoutTexts, RecordBody]],
-    values: list[tuple[float | None, float | None]],
+    values: list[_OldAndNewReward],
 ) -> Iterator[RecordDraft]:
     for trace, reward in rewards:
         values.append((trace.reward["value"], reward["value"]))
@@ -190,14 +191,13 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
         if section not in DECISION_CONFIG_KEYS and not _FOLD_CONFIG_KEY_PATTERN.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
-                problem = "changes the verdicts, which re-scoring keeps"
-                remedy = (
+                raise InputError(
+                    f"{key} changes the verdicts, which re-scoring keeps; {hint}: "
                     "it reads the stored replies again, and sends requests only for what failed"
                 )
-                raise InputError(f"{key} {problem}; {hint}: {remedy}")
-            remedy = "its --dry-run says what would be requested again"
             raise InputError(
-                f"{key} changes the questions, and re-scoring keeps them; {hint}: {remedy}"
+                f"{key} changes the questions, and re-scoring keeps them; {hint}: "
+                "its --dry-run says what would be requested again"
             )
 
 
@@ -206,8 +206,7 @@ def _build_run_header(run: Run, folder: Path, config: Config, combiners: Combine
     versions = {name: combiner.version for name, combiner in combiners.items()}
     extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     # the base of a run that is re-scored itself is reached from another folder now
-    relative_base_folder = relative_folder(folder, run.source.folder)
-    base = origin.model_copy(update={"folder": relative_base_folder})
+    base = origin.model_copy(update={"folder": relative_folder(folder, run.source.folder)})
     return run.header.model_copy(
         update={
             "config": config,
@@ -257,10 +256,10 @@ def require_task_content(run: Run, task_id: str) -> RecordBody:
     """Return the stored content of a task. Raises `InputError` where its texts were erased."""
     content = run.stored_task_record(task_id)
     if content is None:
-        problem = (
-            f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
+        raise InputError(
+            f"{run.folder}: the texts of task {task_id!r} were erased, "
+            "so its weights cannot be computed again; re-score it with unchanged settings alone"
         )
-        raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
     return content
 
 
@@ -277,7 +276,7 @@ def make_decision_finder(
     """
     if config == run.config and revise is None:
         return run.decision_of
-    decision_by_digest: dict[str, Decision] = {}
+    decision_by_digest = {}
 
     def decision_for_task(task_id: str) -> Decision:
         content = require_task_content(run, task_id)
@@ -345,7 +344,7 @@ def learn_confusion_matrices(
         )
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without_confusions = _replace_component_params(config, component, params)
-    levels: list[float] = []
+    levels = []
     votes: list[JudgeVote] = []
     combiners = run.load_combiners(config_without_confusions)
     decision_for_task = make_decision_finder(run, config_without_confusions, combiners)
@@ -368,15 +367,16 @@ def _fit_confusion_matrices(
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
     sorted_votes = sorted(votes)
     responses = len({vote.response for vote in votes})
-    units = [vote.unit for vote in sorted_votes]
-    judges = [vote.judge for vote in sorted_votes]
-    labels = [vote.level for vote in sorted_votes]
-    fitted_consensus = consensus.fit(units, judges, labels, classes=range(len(levels)))
+    fitted_consensus = consensus.fit(
+        [vote.unit for vote in sorted_votes],
+        [vote.judge for vote in sorted_votes],
+        [vote.level for vote in sorted_votes],
+        classes=range(len(levels)),
+    )
+    units = len(fitted_consensus.items)
     reason = consensus.too_small(fitted_consensus.votes)
     if reason is not None:
-        return LearnedConfusionMatrices(
-            config, None, {}, responses, len(fitted_consensus.items), (reason,)
-        )
+        return LearnedConfusionMatrices(config, None, {}, responses, units, (reason,))
     confusions = to_confusions(fitted_consensus, levels)
     params = {
         **config.components[component].params,
@@ -385,13 +385,12 @@ def _fit_confusion_matrices(
     quality_by_judge = {
         str(name): quality for name, quality in fitted_consensus.annotators().items()
     }
-    config_with_confusions = _replace_component_params(config, component, params)
     return LearnedConfusionMatrices(
-        config_with_confusions,
+        _replace_component_params(config, component, params),
         confusions,
         quality_by_judge,
         responses,
-        len(fitted_consensus.items),
+        units,
         fitted_consensus.warnings,
     )
 

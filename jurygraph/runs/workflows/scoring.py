@@ -89,17 +89,21 @@ class JobScorer:
         is_setup_error = isinstance(error, _SETUP_ERRORS)
         if is_setup_error and self._has_nothing_to_keep(error):
             self.planned_tasks.run.discard()
-            hint = "nothing was scored; run the same command again once that is changed"
-            error.args = (f"{error}; {hint}",)
+            error.args = (
+                f"{error}; nothing was scored; run the same command again once that is changed",
+            )
             return
         if is_setup_error:
-            branch = f"--branch {shell_quote(self.job.folder)}"
-            remedy = f"once that is changed, continue in another --out with {branch}"
+            remedy = (
+                "once that is changed, continue in another --out with --branch "
+                f"{shell_quote(self.job.folder)}"
+            )
             if isinstance(error, UnusableRepliesError):
                 remedy += ", or without it if the config stays, since it reuses unusable replies"
         elif isinstance(error, ModelAccessError):
-            condition = "once that is mended; another model needs another --out"
-            remedy = f"run the same command again {condition}"
+            remedy = (
+                "run the same command again once that is mended; another model needs another --out"
+            )
         else:
             remedy = "run the same command again to continue"
         error.args = (f"{error}; finished groups are kept; {remedy}",)
@@ -109,9 +113,8 @@ class JobScorer:
         jury = self.job.jury
         has_no_usable_reply = isinstance(error, UnusableRepliesError) or not jury.gateways
         summary = self.run_totals.summary
-        has_rewards = summary.failed < summary.responses
         return (
             (has_no_usable_reply or jury.config.calls.cache)
-            and not has_rewards
+            and summary.failed >= summary.responses
             and not self.planned_tasks.has_calls
         )

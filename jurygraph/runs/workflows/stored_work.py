@@ -27,6 +27,7 @@ from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
 from jurygraph.sources.task_tables import CHAT_COLUMN_ROLES, add_columns_of_chats, chat_file_columns
+from jurygraph.sources.tasks import TaskAndResponses
 
 _MAX_LISTED_DIFFERENCES = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
@@ -45,7 +46,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         """
         self._job = job
         self.run = open_run_if_exists(job.folder)
-        scored: list[int] = []
+        scored = []
         if self.run is not None:
             with close_on_error(self.run.close):
                 self._require_matching_run(self.run)
@@ -71,8 +72,9 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     def _require_matching_run(self, run: Run) -> None:
         folder = self._job.folder
         if run.header.is_open_ended:
-            problem = "was recorded from Python, without a file of tasks"
-            raise InputError(f"{folder}: {problem}; use another --out")
+            raise InputError(
+                f"{folder}: was recorded from Python, without a file of tasks; use another --out"
+            )
         found = list(describe_run_differences(run, self._build_run_header(), self._job.source))
         if found:
             hint = "use another --out, or --branch to request only what changed"
@@ -95,9 +97,10 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     def _refuse_closed_run(self, run: Run) -> None:
         folder = self._job.folder
         count = self._job.task_count
-        problem = f"was closed when {run.tasks_scored} of {count} tasks were scored"
-        hint = f"score into another --out, with --branch {shell_quote(folder)}"
-        raise InputError(f"{folder}: {problem}; {hint}")
+        raise InputError(
+            f"{folder}: was closed when {run.tasks_scored} of {count} tasks were scored; "
+            f"score into another --out, with --branch {shell_quote(folder)}"
+        )
 
     def _build_run_header(self) -> RunHeader:
         job = self._job
@@ -107,23 +110,21 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         if source.shard is not None:
             file_task_count, file_response_count = source.file_extent()
             file_extent = RunExtent(tasks=file_task_count, responses=file_response_count)
-        profiles = None if job.profiles is None else job.profiles.file_digest
-        branch = None if job.branch is None else job.branch.run.origin(job.folder)
         return build_run_header(
             job.jury,
             job.folder,
             tasks=source.tasks_file,
             responses=source.responses_file,
-            profiles=profiles,
+            profiles=None if job.profiles is None else job.profiles.file_digest,
             edges=source.edges_file,
             columns=source.columns,
             extent=RunExtent(tasks=tasks, responses=responses),
-            branch=branch,
+            branch=job.branch and job.branch.run.origin(job.folder),
             shard=source.shard,
             file_extent=file_extent,
         )
 
-    def remaining_pairs(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+    def remaining_pairs(self) -> Iterator[TaskAndResponses]:
         """Yield the tasks that are not scored, up to the limit, with their responses."""
         return self._job.source.pairs(self._first_unscored, self._job.limit, self._scored_later)
 
@@ -136,8 +137,9 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
 
     def create_run_if_missing(self) -> WritableRun:
         if self.run is None:
-            header = self._build_run_header()
-            self.run = WritableRun.create(self._job.folder, header, uuid.uuid4().hex)
+            self.run = WritableRun.create(
+                self._job.folder, self._build_run_header(), uuid.uuid4().hex
+            )
         assert isinstance(self.run, WritableRun), "a closed run is finished"
         return self.run
 
@@ -239,8 +241,10 @@ def _compare_task(
 ) -> Iterator[str]:
     stored_task_fields = stored_task.model_dump(mode="json")
     for field, before, after in changes(stored_task_fields, task.model_dump(mode="json")):
-        values = f"{format_value(before)} in the run and {format_value(after)} here"
-        yield f"task {task.id!r}, field {field}: is {values}"
+        yield (
+            f"task {task.id!r}, field {field}: is {format_value(before)} in the run and "
+            f"{format_value(after)} here"
+        )
     if run.source.ledger.find("group", task.id) is None:
         return
     identity = attrgetter("content_digest", "agent", "labels", "metadata")

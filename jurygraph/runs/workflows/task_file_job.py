@@ -91,8 +91,10 @@ class TaskFileJob:
                 if column.casefold() == "system":  # rather a system message
                     continue
                 if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
-                    label_sentence = f"column {quote(column)} is a label of {number} responses"
-                    yield f"{label_sentence}; if it names their agents, add --agent-column {column}"
+                    yield (
+                        f"column {quote(column)} is a label of {number} responses; "
+                        f"if it names their agents, add --agent-column {column}"
+                    )
         task_count, _ = source.file_extent()
         for name, evaluator in self.jury.evaluators.items():
             fields = evaluator.task_fields
@@ -103,9 +105,10 @@ class TaskFileJob:
             for column, number in source.label_counts.items():
                 field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
                 if field is not None:
-                    label_sentence = f"column {quote(column)} is a label of {number} responses"
-                    meant = f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
-                    yield f"{label_sentence}; {meant}"
+                    yield (
+                        f"column {quote(column)} is a label of {number} responses; "
+                        f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
+                    )
 
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
@@ -120,19 +123,17 @@ class TaskFileJob:
                     open_workspace(config.workspaces, response.workspace)
                 except InputError as error:
                     place = self.source.place(task.id)
-                    location = f"{self.source.tasks_file.name}, {place}, response {response.id!r}"
-                    raise InputError(f"{location}: {error}") from None
+                    raise InputError(
+                        f"{self.source.tasks_file.name}, {place}, response {response.id!r}: {error}"
+                    ) from None
 
     def _find_names_in_tasks(
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
     ) -> set[str]:
         """Add the names that tasks have to those that were found, up to the task by which all are."""
-        pairs = self.source.unsharded_pairs()  # a shard may have no task with a name
-        while not names <= found:  # most files need not be read to their end
-            pair = next(pairs, None)
-            if pair is None:
+        for task, _ in self.source.unsharded_pairs():  # a shard may have no task with a name
+            if names <= found:  # most files need not be read to their end
                 break
-            task, _ = pair
             found.update(read(task))
         return found
 

@@ -26,14 +26,18 @@ class RunTotals:
     def _count_stored_groups(self, run: Run) -> None:
         self.count_calls(run, run.planning_calls())
         for group in read_stored_groups(run):
-            task = group.record.key
             questions = run.source.survey_without_texts(group.survey).questions
             for trace in group.traces:
-                name = trace.response_id
-                read_texts = partial(run.source.ledger.texts_of_record, trace.record)
-                body = trace.body
-                self.summary.add(task, name, questions, body, trace.reward, read_texts, trace.names)
-                self.count_calls(run, map(Call.model_validate, body.get("calls", ())))
+                self.summary.add(
+                    group.record.key,
+                    trace.response_id,
+                    questions,
+                    trace.body,
+                    trace.reward,
+                    partial(run.source.ledger.texts_of_record, trace.record),
+                    trace.names,
+                )
+                self.count_calls(run, map(Call.model_validate, trace.body.get("calls", ())))
 
     def add_group(
         self, run: Run, group: Group, traces: Sequence[Trace], drafts: Sequence[RecordDraft]
@@ -45,10 +49,14 @@ class RunTotals:
         for trace, draft in zip(traces, drafts, strict=True):
             texts = dict(enumerate(draft.texts))
             read_texts: RecordTextsReader = partial(dict, texts)
-            name = trace.response_id
-            reward = draft.body["reward"]
             self.summary.add(
-                trace.task_id, name, questions, draft.body, reward, read_texts, components
+                trace.task_id,
+                trace.response_id,
+                questions,
+                draft.body,
+                draft.body["reward"],
+                read_texts,
+                components,
             )
             self.count_calls(run, trace.calls)
 
