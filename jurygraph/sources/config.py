@@ -132,8 +132,8 @@ class Document:
 
     def _read_mapping_key(self, key: Node, path: FieldPath) -> str:
         line = _line_number(key)
-        if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
-            is_scalar = isinstance(key, ScalarNode)
+        is_scalar = isinstance(key, ScalarNode)
+        if not is_scalar or key.tag != f"{_YAML_TAG_PREFIX}str":
             text = shorten(str(key.value)) if is_scalar else "a list or mapping"
             hint = " (a decimal number has a point)" if text.isdecimal() else ""
             problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
@@ -301,24 +301,20 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        names = [name for name in _FILE_PATH_PARAMS if name in use.params]
-        if names:
-            params = dict(use.params)
-            for name in names:
+        params = dict(use.params)
+        for name in _FILE_PATH_PARAMS:
+            if name in params:
                 params[name] = _absolute_path(folder, params[name])
-            use = use.model_copy(update={"params": params})
-        uses.append(use)
-    update: dict[str, Any] = {}
+        uses.append(use.model_copy(update={"params": params}))
+    update: dict[str, Any] = {"evaluators": tuple(uses)}
     if config.workspaces is not None:
         update["workspaces"] = str((folder / config.workspaces).resolve())
-    annotation = config.annotation
-    if annotation is not None:
-        domain = _absolute_path(folder, annotation.domain)
-        annotation = annotation.model_copy(update={"domain": domain})
+    if config.annotation is not None:
+        domain = _absolute_path(folder, config.annotation.domain)
+        update["annotation"] = config.annotation.model_copy(update={"domain": domain})
     facts = locate_table_files(config.task_defaults.facts, folder)
     if facts is not None:
         update["task_defaults"] = config.task_defaults.model_copy(update={"facts": facts})
-    update |= {"evaluators": tuple(uses), "annotation": annotation}
     return config.model_copy(update=update)
 
 

@@ -164,14 +164,11 @@ class TextFile:
                 problem = f"is longer than {MAX_LINE_BYTES >> 20} MB"
                 hint = "write one object a line, ended with LF"
                 raise_line_error(self.name, number, Problem((), problem, hint))
-            mark = (
-                len(UTF8_BYTE_ORDER_MARK)
-                if number == 1 and content.startswith(UTF8_BYTE_ORDER_MARK)
-                else 0
-            )
-            text = self._decode_lines(content[mark:], number)
-            yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
+            if number == 1:
+                content = content.removeprefix(UTF8_BYTE_ORDER_MARK)
+            text = self._decode_lines(content, number)
+            yield TextLine(number, text, ByteRange(offset - len(content), len(content)))
         self.require_unchanged_file()
 
     def read(self, span: ByteRange) -> bytes:
@@ -356,10 +353,7 @@ def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
 
 def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
     """Return the content of a line of a file as a model. Raises `InputError` with file, line and field."""
-    entry = validate(model, content)
-    if isinstance(entry, Problem):
-        raise_line_error(name, line, entry)
-    return entry
+    return validate_at_location(f"{name}, line {line}", model, content)
 
 
 def validate_at_location(location: str, model: type[N], content: Any) -> N:

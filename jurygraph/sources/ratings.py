@@ -419,7 +419,7 @@ def _match_columns(
 
 
 def _rating_column_error(
-    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None = None
+    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None
 ) -> InputError:
     """Return the error that a column is missing, perhaps as each person has one."""
     if "responses" in present_columns:

@@ -14,7 +14,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -164,28 +164,25 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
+        last_line_number = 0
         separator_match = _DELIMITER_LINE_PATTERN.fullmatch(header)
-        skipped_line_count = 0
         if separator_match is not None:
-            header = next(lines, "")
-            skipped_line_count = 1
-        # The first of these that the header has outside of quotes; a comma where it has none.
-        names = re.sub(r'"[^"]*"', "", header)
-        separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
-        if separator_match is not None:
+            last_line_number = 1
             separator = separator_match[1]
+        else:
+            # The first of these that the header has outside of quotes; a comma where it has none.
+            names = re.sub(r'"[^"]*"', "", header)
+            separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        last_line_number = skipped_line_count
         try:
-            columns = next(reader, [])
+            columns = next(islice(reader, last_line_number, None), [])
             _check_column_names(path, columns)
-            last_line_number = reader.line_num + skipped_line_count
+            last_line_number = reader.line_num
             for values in reader:
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     advice = f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
-                    line = reader.line_num + skipped_line_count
-                    raise InputError(f"{path}, line {line}: {problem}; {advice}")
+                    raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
                 if values == columns and len(columns) > 1:
                     location = f"{path}, line {last_line_number + 1}"
                     raise InputError(f"{location}: is the header once more; remove the line")
@@ -193,9 +190,9 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
                     yield f"line {last_line_number + 1}", row
-                last_line_number = reader.line_num + skipped_line_count
+                last_line_number = reader.line_num
         except csv.Error as error:
-            line = reader.line_num + skipped_line_count
+            line = reader.line_num
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
@@ -357,22 +354,26 @@ def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[st
     A name that leads to no file from there, or to the same one from the current folder, stays as stored runs have it.
     None if no name changes.
     """
-    tables = (facts or {}).get("tables")
-    if not isinstance(tables, Mapping):
-        return None
     tables_with_absolute_files = {}
-    for name, table in tables.items():
-        file = table.get("file") if isinstance(table, Mapping) else None
+    for name, table in iter_fact_tables(facts):
+        file = table.get("file")
         if not isinstance(file, str) or not os.path.isfile(folder / file):
             continue
         path = os.path.realpath(folder / file)
         if path != os.path.realpath(file):
             tables_with_absolute_files[name] = {**table, "file": path}
-    return (
-        {**(facts or {}), "tables": {**tables, **tables_with_absolute_files}}
-        if tables_with_absolute_files
-        else None
-    )
+    if facts is None or not tables_with_absolute_files:
+        return None
+    return {**facts, "tables": {**facts["tables"], **tables_with_absolute_files}}
+
+
+def iter_fact_tables(facts: Mapping[str, Any] | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the tables of facts by name; what is no mapping is none."""
+    tables = (facts or {}).get("tables")
+    if isinstance(tables, Mapping):
+        for name, table in tables.items():
+            if isinstance(table, Mapping):
+                yield name, table
 
 
 def find_outside_table_error(
@@ -382,17 +383,12 @@ def find_outside_table_error(
 
     Without a folder, files may be anywhere.
     """
-    if facts is None or folder is None:
+    if folder is None:
         return None
-    tables = facts.get("tables")
-    if not isinstance(tables, Mapping):
-        return None
-    for name, table in tables.items():
-        file = table.get("file") if isinstance(table, Mapping) else None
-        if not isinstance(file, str):
-            continue
-        root = folder.resolve()
-        if not _is_below_folder(file, root):
+    root = folder.resolve()
+    for name, table in iter_fact_tables(facts):
+        file = table.get("file")
+        if isinstance(file, str) and not _is_below_folder(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             is_missing = not (os.path.isabs(file) or os.path.exists(file))
             if is_missing and root != Path.cwd():
@@ -729,9 +725,8 @@ def _read_cells(
     A whole number is text where it is a name or a reference, and any number is where `allows_numbers_as_text`: a
     spreadsheet makes numbers of texts such as 42.
     """
-    cells: dict[str | None, Any]
     optional = (columns.tools, columns.reference_actions, columns.system)
-    cells = {column: values.get(str(column)) for column in optional}
+    cells: dict[str | None, Any] = {column: values.get(str(column)) for column in optional}
     cells[None] = None
     location = f"{path}, {position}"
     for role, column in columns.iter_roles_and_columns:
@@ -746,7 +741,8 @@ def _read_cells(
         if role == "response" and value is None:
             value = ""
         if role != "response" and _is_empty_cell(value):
-            _refuse_empty_cell(location, column, role)
+            if role != "workspace":  # a response may have no files
+                _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
             value = ""
         if role == "messages":
             cells[column] = _parse_conversation_cell(
@@ -773,12 +769,6 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
     if values.keys() >= set(map(str.strip, column.split(","))):
         raise InputError(f"{location}: has no column {quote(column)}; repeat the option for each")
     raise missing_column_error(location, (column,), list(values))
-
-
-def _refuse_empty_cell(location: str, column: str, role: str) -> None:
-    """Refuse an empty cell, but for the workspace of a response that has no files."""
-    if role != "workspace":
-        _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
 
 
 def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> None:
@@ -925,31 +915,20 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
+    content: TableRow = {"task": task, "labels": labels}
+    content |= {"id": row_id, "agent": cells[columns.agent]}
+    if cells[columns.workspace]:
+        content["workspace"] = cells[columns.workspace]
     chat = cells[columns.messages]
-    files: TableRow = {}
-    if columns.workspace is not None and cells[columns.workspace]:
-        files["workspace"] = cells[columns.workspace]
     if chat is not None:
-        content = {"task": task, "id": row_id, "messages": chat.response}
-        content |= {"agent": cells[columns.agent], "labels": labels, **files}
+        content["messages"] = chat.response
         yield _validate_row(location, ResponseLine, content, {"messages": columns.messages})
+    names = {"id": columns.id, "agent": columns.agent}
     for column in columns.response:
-        name = row_id
-        agent = cells[columns.agent]
+        content["text"] = cells[column]
         if len(columns.response) > 1:
-            name = f"{row_id}/{column}"
-            agent = column
-        content = {
-            "task": task,
-            "id": name,
-            "text": cells[column],
-            "agent": agent,
-            "labels": labels,
-            **files,
-        }
-        yield _validate_row(
-            location, ResponseLine, content, {"id": columns.id, "agent": columns.agent}
-        )
+            content |= {"id": f"{row_id}/{column}", "agent": column}
+        yield _validate_row(location, ResponseLine, content, names)
 
 
 def _validate_row(
