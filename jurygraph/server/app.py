@@ -164,7 +164,7 @@ class RewardServer:
             self._open_requests -= 1
 
     async def _wait_for_reply(self, request: HttpRequestInWork) -> HttpAnswer:
-        """Return the reply of a request that is in work, or the refusal at its deadline."""
+        """Return the reply of a request that is in work. Raises `RequestRefusedError` at its deadline."""
         deadline = self._service.settings.deadline
         request.waiting_client_count += 1
         try:
@@ -173,13 +173,9 @@ class RewardServer:
             request.waiting_client_count -= 1
         if not request.work.done():
             problem = f"not scored within {deadline:g} s; the judge goes on"
-            return _refusal_reply(
-                build_unavailable_error(f"{problem}, and the same request gets its answer")
-            )
+            raise build_unavailable_error(f"{problem}, and the same request gets its answer")
         if request.work.cancelled():
-            return _refusal_reply(
-                build_unavailable_error("the server ended before this was scored")
-            )
+            raise build_unavailable_error("the server ended before this was scored")
         reply = request.work.result()
         if reply.status == 200:
             self._requests.forget_delivered_reply(request)

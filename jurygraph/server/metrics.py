@@ -39,8 +39,7 @@ class RequestMetrics:
             ({"path": path, "status": str(status)}, count)
             for (path, status), count in sorted(self.requests.items())
         ]
-        lines: list[str] = []
-        lines += _render_metric("requests_total", "counter", "Requests.", status_samples)
+        lines = [*_render_metric("requests_total", "counter", "Requests.", status_samples)]
         for name, kind, text, value in (
             ("groups_total", "counter", "Groups scored.", counts.groups),
             ("rewards_total", "counter", "Rewards, failed ones too.", counts.rewards),

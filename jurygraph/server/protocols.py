@@ -276,15 +276,15 @@ class NemoGymProtocol(EndpointProtocol):
         reply = {**content, "reward": 0.0 if reward is None else reward}
         if trace.reward.value is not None:
             reply["reward_components"] = components
-        if trace.reward.value is None:
+        else:
             reason = first_failure([trace]) or "the judge gave no reward"
             reply["failure_reason"] = reason
             reply["_ng_failure_class"] = "judge_failed"
             reply["_ng_failure_judge_error"] = reason
         if reward is None:
             config = content.get("instance_config")
-            reply["instance_config"] = {**(config if isinstance(config, dict) else {})}
-            reply["instance_config"]["mask_sample"] = True
+            settings = config if isinstance(config, dict) else {}
+            reply["instance_config"] = {**settings, "mask_sample": True}
         return _to_json_bytes(reply)
 
 
@@ -334,12 +334,11 @@ def _read_openai_output(reply: Mapping[str, Any]) -> Response:
     for item in output:
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
         if kind == "message":
-            if not isinstance(item.get("content"), str | list):
-                problem = (
-                    f"response.output: a message's content is {describe_value(item.get('content'))}"
-                )
+            content = item.get("content")
+            if not isinstance(content, str | list):
+                problem = f"response.output: a message's content is {describe_value(content)}"
                 raise RequestRefusedError(422, f"{problem}; write text, or a list of parts")
-            messages.append({"role": item.get("role", "assistant"), "content": item.get("content")})
+            messages.append({"role": item.get("role", "assistant"), "content": content})
         elif kind == "function_call":
             function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
             call = {"id": item.get("call_id") or "", "type": "function", "function": function}
