@@ -189,7 +189,7 @@ def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
         )
     if np.isinf(denominator):
         raise GraphError("the positive weights sum to infinity")
-    result: np.float64 | Floats = total(scores * w) / denominator
+    result = total(scores * w) / denominator
     if not np.isfinite(result).all():
         raise GraphError("the weights differ too much in size: the reward is not a finite number")
     return result
@@ -372,13 +372,13 @@ def _factor_expectations(
     ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
     """
     position_by_criterion = {criterion: position for position, criterion in enumerate(graph.order)}
-    retention_by_edge: dict[tuple[int, int], float] = {}
+    retention_by_edge = {}
     ancestors: dict[int, set[int]] = {}
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
     expectations = []
     # In topological order, so that the ancestors of all parents are there.
     for child, incoming_edges in graph._incoming_edges:
-        ancestor_criteria: set[int] = set()
+        ancestor_criteria = set()
         for parent, edge in incoming_edges:
             retention_by_edge[parent, child] = retention_factors[edge]
             children[parent].add(child)
@@ -540,7 +540,7 @@ def _topological_order(
     n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None
 ) -> tuple[int, ...]:
     """Return the topological order, smallest index first, independent of the order of edges."""
-    topological_sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(n), ()))
+    topological_sorter = TopologicalSorter(dict.fromkeys(range(n), ()))
     for parent, child in sorted(pairs):
         topological_sorter.add(child, parent)
     try:
@@ -552,7 +552,7 @@ def _topological_order(
         cycle = [*nodes[start:], *nodes[: start + 1]]
         raise GraphCycleError(cycle, names=list(names) if names else None) from None
     ready_criteria: list[int] = []
-    order: list[int] = []
+    order = []
     while topological_sorter.is_active():
         for node in topological_sorter.get_ready():
             heappush(ready_criteria, node)

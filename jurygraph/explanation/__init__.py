@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.decision.combiners import Combiner, Combiners
+from jurygraph.decision.combiners import Combiners
 from jurygraph.display import ShortRepr, draw_notebook_html
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import (
@@ -90,7 +90,7 @@ class Explanation(ShortRepr):
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
         reward = self.trace.reward
-        content: dict[str, Any] = {
+        content = {
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,
             "reward": reward.value,
@@ -121,7 +121,7 @@ class Explanation(ShortRepr):
 
 def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
     """Return the combiners of specs, or else those of their names. Raises InputError if there is none."""
-    combiners: dict[str, Combiner] = {}
+    combiners = {}
     for spec in specs:
         try:
             combiners[spec.combiner] = spec.implementation or load_combiner(spec.combiner)

@@ -283,7 +283,7 @@ class ExplainedTrace:
         self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:
         required_confidences, directions = _required_confidences_and_directions(self.decision)
-        maps: dict[str, ScoreCalibration] = {}
+        maps = {}
         for spec in self.decision.specs:
             for use in spec.inputs.values():
                 maps.update(use.calibration)
@@ -309,7 +309,7 @@ class ExplainedTrace:
 
     def _irrelevant_turns(self) -> set[tuple[str, int | None]]:
         """Return the turns of questions whose verdicts do not decide the value of the response."""
-        irrelevant_turns: set[tuple[str, int | None]] = set()
+        irrelevant_turns = set()
         for question, turns in self._turns.items():
             irrelevant_turns |= {(question, turn) for turn in turns}
         for spec in self.decision.effective_specs:

@@ -5,6 +5,7 @@ for each response with the scores of its criteria. Lines have no id: those of a 
 each row, as in the authors' `compute_fcp_metrics.py`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
@@ -230,13 +231,13 @@ def _select_acyclic_edges(
     edges: Sequence[ImportedEdge], criteria: set[str]
 ) -> list[dict[str, str]]:
     """Return the edges that the authors' aggregator uses, in their order; of one pair, the first."""
-    parents: dict[str, set[str]] = {}
+    parents: dict[str, set[str]] = defaultdict(set)
     kept = []
     for edge in edges:
         kind = EDGE_KIND_BY_SOURCE_TYPE.get(edge.type or "")
         if kind is None or edge.parent not in criteria or edge.child not in criteria:
             continue
-        parent_ids = parents.setdefault(edge.child, set())
+        parent_ids = parents[edge.child]
         if edge.parent in parent_ids:
             continue
         parent_ids.add(edge.parent)

@@ -87,7 +87,7 @@ def parse_scored_sub_items(text: str) -> list[dict[str, Any]]:
     """
     marks = list(_POINTS_MARK_PATTERN.finditer(text))
     starts = []
-    earlier: re.Match[str] | None = None
+    earlier = None
     for mark in marks:
         starts.append(_find_sub_item_start(text, earlier, mark))
         earlier = mark

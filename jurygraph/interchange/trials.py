@@ -5,6 +5,7 @@ words: these then stand at the beginning of its response, because a task has one
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -93,13 +94,13 @@ def make_trials_reader(
     """Return a reader of tasks, in the order of their first trials, which reads the whole file first."""
 
     def read_tasks(path: str | Path) -> Iterator[ImportResult]:
-        trials: dict[str, list[Trial]] = {}
-        left_out: list[ImportNote] = []
+        trials = defaultdict(list)
+        left_out = []
         for item in read(path):
             if isinstance(item, ImportNote):
                 left_out.append(item)
             else:
-                trials.setdefault(item.task, []).append(item)
+                trials[item.task].append(item)
         if not trials:
             reason = f" ({left_out[-1].what}: {left_out[-1].where})" if left_out else ""
             raise InputError(f"{path}: has nothing that makes a task{reason}; name {expected}")
@@ -147,7 +148,7 @@ def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
 
 def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the fields of the task. Raises InputError where two trials have different ones."""
-    fields: dict[str, Any] = {"id": trials[0].task}
+    fields = {"id": trials[0].task}
     for trial in trials:
         for name, value in trial.about.items():
             if value is not None and fields.setdefault(name, value) != value:

@@ -115,7 +115,7 @@ def _select_reward_weights(trace: AgentTrace) -> dict[str, float]:
 
 def _find_path_to_last_node(location: FileLocation, index: int, nodes: Sequence[Node]) -> list[int]:
     """Return the indices of the nodes from the root to the last one. Raises InputError for a wrong parent."""
-    path: list[int] = []
+    path = []
     number = len(nodes) - 1 if nodes else None
     while number is not None:
         path.append(number)

@@ -70,7 +70,7 @@ def read_advantages(run: Run) -> dict[str, float | None]:
     """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
     from jurygraph.aggregation import advantages  # lazily: it loads NumPy
 
-    found: dict[str, float | None] = {}
+    found = {}
     for group in read_stored_groups(run):
         values = [nan if trace.value is None else trace.value for trace in group.traces]
         for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):

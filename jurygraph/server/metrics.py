@@ -35,7 +35,7 @@ class RequestMetrics:
         """Return all figures as text."""
         counts = service.counts
         calls = count_requests(service.jury)
-        status_samples: list[_MetricSample] = [
+        status_samples = [
             ({"path": path, "status": str(status)}, count)
             for (path, status), count in sorted(self.requests.items())
         ]

@@ -14,11 +14,11 @@ _SCHEMA_REFERENCE_TEMPLATE = "#/components/schemas/{model}"
 def openapi_document() -> dict[str, Any]:
     """Return the OpenAPI document."""
     schemas: dict[str, Any] = {}
-    paths: dict[str, Any] = {}
+    paths = {}
     _add_schema(schemas, Trace)
     for protocol in PROTOCOL_CLASSES:
         _add_schema(schemas, protocol.body)
-        reply: dict[str, Any] = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
+        reply = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
         paths[protocol.path] = {
             "post": {
                 "summary": (protocol.__doc__ or "").strip(),

@@ -27,7 +27,7 @@ from jurygraph.integrations.samples import (
 )
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
-from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import Count, FrozenModel, Id
 from jurygraph.server.reward_service import ScoredSubmission, Submission
 from jurygraph.server.settings import RequestRefusedError, ServerSettings
@@ -212,7 +212,7 @@ class OpenRlhfProtocol(EndpointProtocol):
         """Return rewards, and as logs the coverage, whether a reward was filled in, and components that all have."""
         traces = [trace for sample in scored for trace in sample.traces]
         rewards = [reward for sample in scored for reward in sample.rewards]
-        logged_values: dict[str, list[float]] = {
+        logged_values = {
             "coverage": [trace.reward.coverage for trace in traces],
             "filled": [float(trace.reward.value is None) for trace in traces],
         }
@@ -267,7 +267,7 @@ class NemoGymProtocol(EndpointProtocol):
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the row with the reward and its components; a failed judge is named, and masked by that rule."""
-        trace: Trace = scored[0].traces[0]
+        trace = scored[0].traces[0]
         reward = scored[0].rewards[0]
         # one that does not apply adds nothing to the reward
         components = {
@@ -326,7 +326,7 @@ def _require_query_in_prompt(task: Task, prompt: Any) -> None:
 
 def _read_openai_output(reply: Mapping[str, Any]) -> Response:
     """Return the output of OpenAI's Responses as a response: its text, or messages where tools were called."""
-    messages: list[dict[str, Any]] = []
+    messages = []
     output = reply.get("output")
     if not isinstance(output, list):
         problem = f"response.output: is {describe_value(output)}"

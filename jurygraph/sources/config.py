@@ -78,7 +78,7 @@ class Document:
         yaml.Constructor = _YamlConstructor
         yaml.composer.warn_double_anchors = False  # YAML 1.2 allows to reuse an anchor's name
         try:
-            root: Node | None = yaml.compose(text)
+            root = yaml.compose(text)
             if root is not None:
                 self._record_line_numbers(root, ())
                 self.value = yaml.constructor.construct_document(root)
@@ -355,7 +355,7 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
 
     Names of files are relative to the `folder`. Raises `ConfigError` with the name of a faulty setting.
     """
-    content: dict[str, Any] = config.model_dump(mode="json")
+    content = config.model_dump(mode="json")
     for setting in settings:
         key, equals_sign, text = setting.partition("=")
         if not equals_sign or not key:

@@ -14,6 +14,7 @@ import stat
 import sys
 import tempfile
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -271,12 +272,12 @@ def searched_folders_text(name: str, owner_file_names: str) -> str:
 
 def _missing_file_hint(path: Path) -> str:
     """Suggest the file with the most similar name; an equal ending alone makes no two names alike."""
-    names: dict[str, list[str]] = {}
+    names = defaultdict(list)
     with suppress(OSError):
         for entry in path.parent.iterdir():
             if entry.is_file():
-                names.setdefault(_file_stem(entry.name), []).append(entry.name)
-    similar_names: list[str] = []
+                names[_file_stem(entry.name)].append(entry.name)
+    similar_names = []
     for stem in get_close_matches(_file_stem(path.name), names, cutoff=0.5):
         similar_names += names[stem]
     return did_you_mean(path.name, similar_names) or "name one that is there"

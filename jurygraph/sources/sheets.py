@@ -177,7 +177,7 @@ def make_sheets(
     row_count = rating_count * len(questions)
     has_prompts = any(item.prompt for item in [*items, *gold])
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
-    key: list[SheetKeyRow] = []
+    key = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
         sheet_items = [*sorted_gold, *compress(items_without_gold, assigned[:, column])]

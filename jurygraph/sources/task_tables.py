@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -64,7 +64,7 @@ RowWithPlace = tuple[str, TableRow]
 
 def read_rows(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows with JSON values, each with its place. Raises `InputError` naming the file, and its line."""
-    reader_by_suffix: Mapping[str, Callable[[Path], Iterator[RowWithPlace]]] = {
+    reader_by_suffix = {
         ".csv": _read_csv,
         ".tsv": _read_csv,
         ".json": _read_json,
@@ -207,7 +207,7 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
 
 
 def _check_column_names(path: Path, columns: list[str]) -> None:
-    names: set[str] = set()
+    names = set()
     for name in columns:
         if name in names or not name:
             problem = "leaves a column without a name"
@@ -726,7 +726,7 @@ def _read_cells(
     spreadsheet makes numbers of texts such as 42.
     """
     optional = (columns.tools, columns.reference_actions, columns.system)
-    cells: dict[str | None, Any] = {column: values.get(str(column)) for column in optional}
+    cells = {column: values.get(str(column)) for column in optional}
     cells[None] = None
     location = f"{path}, {position}"
     for role, column in columns.iter_roles_and_columns:
@@ -915,7 +915,7 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
-    content: TableRow = {"task": task, "labels": labels}
+    content = {"task": task, "labels": labels}
     content |= {"id": row_id, "agent": cells[columns.agent]}
     if cells[columns.workspace]:
         content["workspace"] = cells[columns.workspace]

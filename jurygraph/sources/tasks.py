@@ -630,7 +630,7 @@ def profiles_line(task: Task, profiles: Profiles) -> bytes:
         constraints = person.model_dump(mode="json", include={"constraints"}, exclude_none=True)
         text = {"id": person.id, "profile": profile_by_stakeholder_id[person.id]}
         stakeholders.append({**text, **constraints})
-    content: dict[str, Any] = {"task": task.id, "stakeholders": stakeholders}
+    content = {"task": task.id, "stakeholders": stakeholders}
     if profiles.tensions_by is not None:
         content["tensions"] = [tension.model_dump(mode="json") for tension in profiles.tensions]
     return json.dumps(content, ensure_ascii=False).encode() + b"\n"

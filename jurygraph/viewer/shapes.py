@@ -89,7 +89,7 @@ def column_axis_ranges(table: ReportTable) -> dict[int, tuple[float, float]]:
     """
     scales = {}
     for index in range(len(table.header)):
-        numbers: list[float] = []
+        numbers = []
         for row in table.rows[: table.most]:
             estimate = as_interval(row[index]) or ()
             numbers += [number for number in estimate if number is not None]

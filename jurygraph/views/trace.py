@@ -1,5 +1,6 @@
 """The view of one trace: its reward by terms, what each lost, and every verdict with its effect."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -148,13 +149,13 @@ def _describe_missing_verdict(verdict: RecordedVerdict, failure: Failure) -> str
 
 def _describe_judge_answers(trace: Trace) -> Iterator[str]:
     """Yield the answers of several judges to a question, about a turn if it is about turns."""
-    answers: dict[tuple[str, int | None], list[str]] = {}
+    answers = defaultdict(list)
     for verdict in trace.verdicts:
         if verdict.judge is not None and verdict.about == trace.response_id:
             score = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
             superseded_suffix = " (superseded)" if verdict.superseded else ""
             answer = f"{verdict.judge} {score}{superseded_suffix}"
-            answers.setdefault((verdict.question, verdict.turn), []).append(answer)
+            answers[verdict.question, verdict.turn].append(answer)
     for (question, turn), judge_answers in answers.items():
         if len(judge_answers) > 1:
             where = "" if turn is None else f" in turn {turn}"

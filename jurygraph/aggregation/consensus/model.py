@@ -736,7 +736,7 @@ def group_items_by_agent(
 ) -> ItemAgentsAndPrompts:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _encode_item_column(votes, "agent", agent)
-    prompt_code_by_item: Ints = np.arange(len(votes.items))  # each item is a prompt of its own
+    prompt_code_by_item = np.arange(len(votes.items))  # each item is a prompt of its own
     if prompt is not None:
         prompt_code_by_item, _ = _encode_item_column(votes, "prompt", prompt)
     return ItemAgentsAndPrompts(agents, agent_codes, prompt_code_by_item)
