@@ -4,7 +4,7 @@ A penalty is best at 0. A change is decided again, with one verdict at its best 
 gate passed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isclose
 from typing import Literal, NamedTuple
@@ -141,6 +141,12 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
 def points_line_sort_key(line: PointsLine) -> tuple[float, float, Sequence[str]]:
     """Return the sort key of a line; what is printed alike is ordered by name."""
     return -round(line.lost, 4), -round(line.points, 4), line.names
+
+
+def sort_part_lines(lines: Iterable[PointsLine]) -> list[PointsLine]:
+    """Return the lines of all parts in order of cost; a line without parts stands for itself."""
+    parts = chain.from_iterable(line.parts or (line,) for line in lines)
+    return sorted(parts, key=points_line_sort_key)
 
 
 def _points_line(
@@ -784,9 +790,8 @@ def find_what_if_changes(
         unanimous_answer = _unanimous_answer(verdicts)
         is_already_best = unanimous_answer is (tried_options[0][1][question] == 1.0)
         # of verdicts that differ, what counts may be at its best
-        is_already_best |= (
-            _are_judged_differently(verdicts) and tried_options[0][0] == current_reward
-        )
+        met_answers = {verdict.verdict.met for verdict in verdicts}
+        is_already_best |= len(met_answers) > 1 and tried_options[0][0] == current_reward
         for value, scores in tried_options[
             : 1 + is_already_best
         ]:  # the other score if the better one was decided
@@ -922,10 +927,6 @@ def _unanimous_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
             else None
         )
     return met_answers.pop() if len(met_answers) == 1 else None
-
-
-def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
-    return len({explained_verdict.verdict.met for explained_verdict in verdicts}) > 1
 
 
 def _describe_score_option(

@@ -92,8 +92,7 @@ class TableQuery:
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
         changed_query = replace(self, **{"after": "", **changes})
-        values = {field.name: getattr(changed_query, field.name) for field in fields(self)}
-        return urlencode({name: value for name, value in values.items() if value})
+        return urlencode({name: value for name, value in vars(changed_query).items() if value})
 
     @property
     def sort_column(self) -> str:

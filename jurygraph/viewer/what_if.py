@@ -68,7 +68,7 @@ class WhatIfChanges:
         """Return the changes as the part of a URL after the id of the response."""
         pairs = [("set", setting) for setting in self.settings]
         pairs += [("score", f"{question}={score!r}") for question, score in self.scores.items()]
-        pairs += [("edge", edge_to_url_text(*edge)) for edge in self.edges]
+        pairs += [("edge", text) for text in self.edge_texts]
         return urlencode(pairs)
 
     def settings_url(self) -> str:

@@ -58,10 +58,6 @@ def _status(trace: TraceWithoutTexts) -> str:
     return f"{trace.status}, gated" if trace.gates else trace.status
 
 
-def _gate_names(trace: TraceWithoutTexts) -> str | None:
-    return ", ".join(trace.gates) or None
-
-
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
@@ -80,7 +76,7 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
-        RewardColumn("gates", _gate_names, True),
+        RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
         RewardColumn("disagreement", _largest_judge_difference),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )

@@ -11,7 +11,7 @@ from jurygraph.explanation.points import (
     PointsLine,
     describe_points_sum,
     describe_scale_and_clip,
-    points_line_sort_key,
+    sort_part_lines,
 )
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, find_combiner
@@ -95,10 +95,9 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
     reward = explanation.trace.reward
     if reward.value is None:
         return describe_failure(explanation.trace)
-    reward_term_lines = [part for line in explanation.lines for part in line.parts or (line,)]
     losses = [
         (line.lost, line.describe(criteria))
-        for line in sorted(reward_term_lines, key=points_line_sort_key)
+        for line in sort_part_lines(explanation.lines)
         if line.has_loss
     ]
     for gate in reward.gates:
