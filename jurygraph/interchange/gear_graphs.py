@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.exports import read_located_rows
 from jurygraph.interchange.rows import (
     ImportedRow,
     ImportedTurn,
@@ -29,7 +30,6 @@ from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import Count, Number, StrictBool, UnitInterval
 from jurygraph.sources.files import validate_at_location
-from jurygraph.sources.task_tables import read_rows
 
 ROLE_BY_NODE_TYPE = {
     "foundation": "core",
@@ -139,8 +139,7 @@ def read_gear_graphs(path: str | Path, scores: str | Path | None = None) -> Iter
 def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
     """Return the rows of a file, each with its place for an error."""
     rows = []
-    for position, values in read_rows(Path(path)):
-        where = f"{path}, {position}"
+    for where, values in read_located_rows(Path(path)):
         rows.append((where, validate_at_location(where, model, values)))
     return rows
 

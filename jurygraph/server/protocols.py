@@ -137,7 +137,8 @@ class EndpointProtocol(ABC):
         """
         size = self._settings.group_size
         if self._plans.has_tasks_file:
-            planned_task = self._plans.find(_label_to_text(label), field)
+            name = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+            planned_task = self._plans.find(name, field)
             _require_query_in_prompt(planned_task.task, prompt)
             return Submission(task_id=planned_task.task.id, responses=[response], cohort_size=size)
         parts = read_label_fields(label)
@@ -298,10 +299,6 @@ PROTOCOL_CLASSES: tuple[type[EndpointProtocol], ...] = (
 
 def _to_json_bytes(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _label_to_text(label: Any) -> str:
-    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
 
 
 def _validate_body(model: Any, content: Any) -> Any:

@@ -344,7 +344,7 @@ def _absolute_path(folder: Path, name: Any) -> Any:
 
 def parse_config_mapping(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
     """Validate the config in a mapping, with files relative to a folder. Raises `ConfigError` with the key."""
-    result = _validate_config(mapping, folder=folder)
+    result = _validate_config(mapping, None, folder)
     if isinstance(result, Config):
         return _load_confusions(result, folder)
     raise _config_error("config", result)
@@ -429,7 +429,7 @@ def line_number_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _validate_config(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
+def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
     if not isinstance(value, Mapping):
         hint = "write lines such as `evaluators: [maths.accuracy]`"
         return Problem((), f"is {describe_value(value)}", hint)

@@ -169,7 +169,7 @@ def is_no_label(label: Label | None) -> bool:
 
 
 def read_rated_texts(
-    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+    path: str | Path, columns: Mapping[str, str], options: Mapping[str, str]
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
     return _with_numeric_labels(read_validated_rows(Path(path), RatedText, columns, options))

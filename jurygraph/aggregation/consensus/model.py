@@ -732,7 +732,7 @@ class ItemAgentsAndPrompts(NamedTuple):
 
 
 def group_items_by_agent(
-    votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None
+    votes: Votes, agent: ArrayLike, prompt: ArrayLike | None
 ) -> ItemAgentsAndPrompts:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _encode_item_column(votes, "agent", agent)
