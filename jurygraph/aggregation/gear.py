@@ -276,8 +276,10 @@ class Graph:
             GraphError: as for `marginals`, or more than 20 criteria with a parent.
         """
         if self.criteria_with_parent_count > MAX_ENUMERATED_CHILDREN:
-            problem = f"{self.criteria_with_parent_count} criteria with a parent have too many states to enumerate"
-            raise GraphError(f"{problem}: {MAX_ENUMERATED_CHILDREN} at most")
+            raise GraphError(
+                f"{self.criteria_with_parent_count} criteria with a parent have too many states to enumerate: "
+                f"{MAX_ENUMERATED_CHILDREN} at most"
+            )
         scores = self._check_scores(p)
         retention_factors = self._check_retention_factors(retention)
         is_judged = self._check_judged_mask(scores, judged, unjudged)

@@ -161,9 +161,9 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan
     if plan is None:
-        problem = f"the trace of response {name} has no plan"
         raise InputError(
-            f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run"
+            f"the trace of response {name} has no plan; "
+            f"give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run"
         )
     if plan.digest != trace.plan_digest:
         raise InputError(

@@ -754,8 +754,10 @@ def find_what_if_changes(
             f"has reward {format_number_for_sentence(trace.reward.value)}, and its verdicts "
             f"give {format_number_for_sentence(current_reward)}"
         )
-        problem = f"the trace of response {trace.response_id!r} {expected}"
-        raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
+        raise TraceMismatch(
+            f"the trace of response {trace.response_id!r} {expected} "
+            "under this decision; give the plan of its run"
+        )
     changes = []
 
     def add(

@@ -160,10 +160,11 @@ def _to_task_content(
     for number, (where, line) in enumerate(lines, 1):
         _check_dump_row(line, model.ids, where)
         if line.input is not None and row.prompt[-1].content.strip() not in line.input:
-            problem = (
-                "does not contain the prompt of its row; write the dump in the order of the rows"
+            raise InputError(
+                f"{where}, field input: "
+                "does not contain the prompt of its row; write the dump in the order of the rows "
+                "(`validation_shuffle: False`)"
             )
-            raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
             notes.append(ImportNote(NO_TEXT_IMPORT_NOTE, where))
             continue
@@ -208,12 +209,16 @@ def _check_dump_row(line: DumpRow, criteria: Sequence[str], where: str) -> None:
     }
     for field, values in lists.items():
         if len(values) != len(criteria):
-            problem = f"has {len(values)} values for {len(criteria)} criteria; give one for each"
-            raise InputError(f"{where}, field {field}: {problem}")
+            raise InputError(
+                f"{where}, field {field}: "
+                f"has {len(values)} values for {len(criteria)} criteria; give one for each"
+            )
     unknown_ids = [name for name in line.rubric_ids if name not in criteria]
     if unknown_ids:
-        problem = f"names {quote(unknown_ids[0])}, which is no criterion of its row; give the file that was scored"
-        raise InputError(f"{where}, field rubric_ids: {problem}")
+        raise InputError(
+            f"{where}, field rubric_ids: "
+            f"names {quote(unknown_ids[0])}, which is no criterion of its row; give the file that was scored"
+        )
 
 
 def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str, Any]:

@@ -286,8 +286,10 @@ def write_workbook(
     """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
     if len(names) > _MAX_SHEET_COLUMNS:
-        limit = f"{_MAX_SHEET_COLUMNS} are all that a sheet has"
-        raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
+        raise InputError(
+            f"{len(names)} columns: {_MAX_SHEET_COLUMNS} are all that a sheet has; "
+            "use --to parquet, or leave out columns"
+        )
     row_values = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     workbook = Workbook(write_only=True)
     _add_sheet(workbook, "Agents", *agents)  # first, so that the file opens on who is better

@@ -50,10 +50,10 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
 
     responses = run.ledger.count_records("trace")
     if responses >= MAX_SHEET_ROWS:
-        problem = (
-            f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}"
+        raise InputError(
+            f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}; "
+            "use --to parquet"
         )
-        raise InputError(f"{problem}; use --to parquet")
     losses = read_response_rows(run, options.report)
     agents = read_agent_sheet(run)
     options_without_progress = replace(options, report=lambda count: None)

@@ -172,8 +172,10 @@ class RewardServer:
         finally:
             request.waiting_client_count -= 1
         if not request.work.done():
-            problem = f"not scored within {deadline:g} s; the judge goes on"
-            raise build_unavailable_error(f"{problem}, and the same request gets its answer")
+            raise build_unavailable_error(
+                f"not scored within {deadline:g} s; the judge goes on, "
+                "and the same request gets its answer"
+            )
         if request.work.cancelled():
             raise build_unavailable_error("the server ended before this was scored")
         reply = request.work.result()
@@ -252,8 +254,11 @@ def _refuse_unpaired_surrogates(content: Any) -> None:
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        problem = "the body holds half of a surrogate pair, which is not a character"
-        raise RequestRefusedError(422, f"{problem}; write the whole character") from None
+        raise RequestRefusedError(
+            422,
+            "the body holds half of a surrogate pair, which is not a character; "
+            "write the whole character",
+        ) from None
 
 
 def _refusal_reply(refusal: RequestRefusedError) -> HttpAnswer:

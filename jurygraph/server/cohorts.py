@@ -149,14 +149,18 @@ class CohortTable:
                 409, f"{problem} {scored_when_text}; this one came later and has no reward"
             )
         if len(responses) > cohort.missing:
-            problem = f"{name} has room for {cohort.missing} of these {len(responses)} responses"
-            raise RequestRefusedError(409, f"{problem}; its size is {cohort.size}")
+            raise RequestRefusedError(
+                409,
+                f"{name} has room for {cohort.missing} of these {len(responses)} responses; "
+                f"its size is {cohort.size}",
+            )
         ids = {member.id for member in cohort.members}
         for response in responses:
             if response.id and response.id in ids:
-                hint = "a request that is sent again has the same Idempotency-Key"
                 raise RequestRefusedError(
-                    409, f"{name} has a response {quote(response.id)} already; {hint}"
+                    409,
+                    f"{name} has a response {quote(response.id)} already; "
+                    "a request that is sent again has the same Idempotency-Key",
                 )
 
     def _close_cohort(self, cohort: Cohort, score: ScoreMembersFunction) -> None:

@@ -195,14 +195,19 @@ class OpenRlhfProtocol(EndpointProtocol):
         body = _validate_body(GetRewardBody, content)
         labels = [None] * len(body.query) if body.labels is None else body.labels
         if not len(body.query) == len(body.prompts) == len(labels):
-            counts = f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries"
-            raise RequestRefusedError(422, f"{counts}; give each sample one of each")
+            raise RequestRefusedError(
+                422,
+                f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries; "
+                "give each sample one of each",
+            )
         submissions = []
         for index, query in enumerate(body.query):
             prompt = body.prompts[index]
             if not query.startswith(prompt):
-                problem = f"query[{index}]: does not begin with its prompt"
-                raise RequestRefusedError(422, f"{problem}; send both decoded in the same way")
+                raise RequestRefusedError(
+                    422,
+                    f"query[{index}]: does not begin with its prompt; send both decoded in the same way",
+                )
             response = Response(text=query[len(prompt) :])
             submissions.append(
                 self._to_submission(prompt, labels[index], response, f"labels[{index}]")
@@ -257,8 +262,11 @@ class NemoGymProtocol(EndpointProtocol):
             return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
         prompt: Any = body.responses_create_params.get("input")
         if not isinstance(prompt, str | list):
-            problem = f"responses_create_params.input: is {describe_value(prompt)}"
-            raise RequestRefusedError(422, f"{problem}; write text, or a list of messages")
+            raise RequestRefusedError(
+                422,
+                f"responses_create_params.input: is {describe_value(prompt)}; "
+                "write text, or a list of messages",
+            )
         instructions = body.responses_create_params.get("instructions")
         if isinstance(instructions, str) and instructions:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
@@ -315,9 +323,10 @@ def _require_query_in_prompt(task: Task, prompt: Any) -> None:
     if not isinstance(task.query, str) or not isinstance(prompt, str):
         return
     if "".join(task.query.split()) not in "".join(prompt.split()):
-        problem = f"label: task {task.id!r} has another query than the prompt"
         raise RequestRefusedError(
-            422, f"{problem}; with --tasks a label is the id of the prompt's task"
+            422,
+            f"label: task {task.id!r} has another query than the prompt; "
+            "with --tasks a label is the id of the prompt's task",
         )
 
 
@@ -326,15 +335,19 @@ def _read_openai_output(reply: Mapping[str, Any]) -> Response:
     messages = []
     output = reply.get("output")
     if not isinstance(output, list):
-        problem = f"response.output: is {describe_value(output)}"
-        raise RequestRefusedError(422, f"{problem}; send OpenAI's Responses object")
+        raise RequestRefusedError(
+            422, f"response.output: is {describe_value(output)}; send OpenAI's Responses object"
+        )
     for item in output:
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
         if kind == "message":
             content = item.get("content")
             if not isinstance(content, str | list):
-                problem = f"response.output: a message's content is {describe_value(content)}"
-                raise RequestRefusedError(422, f"{problem}; write text, or a list of parts")
+                raise RequestRefusedError(
+                    422,
+                    f"response.output: a message's content is {describe_value(content)}; "
+                    "write text, or a list of parts",
+                )
             messages.append({"role": item.get("role", "assistant"), "content": content})
         elif kind == "function_call":
             function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}

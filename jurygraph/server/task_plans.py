@@ -72,5 +72,8 @@ def refuse_file_tables(task: Task) -> None:
     for name, table in iter_fact_tables(task.facts):
         if "file" in table:
             field = f"task.facts.tables.{name}.file"
-            hint = "send its `rows`, or put the task into the server's --tasks"
-            raise RequestRefusedError(422, f"{field}: a request may not name a file; {hint}")
+            raise RequestRefusedError(
+                422,
+                f"{field}: a request may not name a file; "
+                "send its `rows`, or put the task into the server's --tasks",
+            )

@@ -88,8 +88,11 @@ class Document:
             raise YamlError(line, f"is not valid YAML: {_explain_yaml_error(error)}") from None
         except ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
-            problem = f"holds the control character #x{error.character:02x}, which YAML does not"
-            raise YamlError(line, f"{problem}; take it out, or save the file as UTF-8") from None
+            raise YamlError(
+                line,
+                f"holds the control character #x{error.character:02x}, which YAML does not; "
+                "take it out, or save the file as UTF-8",
+            ) from None
         # A LookupError: a text that is not of the type that its tag names, such as `!!bool perhaps`.
         except (YAMLError, ValueError, LookupError) as error:
             problem = shorten(str(error).splitlines()[0], 200)

@@ -65,9 +65,9 @@ def explain_full_temp_disk() -> Iterator[None]:
     except (OSError, sqlite3.OperationalError) as error:
         if isinstance(error, OSError) and error.errno not in _DISK_FULL_ERROR_CODES:
             raise
-        problem = f"there is no space for temporary files ({error})"
         raise InputError(
-            f"{problem}; set TMPDIR to a folder that has more than the files to read need"
+            f"there is no space for temporary files ({error}); "
+            "set TMPDIR to a folder that has more than the files to read need"
         ) from None
 
 
@@ -204,8 +204,9 @@ class TextFile:
             try:
                 self._file = _write_temporary_file(_read_chunks(content))
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                problem = f"the gzip file is cut short or damaged ({error})"
-                raise InputError(f"{self.name}: {problem}; copy it again") from None
+                raise InputError(
+                    f"{self.name}: the gzip file is cut short or damaged ({error}); copy it again"
+                ) from None
         self._state = file_change_stamp(self._file)
 
     def _decode_lines(self, content: bytes, number: int) -> str:

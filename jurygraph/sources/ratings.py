@@ -407,10 +407,10 @@ def _match_columns(
         matches = [column for column in candidates if column in present_columns]
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
-            problem = (
+            raise InputError(
+                f"{location}: "
                 f"has the columns {names}, which say the same; keep one, or say which is meant"
             )
-            raise InputError(f"{location}: {problem}")
         if matches:
             column_by_field[name] = matches[0]
         elif name in columns or name in _required_fields(model):

@@ -76,8 +76,10 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
     if suffix not in reader_by_suffix:
         with explain_unreadable_file(path):
             path.open("rb").close()  # a folder, or a name without a file, has no format either
-        supported_suffixes = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-        raise InputError(f"{path}: has no table format in its name; give {supported_suffixes}")
+        raise InputError(
+            f"{path}: has no table format in its name; give "
+            ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+        )
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
     return reader_by_suffix[suffix](path)
@@ -181,8 +183,10 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
             for values in reader:
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    advice = f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
-                    raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
+                    raise InputError(
+                        f"{path}, line {reader.line_num}: {problem}; "
+                        f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
+                    )
                 if values == columns and len(columns) > 1:
                     location = f"{path}, line {last_line_number + 1}"
                     raise InputError(f"{location}: is the header once more; remove the line")
@@ -230,8 +234,10 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
             position = f"line {line.number}"
             location = f"{path}, {position}"
             if line.text.startswith("["):
-                remedy = "name the file .json, or make lines of it with `jq -c '.[]'`"
-                raise InputError(f"{location}: is a list, or begins one; {remedy}")
+                raise InputError(
+                    f"{location}: is a list, or begins one; "
+                    "name the file .json, or make lines of it with `jq -c '.[]'`"
+                )
             value = _parse_json_text(line.text, location)
             yield position, _require_json_object(value, location)
 
@@ -283,8 +289,9 @@ def _open_with_library(path: Path, form: str, module: str, extra_name: str) -> t
         reader = importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
-        raise InputError(f"{path}: {problem}") from None
+        raise InputError(
+            f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
+        ) from None
     with explain_unreadable_file(path):
         return reader, path.open("rb")
 
@@ -312,10 +319,9 @@ def _read_xlsx(path: Path) -> Iterator[RowWithPlace]:
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
             detail = shorten(f"{type(error).__name__}: {error}")
-            problem = (
-                f"cannot be read as Excel ({detail}); save it again as .xlsx, or name CSV .csv"
-            )
-            raise InputError(f"{path}: {problem}") from None
+            raise InputError(
+                f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx, or name CSV .csv"
+            ) from None
 
 
 def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[RowWithPlace]:
@@ -336,8 +342,10 @@ def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[Row
             # A program that writes sheets does not compute them: the cell is no empty answer.
             if value is None and content is not None:
                 cell = f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
-                problem = "has a formula without a computed value"
-                raise InputError(f"{cell}: {problem}; open the file in a spreadsheet and save it")
+                raise InputError(
+                    f"{cell}: has a formula without a computed value; "
+                    "open the file in a spreadsheet and save it"
+                )
         if any(value is not None for value in values):
             yield f"row {number}", row_to_json_values(dict(zip(columns, values, strict=True)))
 
@@ -450,11 +458,11 @@ class TableColumns(FrozenModel):
         if self.messages is None:
             for role in ("prompt", "response"):
                 if not getattr(self, role):
-                    hint = (
+                    raise ValueError(
+                        f"`{role}` is missing; "
                         "a table needs a column of prompts and one of responses, or one of messages; "
                         "without one, make one, of a constant text if need be"
                     )
-                    raise ValueError(f"`{role}` is missing; {hint}")
         elif self.prompt or self.response:
             role = "prompt" if self.prompt else "response"
             raise ValueError(f"`{role}` is named although `messages` has both; leave it out")
@@ -573,9 +581,10 @@ def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
             name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
         )
         if is_messages_column and isinstance(value, list):
-            problem = f"{location}, field {name}: is a list of messages by another name"
-            hint = "call it `messages`, each an object with `role` and `content`"
-            raise InputError(f"{problem}; {hint}")
+            raise InputError(
+                f"{location}, field {name}: is a list of messages by another name; "
+                "call it `messages`, each an object with `role` and `content`"
+            )
 
 
 def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:

@@ -469,9 +469,9 @@ def _repeated_id_problem(kind: str, name: str, earlier: int, path: FieldPath) ->
 
 def _refuse_yaml_file(path: str | Path) -> None:
     if str(path).lower().endswith((".yaml", ".yml")):
-        problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"
         raise InputError(
-            f"{problem}; name a file of JSON lines, or a table, and give a config with --config"
+            f"{Path(path).name}: is YAML, as a config is, and not tasks; "
+            "name a file of JSON lines, or a table, and give a config with --config"
         )
 
 

@@ -130,8 +130,10 @@ def _parse_edge_retention_change(text: str) -> EdgeRetentionChange:
     try:
         return _EDGE_RETENTION_CHANGE_ADAPTER.validate_json(text)
     except ValidationError:
-        expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
-        raise InputError(f"edge {text!r}: {expected}") from None
+        raise InputError(
+            f"edge {text!r}: "
+            'expected ["parent","child",retention], with a retention from 0 to 1, or null'
+        ) from None
 
 
 def _revise_edges(task: Task, changes: Sequence[EdgeRetentionChange]) -> Task:

@@ -136,9 +136,9 @@ def encode(
 
 def _refuse_large_confusions(annotators: int, classes: int) -> None:
     if annotators * classes**2 > MAX_CONFUSION_CELLS:
-        cells = f"{annotators} annotators and {classes} classes"
         raise PlanError(
-            f"{cells} have more than {MAX_CONFUSION_CELLS} cells of confusion; join classes that are alike"
+            f"{annotators} annotators and {classes} classes "
+            f"have more than {MAX_CONFUSION_CELLS} cells of confusion; join classes that are alike"
         )
 
 
