@@ -10,6 +10,7 @@ The module's functions check the graph on each call; `compile` checks it once fo
 missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -376,7 +377,7 @@ def _factor_expectations(
     position_by_criterion = {criterion: position for position, criterion in enumerate(graph.order)}
     retention_by_edge = {}
     ancestors: dict[int, set[int]] = {}
-    children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
+    children = defaultdict(set)
     expectations = []
     # In topological order, so that the ancestors of all parents are there.
     for child, incoming_edges in graph._incoming_edges:
@@ -516,7 +517,7 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     pairs = list(zip(parent_indices.tolist(), child_indices.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)
-    incoming_edges: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    incoming_edges = defaultdict(list)
     for edge, (parent, child) in enumerate(pairs):
         incoming_edges[child].append((parent, edge))
     # Sorted, so that the order of the edges changes no bit.

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiners
 from jurygraph.display import ShortRepr, draw_notebook_html
@@ -90,19 +92,17 @@ class Explanation(ShortRepr):
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
         reward = self.trace.reward
-        content = {
+        content: dict[str, Any] = {
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,
             "reward": reward.value,
-            "lines": [line.model_dump(mode="json") for line in self.lines],
-            "gates": [gate.model_dump(mode="json") for gate in reward.gates],
+            "lines": self.lines,
+            "gates": reward.gates,
             "sentences": self.sentences(what_if),
         }
         if what_if:
-            content["what_if"] = [
-                change.model_dump(mode="json") for change in self._what_if_changes
-            ]
-        return content
+            content["what_if"] = self._what_if_changes
+        return dict(to_jsonable_python(content))
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden_characters, self.sentences()))

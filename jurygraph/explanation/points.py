@@ -409,21 +409,21 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     """
     has_several_subjects = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
-    labels: dict[str, list[str]] = defaultdict(list)
-    loss_by_text: dict[str, float] = {}
+    labels = defaultdict(list)
+    loss_by_text: dict[str, float] = defaultdict(float)
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
             names = [verdict.label] if has_several_subjects else []
             names += [_judge_name(verdict)] if has_judges else []
             labels[text].append(" by ".join(names))
-            loss_by_text[text] = loss_by_text.get(text, 0.0) + verdict.score_shortfall
-    if len(labels) > _MAX_REASONS_LISTED:
-        labels = {
-            text: labels[text] for text in sorted(labels, key=lambda text: -loss_by_text[text])
-        }
+            loss_by_text[text] += verdict.score_shortfall
+    texts = list(labels)
+    if len(texts) > _MAX_REASONS_LISTED:
+        texts.sort(key=lambda text: -loss_by_text[text])
     loss_texts = []
-    for text, subjects in labels.items():
+    for text in texts:
+        subjects = labels[text]
         names = list(dict.fromkeys(subjects))
         loss_text = text
         if has_several_subjects or has_judges:
@@ -623,20 +623,15 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
     """Return a sentence for each reason why verdicts do not count as they were judged, with all of these verdicts."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    groups = defaultdict(list)
     for verdict in verdicts:
         for heading, detail in _describe_effects(verdict):
             reason = shorten(detail.rstrip(" ."), _MAX_REASON_LENGTH)
-            names = groups[heading, reason]
-            names.append(f"{verdict.label} ({verdict.verdict.evaluator})")
+            groups[heading, reason].append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, reason), names in groups.items():
-        sentence = heading
-        if len(names) > 1:
-            sentence += f" ({len(names)})"
-        sentence += f": {join_names(list(dict.fromkeys(names)))}"
-        if reason:
-            sentence += f": {reason}"
-        yield f"{sentence}."
+        count = f" ({len(names)})" if len(names) > 1 else ""
+        sentence = f"{heading}{count}: {join_names(list(dict.fromkeys(names)))}"
+        yield ": ".join(filter(None, (sentence, reason))) + "."
 
 
 def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:

@@ -427,10 +427,10 @@ def _count_verdicts_by_turn(
     recorded_verdicts: Iterable[RecordedVerdict],
 ) -> dict[str, Counter[int | None]]:
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
-    turns: dict[str, Counter[int | None]] = {}
+    turns: dict[str, Counter[int | None]] = defaultdict(Counter)
     turn_verdicts = [verdict for verdict in recorded_verdicts if verdict.turn is not None]
     for verdict in sorted(turn_verdicts, key=lambda verdict: verdict.turn or 0):
-        turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
+        turns[verdict.question][verdict.turn] += 1
     return turns
 
 

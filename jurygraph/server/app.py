@@ -27,7 +27,7 @@ from jurygraph.server.settings import (
     RequestRefusedError,
     build_unavailable_error,
 )
-from jurygraph.sources.files import count_nesting_levels
+from jurygraph.sources.files import is_nested_deeper
 from jurygraph.web_access import matches_token, require_origin
 
 log = logging.getLogger(__name__)
@@ -229,11 +229,9 @@ def _parse_json_body(body: bytes, max_depth: int) -> Any:
     """Return the JSON of a body. Raises `RequestRefusedError` with status 400 for one that is none, or is nested too
     deeply."""
     try:
-        content = decode_json_strictly(body.decode())
-        is_too_deep = (
-            body.count(b"{") + body.count(b"[") > max_depth
-            and count_nesting_levels(content) > max_depth
-        )
+        text = body.decode()
+        content = decode_json_strictly(text)
+        is_too_deep = is_nested_deeper(text, content, max_depth)
     except RecursionError:
         is_too_deep = True
     except ValueError as error:  # of UTF-8 or of JSON

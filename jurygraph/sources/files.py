@@ -103,8 +103,7 @@ class TextLine(NamedTuple):
 
 
 _FOREIGN_FILE_SIGNATURES = (
-    (b"\xff\xfe", "is UTF-16", "save the file as UTF-8, gzipped or not"),
-    (b"\xfe\xff", "is UTF-16", "save the file as UTF-8, gzipped or not"),
+    ((b"\xff\xfe", b"\xfe\xff"), "is UTF-16", "save the file as UTF-8, gzipped or not"),
     (
         b"PK\x03\x04",
         "is a zip archive, as Excel's files are",
@@ -494,10 +493,7 @@ def _path_of_lone_surrogate(value: Any) -> FieldPath:
 def _parse_json_value(text: str) -> Any:
     try:
         value = decode_json_strictly(text)
-        if (
-            text.count("{") + text.count("[") > _MAX_JSON_DEPTH
-            and count_nesting_levels(value) > _MAX_JSON_DEPTH
-        ):
+        if is_nested_deeper(text, value, _MAX_JSON_DEPTH):
             raise RecursionError
         return value
     except json.JSONDecodeError as error:
@@ -527,8 +523,16 @@ def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:
     )
 
 
-def count_nesting_levels(value: Any) -> int:
-    """Return how many lists and objects are inside each other in a JSON value. May raise RecursionError."""
+def is_nested_deeper(text: str, value: Any, max_depth: int) -> bool:
+    """Return whether more lists and objects than so many are inside each other in the value of a JSON text.
+
+    May raise RecursionError.
+    """
+    bracket_count = text.count("{") + text.count("[")
+    return bracket_count > max_depth and _count_nesting_levels(value) > max_depth
+
+
+def _count_nesting_levels(value: Any) -> int:
     if isinstance(value, dict):
-        return 1 + max(map(count_nesting_levels, value.values()), default=0)
-    return 1 + max(map(count_nesting_levels, value), default=0) if isinstance(value, list) else 0
+        return 1 + max(map(_count_nesting_levels, value.values()), default=0)
+    return 1 + max(map(_count_nesting_levels, value), default=0) if isinstance(value, list) else 0

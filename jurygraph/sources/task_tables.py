@@ -425,6 +425,8 @@ _TASK_COLUMN_ROLES = ("tools", "reference_actions")
 """Columns that a table of messages is read with, as JSON, if its first row has them."""
 _OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
+_SHARED_COLUMN_ROLES = ("prompt", "messages", "reference", "rubric", "context", *_TASK_COLUMN_ROLES)
+"""What all rows of a task have alike."""
 
 
 class TableColumns(FrozenModel):
@@ -496,16 +498,10 @@ class TableColumns(FrozenModel):
     @property
     def shared(self) -> list[str]:
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
-        columns = (
-            self.prompt,
-            self.messages,
-            self.reference,
-            self.rubric,
-            self.context,
-            self.tools,
-            self.reference_actions,
-        )
-        return [] if self.group_by is None else [name for name in columns if name is not None]
+        if self.group_by is None:
+            return []
+        columns = [getattr(self, role) for role in _SHARED_COLUMN_ROLES]
+        return [name for name in columns if name is not None]
 
 
 def is_table(path: str | Path) -> bool:

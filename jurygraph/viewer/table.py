@@ -5,7 +5,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, NamedTuple, Self
@@ -219,7 +219,7 @@ def _find_filled_in_columns(
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
     marks = ", ".join("?" * len(numbers))
-    filled_columns_by_response: dict[int, set[str]] = {number: set() for number in numbers}
+    filled_columns_by_response = defaultdict(set)
     components = index.names("component")
     for name in components.keys() & set(columns):
         # by both, which is the key of the table: by responses alone, SQLite would read all of it

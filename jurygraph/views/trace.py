@@ -125,10 +125,11 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
 def describe_failure(trace: Trace) -> str:
     """Return why verdicts are missing, for readers who know no judge, and between which ends the reward would be."""
     reward = trace.reward
-    causes: dict[str, None] = {}
-    for verdict in trace.verdicts:
-        if verdict.failure is not None and not verdict.superseded:
-            causes[_describe_missing_verdict(verdict, verdict.failure)] = None
+    causes = dict.fromkeys(
+        _describe_missing_verdict(verdict, verdict.failure)
+        for verdict in trace.verdicts
+        if verdict.failure is not None and not verdict.superseded
+    )
     start = "Not scored" if reward.value is None else "Not all was judged"
     sentence = f"{start}: {join_names(list(causes or explain_notes(reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
