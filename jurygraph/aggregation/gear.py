@@ -10,6 +10,7 @@ The module's functions check the graph on each call; `compile` checks it once fo
 missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -189,7 +190,7 @@ def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
         )
     if np.isinf(denominator):
         raise GraphError("the positive weights sum to infinity")
-    result: np.float64 | Floats = total(scores * w) / denominator
+    result = total(scores * w) / denominator
     if not np.isfinite(result).all():
         raise GraphError("the weights differ too much in size: the reward is not a finite number")
     return result
@@ -276,8 +277,10 @@ class Graph:
             GraphError: as for `marginals`, or more than 20 criteria with a parent.
         """
         if self.criteria_with_parent_count > MAX_ENUMERATED_CHILDREN:
-            problem = f"{self.criteria_with_parent_count} criteria with a parent have too many states to enumerate"
-            raise GraphError(f"{problem}: {MAX_ENUMERATED_CHILDREN} at most")
+            raise GraphError(
+                f"{self.criteria_with_parent_count} criteria with a parent have too many states to enumerate: "
+                f"{MAX_ENUMERATED_CHILDREN} at most"
+            )
         scores = self._check_scores(p)
         retention_factors = self._check_retention_factors(retention)
         is_judged = self._check_judged_mask(scores, judged, unjudged)
@@ -372,13 +375,13 @@ def _factor_expectations(
     ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
     """
     position_by_criterion = {criterion: position for position, criterion in enumerate(graph.order)}
-    retention_by_edge: dict[tuple[int, int], float] = {}
+    retention_by_edge = {}
     ancestors: dict[int, set[int]] = {}
-    children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
+    children = defaultdict(set)
     expectations = []
     # In topological order, so that the ancestors of all parents are there.
     for child, incoming_edges in graph._incoming_edges:
-        ancestor_criteria: set[int] = set()
+        ancestor_criteria = set()
         for parent, edge in incoming_edges:
             retention_by_edge[parent, child] = retention_factors[edge]
             children[parent].add(child)
@@ -514,7 +517,7 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     pairs = list(zip(parent_indices.tolist(), child_indices.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)
-    incoming_edges: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    incoming_edges = defaultdict(list)
     for edge, (parent, child) in enumerate(pairs):
         incoming_edges[child].append((parent, edge))
     # Sorted, so that the order of the edges changes no bit.
@@ -540,7 +543,7 @@ def _topological_order(
     n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None
 ) -> tuple[int, ...]:
     """Return the topological order, smallest index first, independent of the order of edges."""
-    topological_sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(n), ()))
+    topological_sorter = TopologicalSorter(dict.fromkeys(range(n), ()))
     for parent, child in sorted(pairs):
         topological_sorter.add(child, parent)
     try:
@@ -552,7 +555,7 @@ def _topological_order(
         cycle = [*nodes[start:], *nodes[: start + 1]]
         raise GraphCycleError(cycle, names=list(names) if names else None) from None
     ready_criteria: list[int] = []
-    order: list[int] = []
+    order = []
     while topological_sorter.is_active():
         for node in topological_sorter.get_ready():
             heappush(ready_criteria, node)

@@ -3,6 +3,7 @@
 A group is the responses to one prompt. A failed reward is NaN: it is in no mean, and its member has no advantage.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Literal, get_args
@@ -94,10 +95,10 @@ def _indices_by_group(
         return [np.arange(size)]
     if len(groups) != size:
         raise PlanError(f"groups has {len(groups)} ids for {size} rewards: give one for each")
-    members: dict[Any, list[int]] = {}
+    members = defaultdict(list)
     try:
         for index, name in enumerate(groups):
-            members.setdefault(name, []).append(index)
+            members[name].append(index)
     except TypeError:
         raise PlanError(
             "groups has an id that is a list or the like: give texts or numbers"
@@ -111,7 +112,7 @@ def _normalize_group_rewards(
     count = len(rewards)
     if count < 2 or (rewards == rewards[0]).all():
         return 0.0
-    deviations: Floats = rewards - total(rewards) / count
+    deviations = rewards - total(rewards) / count
     if normalize == "none":
         return deviations
     if normalize == "leave-one-out":

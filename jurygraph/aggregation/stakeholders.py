@@ -178,8 +178,7 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     numerator = np.where(has_positive_utility, np.maximum(low, 0.0), -high)
     denominator = np.where(has_positive_utility, high, -low)
     ratio = _divide_or_default(numerator, denominator, value_if_empty=1.0)
-    fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
-    return fairness
+    return 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
 
 
 def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float64 | Floats:
@@ -222,7 +221,7 @@ def _divide_or_default(
     numerator: np.float64 | Floats, denominator: np.float64 | Floats, value_if_empty: float
 ) -> np.float64 | Floats:
     is_zero_total = np.equal(denominator, 0.0)
-    shares: Floats = np.where(
+    shares = np.where(
         is_zero_total, value_if_empty, numerator / np.where(is_zero_total, 1.0, denominator)
     )
     return shares[()]

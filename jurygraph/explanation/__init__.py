@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from jurygraph.agents.registry import load_combiner
-from jurygraph.decision.combiners import Combiner, Combiners
+from jurygraph.decision.combiners import Combiners
 from jurygraph.display import ShortRepr, draw_notebook_html
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import (
@@ -94,15 +96,13 @@ class Explanation(ShortRepr):
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,
             "reward": reward.value,
-            "lines": [line.model_dump(mode="json") for line in self.lines],
-            "gates": [gate.model_dump(mode="json") for gate in reward.gates],
+            "lines": self.lines,
+            "gates": reward.gates,
             "sentences": self.sentences(what_if),
         }
         if what_if:
-            content["what_if"] = [
-                change.model_dump(mode="json") for change in self._what_if_changes
-            ]
-        return content
+            content["what_if"] = self._what_if_changes
+        return dict(to_jsonable_python(content))
 
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden_characters, self.sentences()))
@@ -121,7 +121,7 @@ class Explanation(ShortRepr):
 
 def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
     """Return the combiners of specs, or else those of their names. Raises InputError if there is none."""
-    combiners: dict[str, Combiner] = {}
+    combiners = {}
     for spec in specs:
         try:
             combiners[spec.combiner] = spec.implementation or load_combiner(spec.combiner)
@@ -161,9 +161,9 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan
     if plan is None:
-        problem = f"the trace of response {name} has no plan"
         raise InputError(
-            f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run"
+            f"the trace of response {name} has no plan; "
+            f"give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run"
         )
     if plan.digest != trace.plan_digest:
         raise InputError(

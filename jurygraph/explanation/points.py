@@ -4,7 +4,7 @@ A penalty is best at 0. A change is decided again, with one verdict at its best 
 gate passed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isclose
 from typing import Literal, NamedTuple
@@ -143,6 +143,12 @@ def points_line_sort_key(line: PointsLine) -> tuple[float, float, Sequence[str]]
     return -round(line.lost, 4), -round(line.points, 4), line.names
 
 
+def sort_part_lines(lines: Iterable[PointsLine]) -> list[PointsLine]:
+    """Return the lines of all parts in order of cost; a line without parts stands for itself."""
+    parts = chain.from_iterable(line.parts or (line,) for line in lines)
+    return sorted(parts, key=points_line_sort_key)
+
+
 def _points_line(
     component: ExplainedTerm, part: _ComponentPart, names: tuple[str, ...]
 ) -> PointsLine:
@@ -183,7 +189,7 @@ def _describe_judge_disagreement(
     """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
     reductions = {use.reduce for use in component.inputs.values()}
     rule = ", and their majority counts" if reductions == {"majority"} else ""
-    scores_by_label: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    scores_by_label = defaultdict(list)
     for verdict in verdicts:
         if verdict.counted is not None:
             scores_by_label[verdict.label].append((_judge_name(verdict), verdict.counted))
@@ -229,7 +235,7 @@ def _part_lines(
         names.append(min(labels) if len(labels) == 1 else part.name)
     counts = Counter(names)
     part_name_counts = Counter(part.name for part in parts)
-    groups: dict[PointsLine, list[str]] = {}
+    groups = defaultdict(list)
     for part, name in zip(parts, names, strict=True):
         line = _points_line(component, part, ())
         # Parts whose verdicts have the same name are told apart by their own, and those of a panel by their judge.
@@ -237,7 +243,7 @@ def _part_lines(
         judges = sorted(set(map(_judge_name, part.verdicts)))
         if part_name_counts[part.name] > 1 and judges:
             unique_name = f"{name} by {join_names(judges)}"
-        groups.setdefault(line, []).append(unique_name)
+        groups[line].append(unique_name)
     lines = []
     for line, equal_line_names in groups.items():
         update = {
@@ -271,7 +277,7 @@ def _component_summands(component: ExplainedTerm) -> list[_ComponentPart]:
     # Nothing may lower a penalty.
     if term.weight < 0 and min(weights.values()) < 0:
         return []
-    parts: list[_ComponentPart] = []
+    parts = []
     for name, weight in weights.items():
         parts += _component_parts_of_input(component, name, values[name], weight / total)
     value = sum(part.share * part.value for part in parts)
@@ -403,21 +409,21 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     """
     has_several_subjects = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
-    labels: dict[str, list[str]] = {}
-    loss_by_text: dict[str, float] = {}
+    labels = defaultdict(list)
+    loss_by_text: dict[str, float] = defaultdict(float)
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
             names = [verdict.label] if has_several_subjects else []
             names += [_judge_name(verdict)] if has_judges else []
-            labels.setdefault(text, []).append(" by ".join(names))
-            loss_by_text[text] = loss_by_text.get(text, 0.0) + verdict.score_shortfall
-    if len(labels) > _MAX_REASONS_LISTED:
-        labels = {
-            text: labels[text] for text in sorted(labels, key=lambda text: -loss_by_text[text])
-        }
+            labels[text].append(" by ".join(names))
+            loss_by_text[text] += verdict.score_shortfall
+    texts = list(labels)
+    if len(texts) > _MAX_REASONS_LISTED:
+        texts.sort(key=lambda text: -loss_by_text[text])
     loss_texts = []
-    for text, subjects in labels.items():
+    for text in texts:
+        subjects = labels[text]
         names = list(dict.fromkeys(subjects))
         loss_text = text
         if has_several_subjects or has_judges:
@@ -503,12 +509,12 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
 def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Yield what judges looked up, step by step; verdicts of one investigation share a sentence."""
     lookup_by_id = {lookup.id: lookup for lookup in explained_trace.trace.lookups}
-    labels: dict[tuple[str, ...], list[str]] = {}
+    labels = defaultdict(list)
     for verdict in explained_trace.verdicts:
         if verdict.verdict.lookups:
-            labels.setdefault(verdict.verdict.lookups, []).append(verdict.label)
+            labels[verdict.verdict.lookups].append(verdict.label)
     for names, subjects in labels.items():
-        steps: list[str] = []
+        steps = []
         for name in names:
             lookup = lookup_by_id[name]
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
@@ -617,25 +623,20 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
     """Return a sentence for each reason why verdicts do not count as they were judged, with all of these verdicts."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups = defaultdict(list)
     for verdict in verdicts:
         for heading, detail in _describe_effects(verdict):
             reason = shorten(detail.rstrip(" ."), _MAX_REASON_LENGTH)
-            names = groups.setdefault((heading, reason), [])
-            names.append(f"{verdict.label} ({verdict.verdict.evaluator})")
+            groups[heading, reason].append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, reason), names in groups.items():
-        sentence = heading
-        if len(names) > 1:
-            sentence += f" ({len(names)})"
-        sentence += f": {join_names(list(dict.fromkeys(names)))}"
-        if reason:
-            sentence += f": {reason}"
-        yield f"{sentence}."
+        count = f" ({len(names)})" if len(names) > 1 else ""
+        sentence = f"{heading}{count}: {join_names(list(dict.fromkeys(names)))}"
+        yield ": ".join(filter(None, (sentence, reason))) + "."
 
 
 def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Return a sentence on the questions of which no majority could be made, by what their votes lack."""
-    labels: dict[str, list[str]] = {}
+    labels = defaultdict(list)
     for majority_vote in chain.from_iterable(
         map(explained_trace.list_majority_votes, explained_trace.terms)
     ):
@@ -647,7 +648,7 @@ def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
             reason = (
                 f"{lack} of {len(majority_vote.voting_verdicts)} votes are missing or unsupported"
             )
-            labels.setdefault(reason, []).append(majority_vote.voting_verdicts[0].label)
+            labels[reason].append(majority_vote.voting_verdicts[0].label)
     for reason, names in labels.items():
         yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
 
@@ -748,9 +749,11 @@ def find_what_if_changes(
             f"has reward {format_number_for_sentence(trace.reward.value)}, and its verdicts "
             f"give {format_number_for_sentence(current_reward)}"
         )
-        problem = f"the trace of response {trace.response_id!r} {expected}"
-        raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
-    changes: list[Change] = []
+        raise TraceMismatch(
+            f"the trace of response {trace.response_id!r} {expected} "
+            "under this decision; give the plan of its run"
+        )
+    changes = []
 
     def add(
         kind: ChangeKind, name: str, condition: str, value: float | None, question: str = ""
@@ -784,9 +787,8 @@ def find_what_if_changes(
         unanimous_answer = _unanimous_answer(verdicts)
         is_already_best = unanimous_answer is (tried_options[0][1][question] == 1.0)
         # of verdicts that differ, what counts may be at its best
-        is_already_best |= (
-            _are_judged_differently(verdicts) and tried_options[0][0] == current_reward
-        )
+        met_answers = {verdict.verdict.met for verdict in verdicts}
+        is_already_best |= len(met_answers) > 1 and tried_options[0][0] == current_reward
         for value, scores in tried_options[
             : 1 + is_already_best
         ]:  # the other score if the better one was decided
@@ -806,7 +808,7 @@ def find_what_if_changes(
 
 def _distinct_verdicts(group: Sequence[Trace]) -> list[RecordedVerdict]:
     """Return each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
-    recorded_verdicts: list[RecordedVerdict] = []
+    recorded_verdicts = []
     for member in group:
         recorded_verdicts += [
             verdict for verdict in member.verdicts if verdict.about == member.response_id
@@ -821,7 +823,7 @@ def group_verdicts_by_change(
 
     The page tries the scores of the same ones.
     """
-    groups: dict[_VerdictGroupKey, list[ExplainedVerdict]] = defaultdict(list)
+    groups = defaultdict(list)
     for verdict in verdicts:
         if verdict.verdict.status != "not_applicable":
             groups[_verdict_group_key(verdict.verdict)].append(verdict)
@@ -922,10 +924,6 @@ def _unanimous_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
             else None
         )
     return met_answers.pop() if len(met_answers) == 1 else None
-
-
-def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
-    return len({explained_verdict.verdict.met for explained_verdict in verdicts}) > 1
 
 
 def _describe_score_option(

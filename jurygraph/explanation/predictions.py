@@ -1,5 +1,6 @@
 """Scores that reviewers are predicted to give, on their own scales: the result of the votes that make the reward."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -23,8 +24,8 @@ class PredictedScore(NamedTuple):
 
 def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
     """Return the predicted score of each question about a reviewer; of several judges, the mean."""
-    values: dict[str, list[float]] = {}
-    first_vote_by_question: dict[str, RecordedVerdict] = {}
+    values = defaultdict(list)
+    first_vote_by_question = {}
     for spec in explained_trace.decision.specs:
         for use in spec.inputs.values():
             for question in use.questions:
@@ -34,7 +35,7 @@ def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
                     ]
                     if votes and votes[0].reviewer is not None:
                         first_vote_by_question[question] = votes[0]
-                        values.setdefault(question, []).extend(_read_counted_scores(votes, columns))
+                        values[question].extend(_read_counted_scores(votes, columns))
     return [
         PredictedScore(vote, fmean(values[question]) if values[question] else None)
         for question, vote in first_vote_by_question.items()

@@ -1,6 +1,6 @@
 """Terms of a reward and the effect of every verdict, from the side of the explained response."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -201,13 +201,7 @@ class VerdictCounts:
     failed: int
     not_applicable: int
     discarded: int
-
-    @property
-    def total(self) -> int:
-        gated_verdict_count = sum(self.gated.values())
-        return (
-            self.judged + gated_verdict_count + self.abstained + self.failed + self.not_applicable
-        )
+    total: int
 
 
 class ExplainedTrace:
@@ -221,12 +215,13 @@ class ExplainedTrace:
         self._turns = _count_verdicts_by_turn(recorded_verdicts)
         self.table = _build_verdict_table(trace, questions, recorded_verdicts)
         self.verdicts = list(self._to_explained_verdicts(recorded_verdicts))
-        self._by_question: dict[str, list[ExplainedVerdict]] = {}
+        self._by_question = defaultdict(list)
         for verdict in self.verdicts:
-            self._by_question.setdefault(verdict.verdict.question, []).append(verdict)
+            self._by_question[verdict.verdict.question].append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
-        terms = trace.reward.terms
-        self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in terms]
+        self.terms = [
+            ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms
+        ]
 
     @property
     def counts(self) -> VerdictCounts:
@@ -239,6 +234,7 @@ class ExplainedTrace:
             failed=counts.failed,
             not_applicable=counts.not_applicable,
             discarded=sum(verdict.effect == "discarded" for verdict in self.verdicts),
+            total=counts.total,
         )
 
     def verdicts_of_questions(
@@ -262,13 +258,10 @@ class ExplainedTrace:
         for turn, columns in zip(turns, results, strict=True):
             if (columns.verdict_code == ABSENT_CODE).all():  # another turn counts alone
                 continue
-            if question in self._turns:
-                yield (
-                    [verdict for verdict in voting_verdicts if verdict.verdict.turn == turn],
-                    columns,
-                )
-            else:
-                yield voting_verdicts, columns
+            yield (
+                [verdict for verdict in voting_verdicts if verdict.verdict.turn == turn],
+                columns,
+            )
 
     def list_majority_votes(self, term: "ExplainedTerm") -> Iterator[Ballot]:
         """Yield the votes of a term; gates leave nothing to vote on."""
@@ -283,7 +276,7 @@ class ExplainedTrace:
         self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:
         required_confidences, directions = _required_confidences_and_directions(self.decision)
-        maps: dict[str, ScoreCalibration] = {}
+        maps = {}
         for spec in self.decision.specs:
             for use in spec.inputs.values():
                 maps.update(use.calibration)
@@ -309,7 +302,7 @@ class ExplainedTrace:
 
     def _irrelevant_turns(self) -> set[tuple[str, int | None]]:
         """Return the turns of questions whose verdicts do not decide the value of the response."""
-        irrelevant_turns: set[tuple[str, int | None]] = set()
+        irrelevant_turns = set()
         for question, turns in self._turns.items():
             irrelevant_turns |= {(question, turn) for turn in turns}
         for spec in self.decision.effective_specs:
@@ -347,16 +340,18 @@ class ExplainedTerm:
         self.combiner = UnknownCombiner() if spec is None else find_combiner(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace
-        counted_input_means = {
+        self._counted_input_means = {
             name: self._mean_cell_value(use, "counted") for name, use in self.inputs.items()
         }
         judged_input_means = {
             name: self._mean_cell_value(use, "partial") for name, use in self.inputs.items()
         }
-        self.inapplicable = [name for name, mean in counted_input_means.items() if mean is None]
+        self.inapplicable = [
+            name for name, mean in self._counted_input_means.items() if mean is None
+        ]
         unjudged_inputs = {name for name, mean in judged_input_means.items() if mean is None}
         self.unjudged = unjudged_inputs.difference(self.inapplicable)
-        self.is_filled_in = counted_input_means != judged_input_means
+        self.is_filled_in = self._counted_input_means != judged_input_means
         parts = explained_trace.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
 
@@ -376,7 +371,7 @@ class ExplainedTerm:
 
     def input_mean(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
-        mean_and_cell_count = self._mean_cell_value(self.inputs[name], "counted")
+        mean_and_cell_count = self._counted_input_means[name]
         return None if mean_and_cell_count is None else mean_and_cell_count[0]
 
     def is_unjudged_part(self, name: str) -> bool:
@@ -432,15 +427,11 @@ def _count_verdicts_by_turn(
     recorded_verdicts: Iterable[RecordedVerdict],
 ) -> dict[str, Counter[int | None]]:
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
-    turns: dict[str, Counter[int | None]] = {}
+    turns: dict[str, Counter[int | None]] = defaultdict(Counter)
     turn_verdicts = [verdict for verdict in recorded_verdicts if verdict.turn is not None]
-    for verdict in sorted(turn_verdicts, key=_turn_sort_key):
-        turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
+    for verdict in sorted(turn_verdicts, key=lambda verdict: verdict.turn or 0):
+        turns[verdict.question][verdict.turn] += 1
     return turns
-
-
-def _turn_sort_key(verdict: RecordedVerdict) -> int:
-    return -1 if verdict.turn is None else verdict.turn
 
 
 def _calibrate(

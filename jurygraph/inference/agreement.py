@@ -158,7 +158,7 @@ def alpha(counts: Floats, positions: Floats, level: MeasurementLevel) -> float:
 
 
 def alpha_estimate(
-    counts: Floats, positions: Floats, level: MeasurementLevel, clusters: Ints | None = None
+    counts: Floats, positions: Floats, level: MeasurementLevel, clusters: Ints
 ) -> Estimate | None:
     """Return α with its 95 % jackknife interval over clusters of items, cut off at -1 and 1; None where α is NaN.
 
@@ -167,11 +167,9 @@ def alpha_estimate(
 
     Args:
         counts, positions, level: as for `alpha`.
-        clusters: numbers of the items' clusters, [N], such as the tasks that they belong to; by default each item is
-            independent.
+        clusters: numbers of the items' clusters, [N], such as the tasks that they belong to.
     """
-    numbers = np.arange(len(counts)) if clusters is None else clusters
-    alphas = alphas_leaving_out_clusters(counts, positions, level, numbers)
+    alphas = alphas_leaving_out_clusters(counts, positions, level, clusters)
     value = float(alphas[0])
     jackknife_alphas = alphas[1:]
     if math.isnan(value):

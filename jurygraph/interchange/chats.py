@@ -1,6 +1,6 @@
 """Chats in OpenAI's form: a line has the messages of one, and perhaps the tools that it may call."""
 
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -50,8 +50,8 @@ class Chat(TaskRow):
             messages = (ChatMessage(role="system", content=self.system), *messages)
         serialized_messages = [message.model_dump(mode="json") for message in messages]
         name = self.id or f"chat-{digest_of(serialized_messages)[:12]}"
-        query: tuple[ChatMessage, ...] = messages
-        responses: list[dict[str, Any]] = []
+        query = messages
+        responses = []
         notes = []
         if messages[-1].role != "user":
             try:

@@ -5,6 +5,7 @@ for each response with the scores of its criteria. Lines have no id: those of a 
 each row, as in the authors' `compute_fcp_metrics.py`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
@@ -15,6 +16,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
+from jurygraph.interchange.exports import read_located_rows
 from jurygraph.interchange.rows import (
     ImportedRow,
     ImportedTurn,
@@ -28,7 +30,6 @@ from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import Count, Number, StrictBool, UnitInterval
 from jurygraph.sources.files import validate_at_location
-from jurygraph.sources.task_tables import read_rows
 
 ROLE_BY_NODE_TYPE = {
     "foundation": "core",
@@ -138,8 +139,7 @@ def read_gear_graphs(path: str | Path, scores: str | Path | None = None) -> Iter
 def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
     """Return the rows of a file, each with its place for an error."""
     rows = []
-    for position, values in read_rows(Path(path)):
-        where = f"{path}, {position}"
+    for where, values in read_located_rows(Path(path)):
         rows.append((where, validate_at_location(where, model, values)))
     return rows
 
@@ -160,10 +160,11 @@ def _to_task_content(
     for number, (where, line) in enumerate(lines, 1):
         _check_dump_row(line, model.ids, where)
         if line.input is not None and row.prompt[-1].content.strip() not in line.input:
-            problem = (
-                "does not contain the prompt of its row; write the dump in the order of the rows"
+            raise InputError(
+                f"{where}, field input: "
+                "does not contain the prompt of its row; write the dump in the order of the rows "
+                "(`validation_shuffle: False`)"
             )
-            raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
             notes.append(ImportNote(NO_TEXT_IMPORT_NOTE, where))
             continue
@@ -208,12 +209,16 @@ def _check_dump_row(line: DumpRow, criteria: Sequence[str], where: str) -> None:
     }
     for field, values in lists.items():
         if len(values) != len(criteria):
-            problem = f"has {len(values)} values for {len(criteria)} criteria; give one for each"
-            raise InputError(f"{where}, field {field}: {problem}")
+            raise InputError(
+                f"{where}, field {field}: "
+                f"has {len(values)} values for {len(criteria)} criteria; give one for each"
+            )
     unknown_ids = [name for name in line.rubric_ids if name not in criteria]
     if unknown_ids:
-        problem = f"names {quote(unknown_ids[0])}, which is no criterion of its row; give the file that was scored"
-        raise InputError(f"{where}, field rubric_ids: {problem}")
+        raise InputError(
+            f"{where}, field rubric_ids: "
+            f"names {quote(unknown_ids[0])}, which is no criterion of its row; give the file that was scored"
+        )
 
 
 def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str, Any]:
@@ -230,13 +235,13 @@ def _select_acyclic_edges(
     edges: Sequence[ImportedEdge], criteria: set[str]
 ) -> list[dict[str, str]]:
     """Return the edges that the authors' aggregator uses, in their order; of one pair, the first."""
-    parents: dict[str, set[str]] = {}
+    parents: dict[str, set[str]] = defaultdict(set)
     kept = []
     for edge in edges:
         kind = EDGE_KIND_BY_SOURCE_TYPE.get(edge.type or "")
         if kind is None or edge.parent not in criteria or edge.child not in criteria:
             continue
-        parent_ids = parents.setdefault(edge.child, set())
+        parent_ids = parents[edge.child]
         if edge.parent in parent_ids:
             continue
         parent_ids.add(edge.parent)

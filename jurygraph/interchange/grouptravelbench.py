@@ -105,7 +105,7 @@ def _preferences_to_constraints(
     preference: dict[str, JsonValue],
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
-    constraints: dict[str, dict[str, Any]] = {}
+    constraints = {}
     unread_fields: dict[str, None] = {}
     for path, value in _flatten_preferences(preference):
         part, _, field = path.partition(".")

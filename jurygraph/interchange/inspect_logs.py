@@ -54,7 +54,7 @@ def _read_inspect_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
     document, value = read_json_document(path)
     log = document.validate(Log, value)
     for index, sample in enumerate(log.samples or ()):
-        location = FileLocation(file=document.file, path=("samples", index))
+        location = FileLocation(place=document.place, path=("samples", index))
         yield _to_trial(location, location.validate(Sample, sample))
 
 

@@ -6,7 +6,7 @@ form, plain or as its constructors, or in OpenAI's.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -121,7 +121,7 @@ def _read_input_or_output_messages(
     location: FileLocation, field: str, side: Mapping[str, Any] | None
 ) -> Conversation:
     """Return the messages of inputs or outputs; none where there are none, and no single text."""
-    role: Literal["user", "assistant"] = "user" if field == "inputs" else "assistant"
+    role = "user" if field == "inputs" else "assistant"
     path: tuple[str | int, ...] = (field,)
     value: Any = side or {}
     for step in _find_messages_key_path(value):

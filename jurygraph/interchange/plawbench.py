@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import pairwise
 from typing import Any
 
 from pydantic import Field
@@ -87,15 +88,11 @@ def parse_scored_sub_items(text: str) -> list[dict[str, Any]]:
     """
     marks = list(_POINTS_MARK_PATTERN.finditer(text))
     starts = []
-    earlier: re.Match[str] | None = None
-    for mark in marks:
+    for earlier, mark in zip((None, *marks), marks, strict=False):
         starts.append(_find_sub_item_start(text, earlier, mark))
-        earlier = mark
-    ends = [*starts[1:], len(text)]
     items = []
-    for index, mark in enumerate(marks):
-        words = text[starts[index] : ends[index]].strip()
-        items.append({"text": words, "weight": float(mark[1])})
+    for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True):
+        items.append({"text": text[start:end].strip(), "weight": float(mark[1])})
     return items
 
 

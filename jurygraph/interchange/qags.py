@@ -37,13 +37,13 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     Raises `InputError` for a name of neither set, or two files of one; for an invalid row, with file, line and field;
     or for a file without answers.
     """
-    seen_dataset_names: set[str] = set()
+    seen_dataset_names = set()
     for path in paths:
         names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
         if len(names) != 1 or names[0] in seen_dataset_names:
-            hint = "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
             raise InputError(
-                f"{path}: its name does not say which set it is of, or that of another file; {hint}"
+                f"{path}: its name does not say which set it is of, or that of another file; "
+                "have either `cnn` or `xsum` in it, as in mturk_xsum.jsonl, and name one file of each set"
             )
         seen_dataset_names.update(names)
         votes = 0

@@ -33,8 +33,10 @@ def read_qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[Expor
         if _QUESTION_HEADER_PATTERN.fullmatch(str(cell))
     ]
     if not questions:
-        hint = "export as CSV, and leave the three rows of the header as they are"
-        raise InputError(f"{path}, line 3: has no ImportId of a question (QID1); {hint}")
+        raise InputError(
+            f"{path}, line 3: has no ImportId of a question (QID1); "
+            "export as CSV, and leave the three rows of the header as they are"
+        )
     person = "PROLIFIC_PID" if "PROLIFIC_PID" in import_id_by_column else "ResponseId"
     for location, row in rows:
         annotator = get_export_field(

@@ -1,5 +1,6 @@
 """Tables of rated texts: a row for each text that an annotator labelled."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -49,9 +50,9 @@ def read_rated_table(
     texts = read_texts(path, keys | {"text": columns.get("text", "text")})
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
     prompts = {} if prompt is None else read_texts(path, keys | {"text": prompt})
-    ratings_by_item: dict[str, list[RatedText]] = {}
+    ratings_by_item = defaultdict(list)
     for vote in votes:
-        ratings_by_item.setdefault(vote.item, []).append(vote)
+        ratings_by_item[vote.item].append(vote)
     for item, item_votes in ratings_by_item.items():
         if len({prompts.get(vote.key) for vote in item_votes}) > 1:
             raise InputError(

@@ -53,7 +53,7 @@ def _read_taubench_trials(path: str | Path) -> Iterator[Trial]:
     if not isinstance(results, list):
         document.refuse((), f"is {describe_value(results)}", "write a list of results")
     for index, result in enumerate(results):
-        location = FileLocation(file=document.file, path=(index,))
+        location = FileLocation(place=document.place, path=(index,))
         yield _to_trial(location, location.validate(RunResult, result))
 
 

@@ -5,9 +5,10 @@ words: these then stand at the beginning of its response, because a task has one
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -19,7 +20,7 @@ from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.task import TranscriptMessages
-from jurygraph.sources.files import TextFile, raise_field_error, raise_line_error, read_lines
+from jurygraph.sources.files import TextFile, raise_field_error, read_lines
 
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
@@ -38,18 +39,14 @@ class _Messages(FrozenModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FileLocation:
-    """A place in a file: a line, or the path of a value in a JSON document."""
+    """A place in a file, such as "runs.jsonl, line 7", and the path of a value from there."""
 
-    file: str
-    line: int | None = None
+    place: str
     path: FieldPath = ()
 
     def refuse(self, path: FieldPath, problem: str, remedy: str | None) -> NoReturn:
         """Raise InputError about the value at a path from here."""
-        found = Problem((*self.path, *path), problem, remedy)
-        if self.line is not None:
-            raise_line_error(self.file, self.line, found)
-        raise_field_error(self.file, found)
+        raise_field_error(self.place, Problem((*self.path, *path), problem, remedy))
 
     def validate(self, model: type[M], value: Any) -> M:
         """Return a value as a model. Raises InputError with its place."""
@@ -93,13 +90,13 @@ def make_trials_reader(
     """Return a reader of tasks, in the order of their first trials, which reads the whole file first."""
 
     def read_tasks(path: str | Path) -> Iterator[ImportResult]:
-        trials: dict[str, list[Trial]] = {}
-        left_out: list[ImportNote] = []
+        trials = defaultdict(list)
+        left_out = []
         for item in read(path):
             if isinstance(item, ImportNote):
                 left_out.append(item)
             else:
-                trials.setdefault(item.task, []).append(item)
+                trials[item.task].append(item)
         if not trials:
             reason = f" ({left_out[-1].what}: {left_out[-1].where})" if left_out else ""
             raise InputError(f"{path}: has nothing that makes a task{reason}; name {expected}")
@@ -147,7 +144,7 @@ def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
 
 def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the fields of the task. Raises InputError where two trials have different ones."""
-    fields: dict[str, Any] = {"id": trials[0].task}
+    fields = {"id": trials[0].task}
     for trial in trials:
         for name, value in trial.about.items():
             if value is not None and fields.setdefault(name, value) != value:
@@ -160,19 +157,19 @@ def read_located_lines(path: str | Path, model: type[M]) -> Iterator[tuple[FileL
     """Yield every line of a file of JSON lines with its location. Raises InputError with line and field."""
     with closing(TextFile(path)) as file:
         for line, row in read_lines(file, model):
-            yield FileLocation(file=file.name, line=line.number), row
+            yield FileLocation(place=f"{file.name}, line {line.number}"), row
 
 
 def read_json_document(path: str | Path) -> tuple[FileLocation, Any]:
     """Return the value of a JSON file; a NaN in it, as some tools write, is null. Raises InputError for no JSON."""
     with closing(TextFile(path)) as file:
-        location = FileLocation(file=file.name)
+        location = FileLocation(place=file.name)
         text = file.read_whole(_MAX_JSON_BYTES, "split it into smaller files")
     try:
         return location, json.loads(text, parse_constant=lambda name: None)
     except json.JSONDecodeError as error:
-        location = replace(location, line=error.lineno)
-        location.refuse((), f"is not valid JSON ({error.msg})", "export the file again")
+        line_location = FileLocation(place=f"{location.place}, line {error.lineno}")
+        line_location.refuse((), f"is not valid JSON ({error.msg})", "export the file again")
     except RecursionError:
         location.refuse((), "is nested too deeply", "leave the deepest parts out")
 

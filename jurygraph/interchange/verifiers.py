@@ -73,8 +73,8 @@ def _to_trial(
         return ImportNote(NO_MESSAGES_IMPORT_NOTE, trace.id)
     nodes = [trace.nodes[number] for number in path]
     messages = location.messages([node.message for node in nodes], "traces", index, "messages")
-    sampled_node_indices = [number for number, node in enumerate(nodes) if node.sampled]
-    start = sampled_node_indices[0] if sampled_node_indices else len(nodes)
+    sampled_node_indices = (number for number, node in enumerate(nodes) if node.sampled)
+    start = next(sampled_node_indices, len(nodes))
     notes = (
         [ImportNote(OMITTED_BRANCHES_IMPORT_NOTE, trace.id)] if len(path) < len(trace.nodes) else []
     )
@@ -88,11 +88,8 @@ def _to_trial(
     position = None if data.idx is None else str(data.idx)
     task = trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}"
     tools = [_to_openai_tool(tool) for tool in trace.tools]
-    metadata = {
-        **trace.other,
-        "episode": episode_metadata,
-        "weights": _select_reward_weights(trace),
-    }
+    weights = {name: reward.weight for name, reward in trace.rewards.items() if reward is not None}
+    metadata = {**trace.other, "episode": episode_metadata, "weights": weights}
     return Trial(
         location=location,
         task=task,
@@ -109,13 +106,9 @@ def _to_trial(
     )
 
 
-def _select_reward_weights(trace: AgentTrace) -> dict[str, float]:
-    return {name: reward.weight for name, reward in trace.rewards.items() if reward is not None}
-
-
 def _find_path_to_last_node(location: FileLocation, index: int, nodes: Sequence[Node]) -> list[int]:
     """Return the indices of the nodes from the root to the last one. Raises InputError for a wrong parent."""
-    path: list[int] = []
+    path = []
     number = len(nodes) - 1 if nodes else None
     while number is not None:
         path.append(number)

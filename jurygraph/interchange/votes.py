@@ -17,7 +17,7 @@ def export_votes(run: Run) -> Iterator[bytes]:
     failed, that lack the quotation which they need, or that no judge gave. Raises `InputError` if none is left.
     """
     has_votes = False
-    unnamed_answers: list[RecordedVerdict] = []
+    unnamed_answers = []
     for trace in run.traces():
         for verdict in verdicts_about_response(trace, superseded=True):
             is_single_response_verdict = verdict.responses == (trace.response_id,)

@@ -233,14 +233,14 @@ def _format_bill(bill: CallBill) -> str:
 
 def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
     """Yield what counted, with its weight: each component, and its criteria or evaluators where it has several."""
-    weights: dict[str, set[float]] = {}
+    weights = defaultdict(set)
     for decision in run.decisions():
         for spec in decision.effective_specs:
-            weights.setdefault(f"Weight of {spec.name}", set()).add(spec.weight)
+            weights[f"Weight of {spec.name}"].add(spec.weight)
             if len(spec.inputs) > 1:
                 for name, use in spec.inputs.items():
                     label = f"Weight of {spec.name}: {name}"
-                    weights.setdefault(label, set()).add(use.signed_weight)
+                    weights[label].add(use.signed_weight)
     for label, values in list(weights.items())[:_MAX_WEIGHTS_LISTED]:
         low, *others = sorted(values)
         yield (
@@ -255,7 +255,7 @@ def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
 
 def read_response_rows(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
     """Return a row of the readable sheet for every response: those without a reward, then the lowest reward first."""
-    rows: list[tuple[float | None, Sequence[JsonValue]]] = []
+    rows = []
     for trace, response, task in run.responses_with_tasks():
         criteria = criterion_texts(run.decision_of(trace.task_id), task)
         reward = trace.reward
@@ -286,8 +286,10 @@ def write_workbook(
     """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
     if len(names) > _MAX_SHEET_COLUMNS:
-        limit = f"{_MAX_SHEET_COLUMNS} are all that a sheet has"
-        raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
+        raise InputError(
+            f"{len(names)} columns: {_MAX_SHEET_COLUMNS} are all that a sheet has; "
+            "use --to parquet, or leave out columns"
+        )
     row_values = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     workbook = Workbook(write_only=True)
     _add_sheet(workbook, "Agents", *agents)  # first, so that the file opens on who is better

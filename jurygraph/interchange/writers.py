@@ -50,10 +50,10 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
 
     responses = run.ledger.count_records("trace")
     if responses >= MAX_SHEET_ROWS:
-        problem = (
-            f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}"
+        raise InputError(
+            f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}; "
+            "use --to parquet"
         )
-        raise InputError(f"{problem}; use --to parquet")
     losses = read_response_rows(run, options.report)
     agents = read_agent_sheet(run)
     options_without_progress = replace(options, report=lambda count: None)
@@ -70,7 +70,7 @@ def read_advantages(run: Run) -> dict[str, float | None]:
     """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
     from jurygraph.aggregation import advantages  # lazily: it loads NumPy
 
-    found: dict[str, float | None] = {}
+    found = {}
     for group in read_stored_groups(run):
         values = [nan if trace.value is None else trace.value for trace in group.traces]
         for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):

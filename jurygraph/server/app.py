@@ -27,7 +27,7 @@ from jurygraph.server.settings import (
     RequestRefusedError,
     build_unavailable_error,
 )
-from jurygraph.sources.files import count_nesting_levels
+from jurygraph.sources.files import is_nested_deeper
 from jurygraph.web_access import matches_token, require_origin
 
 log = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ class RewardServer:
             self._open_requests -= 1
 
     async def _wait_for_reply(self, request: HttpRequestInWork) -> HttpAnswer:
-        """Return the reply of a request that is in work, or the refusal at its deadline."""
+        """Return the reply of a request that is in work. Raises `RequestRefusedError` at its deadline."""
         deadline = self._service.settings.deadline
         request.waiting_client_count += 1
         try:
@@ -172,14 +172,12 @@ class RewardServer:
         finally:
             request.waiting_client_count -= 1
         if not request.work.done():
-            problem = f"not scored within {deadline:g} s; the judge goes on"
-            return _refusal_reply(
-                build_unavailable_error(f"{problem}, and the same request gets its answer")
+            raise build_unavailable_error(
+                f"not scored within {deadline:g} s; the judge goes on, "
+                "and the same request gets its answer"
             )
         if request.work.cancelled():
-            return _refusal_reply(
-                build_unavailable_error("the server ended before this was scored")
-            )
+            raise build_unavailable_error("the server ended before this was scored")
         reply = request.work.result()
         if reply.status == 200:
             self._requests.forget_delivered_reply(request)
@@ -231,11 +229,9 @@ def _parse_json_body(body: bytes, max_depth: int) -> Any:
     """Return the JSON of a body. Raises `RequestRefusedError` with status 400 for one that is none, or is nested too
     deeply."""
     try:
-        content = decode_json_strictly(body.decode())
-        is_too_deep = (
-            body.count(b"{") + body.count(b"[") > max_depth
-            and count_nesting_levels(content) > max_depth
-        )
+        text = body.decode()
+        content = decode_json_strictly(text)
+        is_too_deep = is_nested_deeper(text, content, max_depth)
     except RecursionError:
         is_too_deep = True
     except ValueError as error:  # of UTF-8 or of JSON
@@ -256,8 +252,11 @@ def _refuse_unpaired_surrogates(content: Any) -> None:
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        problem = "the body holds half of a surrogate pair, which is not a character"
-        raise RequestRefusedError(422, f"{problem}; write the whole character") from None
+        raise RequestRefusedError(
+            422,
+            "the body holds half of a surrogate pair, which is not a character; "
+            "write the whole character",
+        ) from None
 
 
 def _refusal_reply(refusal: RequestRefusedError) -> HttpAnswer:

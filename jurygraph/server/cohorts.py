@@ -42,6 +42,7 @@ def response_content_digest(response: Response) -> str:
 class Cohort:
     """Members, and the traces of all of them once they are scored, in the order of `members`."""
 
+    key: CohortKey
     size: int
     traces_future: "asyncio.Future[list[Trace]]"
     members: list[Response] = field(default_factory=list)
@@ -90,15 +91,13 @@ class CohortTable:
         scoring raises.
         """
         cohort = self._find_or_open_cohort(key, size, responses)
-        self._refuse_unfitting_responses(cohort, key, size, responses)
+        self._refuse_unfitting_responses(cohort, size, responses)
         cohort.members += responses
         if not cohort.missing:
-            self._close_cohort(key, cohort, score)
+            self._close_cohort(cohort, score)
         elif cohort.deadline_timer is None:
             loop = asyncio.get_running_loop()
-            cohort.deadline_timer = loop.call_later(
-                self._wait, self._close_cohort, key, cohort, score
-            )
+            cohort.deadline_timer = loop.call_later(self._wait, self._close_cohort, cohort, score)
         traces = await asyncio.shield(cohort.traces_future)
         # by identity, because two members may be equal
         positions = {id(member): position for position, member in enumerate(cohort.members)}
@@ -109,35 +108,33 @@ class CohortTable:
     ) -> Cohort:
         """Return the cohort of a key; a new one where there is none, or these responses begin the next epoch."""
         cohort = self._cohorts.get(key)
-        if cohort is not None and self._begins_next_epoch(cohort, key, responses):
-            self._forget_cohort(key)
+        if cohort is not None and self._begins_next_epoch(cohort, responses):
+            self._forget_cohort(cohort)
             cohort = None
         if cohort is None:
-            cohort = Cohort(size, asyncio.get_running_loop().create_future())
+            cohort = Cohort(key, size, asyncio.get_running_loop().create_future())
             self._cohorts[key] = cohort
         return cohort
 
-    def _begins_next_epoch(
-        self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]
-    ) -> bool:
+    def _begins_next_epoch(self, cohort: Cohort, responses: Sequence[Response]) -> bool:
         """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
-        if key.step is not None or not cohort.is_closed:
+        if cohort.key.step is not None or not cohort.is_closed:
             return False
         if {response_content_digest(response) for response in responses} <= cohort.late_digests:
             return False
         return cohort.has_wait_ended or len(cohort.late_digests) >= cohort.missing
 
-    def _forget_cohort(self, key: CohortKey) -> None:
-        cohort = self._cohorts.pop(key)
+    def _forget_cohort(self, cohort: Cohort) -> None:
+        del self._cohorts[cohort.key]
         if cohort.traces_future.done():
             self._kept -= len(cohort.members)
 
     def _refuse_unfitting_responses(
-        self, cohort: Cohort, key: CohortKey, size: int, responses: Sequence[Response]
+        self, cohort: Cohort, size: int, responses: Sequence[Response]
     ) -> None:
-        name = f"the cohort of task {quote(key.task)}"
-        if key.step is not None:
-            name += f" at step {key.step}"
+        name = f"the cohort of task {quote(cohort.key.task)}"
+        if cohort.key.step is not None:
+            name += f" at step {cohort.key.step}"
         if size != cohort.size:
             raise RequestRefusedError(
                 409, f"{name} has size {cohort.size}, not {size}; send one size"
@@ -152,17 +149,21 @@ class CohortTable:
                 409, f"{problem} {scored_when_text}; this one came later and has no reward"
             )
         if len(responses) > cohort.missing:
-            problem = f"{name} has room for {cohort.missing} of these {len(responses)} responses"
-            raise RequestRefusedError(409, f"{problem}; its size is {cohort.size}")
+            raise RequestRefusedError(
+                409,
+                f"{name} has room for {cohort.missing} of these {len(responses)} responses; "
+                f"its size is {cohort.size}",
+            )
         ids = {member.id for member in cohort.members}
         for response in responses:
             if response.id and response.id in ids:
-                hint = "a request that is sent again has the same Idempotency-Key"
                 raise RequestRefusedError(
-                    409, f"{name} has a response {quote(response.id)} already; {hint}"
+                    409,
+                    f"{name} has a response {quote(response.id)} already; "
+                    "a request that is sent again has the same Idempotency-Key",
                 )
 
-    def _close_cohort(self, key: CohortKey, cohort: Cohort, score: ScoreMembersFunction) -> None:
+    def _close_cohort(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
         """Let no more members in, and score those that are there."""
         cohort.is_closed = True
         if cohort.deadline_timer is not None:
@@ -170,34 +171,33 @@ class CohortTable:
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
         cohort.members.sort(key=lambda member: (member.id, response_content_digest(member)))
         loop = asyncio.get_running_loop()
-        if cohort.missing and key.step is None:
+        if cohort.missing and cohort.key.step is None:
             loop.call_later(self._wait, self._end_cohort_wait, cohort)
-        task = loop.create_task(self._score(key, cohort, score))
-        cohort.deadline_timer = task  # the loop holds tasks weakly
+        cohort.deadline_timer = loop.create_task(
+            self._score(cohort, score)
+        )  # the loop holds tasks weakly
 
     def _end_cohort_wait(self, cohort: Cohort) -> None:
         cohort.has_wait_ended = True
 
-    async def _score(self, key: CohortKey, cohort: Cohort, score: ScoreMembersFunction) -> None:
+    async def _score(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
         try:
             traces = await score(cohort.members)
         except Exception as error:  # noqa: BLE001 - raised to all members
-            self._fail_cohort(key, cohort, error)
+            self._fail_cohort(cohort, error)
             return
         cohort.traces_future.set_result(traces)
-        if self._cohorts.get(key) is cohort:
+        if self._cohorts.get(cohort.key) is cohort:
             self._kept += len(cohort.members)
         while self._kept > MAX_KEPT_SCORED_MEMBERS:
-            finished = (
-                other for other, found in self._cohorts.items() if found.traces_future.done()
-            )
+            finished = (other for other in self._cohorts.values() if other.traces_future.done())
             self._forget_cohort(next(finished))
 
-    def _fail_cohort(self, key: CohortKey, cohort: Cohort, error: Exception) -> None:
+    def _fail_cohort(self, cohort: Cohort, error: Exception) -> None:
         """Give an error to all members; when they are sent again they are a cohort again."""
         cohort.is_closed = True
-        if self._cohorts.get(key) is cohort:
-            del self._cohorts[key]
+        if self._cohorts.get(cohort.key) is cohort:
+            del self._cohorts[cohort.key]
         cohort.traces_future.set_exception(error)
         cohort.traces_future.exception()  # nobody may wait for it any more
 
@@ -209,13 +209,13 @@ class CohortTable:
             and cohort.traces_future.done()
             and cohort.traces_future.result() is traces
         ):
-            self._forget_cohort(key)
+            self._forget_cohort(cohort)
 
     def end_waiting_cohorts(self) -> None:
         """End the cohorts that wait for members: those that are there are not scored."""
-        for key, cohort in list(self._cohorts.items()):
+        for cohort in list(self._cohorts.values()):
             if not cohort.is_closed:
                 cohort.deadline_timer.cancel()
                 self._fail_cohort(
-                    key, cohort, build_unavailable_error("the server ends; send the group again")
+                    cohort, build_unavailable_error("the server ends; send the group again")
                 )

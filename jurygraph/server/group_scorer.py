@@ -36,7 +36,7 @@ class GroupScorer:
     async def score(self, group: Group) -> list[Trace]:
         """Return the traces of a group. Raises its error; the work goes on if the caller stops waiting."""
         loop = asyncio.get_running_loop()
-        traces_future: asyncio.Future[list[Trace]] = loop.create_future()
+        traces_future = loop.create_future()
         self._collected.append(_WaitingGroup(group, traces_future))
         self.groups_in_work += 1
         traces_future.add_done_callback(self._count_finished_group)

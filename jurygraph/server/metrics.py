@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from jurygraph.runs.reports.bill import count_requests
+from jurygraph.runs.reports.bill import CallCosts, count_requests
 from jurygraph.server.reward_service import RewardService
 
 LATENCY_BUCKET_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -34,43 +34,39 @@ class RequestMetrics:
     def render(self, service: RewardService, open_request_count: int) -> str:
         """Return all figures as text."""
         counts = service.counts
-        calls = count_requests(service.jury)
-        status_samples: list[_MetricSample] = [
+        calls = count_requests(service.jury) or CallCosts()
+        status_samples = [
             ({"path": path, "status": str(status)}, count)
             for (path, status), count in sorted(self.requests.items())
         ]
-        lines: list[str] = []
-        lines += _render_metric("requests_total", "counter", "Requests.", status_samples)
-        for name, kind, text, value in (
-            ("groups_total", "counter", "Groups scored.", counts.groups),
-            ("rewards_total", "counter", "Rewards, failed ones too.", counts.rewards),
-            ("failed_rewards_total", "counter", "Rewards that failed.", counts.failed),
-            ("filled_rewards_total", "counter", "Failed rewards with a value.", counts.filled),
-            ("findings_total", "counter", "Findings that need a quotation.", counts.findings),
+        lines = [*_render_metric("requests_total", "Requests.", status_samples)]
+        for name, text, value in (
+            ("groups_total", "Groups scored.", counts.groups),
+            ("rewards_total", "Rewards, failed ones too.", counts.rewards),
+            ("failed_rewards_total", "Rewards that failed.", counts.failed),
+            ("filled_rewards_total", "Failed rewards with a value.", counts.filled),
+            ("findings_total", "Findings that need a quotation.", counts.findings),
             (
                 "unsupported_findings_total",
-                "counter",
                 "Findings without a quotation that counts.",
                 counts.unsupported,
             ),
-            ("calls_total", "counter", "Requests to models.", calls.number if calls else 0),
+            ("calls_total", "Requests to models.", calls.number),
             (
                 "cost_dollars_total",
-                "counter",
                 "US dollars, where known.",
-                calls.cost if calls else 0,
+                calls.cost,
             ),
-            ("requests_in_work", "gauge", "Requests in work.", open_request_count),
-            ("groups_in_work", "gauge", "Groups at judges.", service.scorer.groups_in_work),
+            ("requests_in_work", "Requests in work.", open_request_count),
+            ("groups_in_work", "Groups at judges.", service.scorer.groups_in_work),
             (
                 "members_waiting",
-                "gauge",
                 "Members of open cohorts.",
                 service.cohorts.waiting_member_count,
             ),
-            ("judge_outage", "gauge", "1 without a judge.", service.outage is not None),
+            ("judge_outage", "1 without a judge.", service.outage is not None),
         ):
-            lines += _render_metric(name, kind, text, [({}, value)])
+            lines += _render_metric(name, text, [({}, value)])
         lines += self._render_histogram()
         return "\n".join(lines) + "\n"
 
@@ -85,10 +81,9 @@ class RequestMetrics:
         yield f"{name}_count {self._answered}"
 
 
-def _render_metric(
-    name: str, kind: str, text: str, samples: Iterable[_MetricSample]
-) -> Iterator[str]:
+def _render_metric(name: str, text: str, samples: Iterable[_MetricSample]) -> Iterator[str]:
     metric_name = f"jurygraph_{name}"
+    kind = "counter" if name.endswith("_total") else "gauge"
     yield f"# HELP {metric_name} {text}"
     yield f"# TYPE {metric_name} {kind}"
     for labels, value in samples:

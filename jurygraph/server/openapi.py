@@ -14,18 +14,19 @@ _SCHEMA_REFERENCE_TEMPLATE = "#/components/schemas/{model}"
 def openapi_document() -> dict[str, Any]:
     """Return the OpenAPI document."""
     schemas: dict[str, Any] = {}
-    paths: dict[str, Any] = {}
+    paths = {}
     _add_schema(schemas, Trace)
     for protocol in PROTOCOL_CLASSES:
         _add_schema(schemas, protocol.body)
-        reply: dict[str, Any] = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
+        reference = {"$ref": _SCHEMA_REFERENCE_TEMPLATE.format(model=protocol.body.__name__)}
+        reply = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
         paths[protocol.path] = {
             "post": {
                 "summary": (protocol.__doc__ or "").strip(),
                 "parameters": [_IDEMPOTENCY_KEY_HEADER],
                 "requestBody": {
                     "required": True,
-                    "content": _json_media_content(_schema_reference_to(protocol.body)),
+                    "content": _json_media_content(reference),
                 },
                 "responses": {
                     "200": {"description": "rewards", "content": _json_media_content(reply)},
@@ -82,10 +83,6 @@ def _add_schema(schemas: dict[str, Any], model: type[BaseModel]) -> None:
     schema = model.model_json_schema(ref_template=_SCHEMA_REFERENCE_TEMPLATE, mode="validation")
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema
-
-
-def _schema_reference_to(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": _SCHEMA_REFERENCE_TEMPLATE.format(model=model.__name__)}
 
 
 def _json_media_content(schema: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from jurygraph.integrations.samples import (
 )
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
-from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import Count, FrozenModel, Id
 from jurygraph.server.reward_service import ScoredSubmission, Submission
 from jurygraph.server.settings import RequestRefusedError, ServerSettings
@@ -137,7 +137,8 @@ class EndpointProtocol(ABC):
         """
         size = self._settings.group_size
         if self._plans.has_tasks_file:
-            planned_task = self._plans.find(_label_to_text(label), field)
+            name = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+            planned_task = self._plans.find(name, field)
             _require_query_in_prompt(planned_task.task, prompt)
             return Submission(task_id=planned_task.task.id, responses=[response], cohort_size=size)
         parts = read_label_fields(label)
@@ -194,14 +195,19 @@ class OpenRlhfProtocol(EndpointProtocol):
         body = _validate_body(GetRewardBody, content)
         labels = [None] * len(body.query) if body.labels is None else body.labels
         if not len(body.query) == len(body.prompts) == len(labels):
-            counts = f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries"
-            raise RequestRefusedError(422, f"{counts}; give each sample one of each")
+            raise RequestRefusedError(
+                422,
+                f"query has {len(body.query)}, prompts {len(body.prompts)}, labels {len(labels)} entries; "
+                "give each sample one of each",
+            )
         submissions = []
         for index, query in enumerate(body.query):
             prompt = body.prompts[index]
             if not query.startswith(prompt):
-                problem = f"query[{index}]: does not begin with its prompt"
-                raise RequestRefusedError(422, f"{problem}; send both decoded in the same way")
+                raise RequestRefusedError(
+                    422,
+                    f"query[{index}]: does not begin with its prompt; send both decoded in the same way",
+                )
             response = Response(text=query[len(prompt) :])
             submissions.append(
                 self._to_submission(prompt, labels[index], response, f"labels[{index}]")
@@ -212,7 +218,7 @@ class OpenRlhfProtocol(EndpointProtocol):
         """Return rewards, and as logs the coverage, whether a reward was filled in, and components that all have."""
         traces = [trace for sample in scored for trace in sample.traces]
         rewards = [reward for sample in scored for reward in sample.rewards]
-        logged_values: dict[str, list[float]] = {
+        logged_values = {
             "coverage": [trace.reward.coverage for trace in traces],
             "filled": [float(trace.reward.value is None) for trace in traces],
         }
@@ -256,8 +262,11 @@ class NemoGymProtocol(EndpointProtocol):
             return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
         prompt: Any = body.responses_create_params.get("input")
         if not isinstance(prompt, str | list):
-            problem = f"responses_create_params.input: is {describe_value(prompt)}"
-            raise RequestRefusedError(422, f"{problem}; write text, or a list of messages")
+            raise RequestRefusedError(
+                422,
+                f"responses_create_params.input: is {describe_value(prompt)}; "
+                "write text, or a list of messages",
+            )
         instructions = body.responses_create_params.get("instructions")
         if isinstance(instructions, str) and instructions:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
@@ -267,7 +276,7 @@ class NemoGymProtocol(EndpointProtocol):
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the row with the reward and its components; a failed judge is named, and masked by that rule."""
-        trace: Trace = scored[0].traces[0]
+        trace = scored[0].traces[0]
         reward = scored[0].rewards[0]
         # one that does not apply adds nothing to the reward
         components = {
@@ -276,15 +285,15 @@ class NemoGymProtocol(EndpointProtocol):
         reply = {**content, "reward": 0.0 if reward is None else reward}
         if trace.reward.value is not None:
             reply["reward_components"] = components
-        if trace.reward.value is None:
+        else:
             reason = first_failure([trace]) or "the judge gave no reward"
             reply["failure_reason"] = reason
             reply["_ng_failure_class"] = "judge_failed"
             reply["_ng_failure_judge_error"] = reason
         if reward is None:
             config = content.get("instance_config")
-            reply["instance_config"] = {**(config if isinstance(config, dict) else {})}
-            reply["instance_config"]["mask_sample"] = True
+            settings = config if isinstance(config, dict) else {}
+            reply["instance_config"] = {**settings, "mask_sample": True}
         return _to_json_bytes(reply)
 
 
@@ -298,10 +307,6 @@ PROTOCOL_CLASSES: tuple[type[EndpointProtocol], ...] = (
 
 def _to_json_bytes(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _label_to_text(label: Any) -> str:
-    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
 
 
 def _validate_body(model: Any, content: Any) -> Any:
@@ -318,28 +323,32 @@ def _require_query_in_prompt(task: Task, prompt: Any) -> None:
     if not isinstance(task.query, str) or not isinstance(prompt, str):
         return
     if "".join(task.query.split()) not in "".join(prompt.split()):
-        problem = f"label: task {task.id!r} has another query than the prompt"
         raise RequestRefusedError(
-            422, f"{problem}; with --tasks a label is the id of the prompt's task"
+            422,
+            f"label: task {task.id!r} has another query than the prompt; "
+            "with --tasks a label is the id of the prompt's task",
         )
 
 
 def _read_openai_output(reply: Mapping[str, Any]) -> Response:
     """Return the output of OpenAI's Responses as a response: its text, or messages where tools were called."""
-    messages: list[dict[str, Any]] = []
+    messages = []
     output = reply.get("output")
     if not isinstance(output, list):
-        problem = f"response.output: is {describe_value(output)}"
-        raise RequestRefusedError(422, f"{problem}; send OpenAI's Responses object")
+        raise RequestRefusedError(
+            422, f"response.output: is {describe_value(output)}; send OpenAI's Responses object"
+        )
     for item in output:
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
         if kind == "message":
-            if not isinstance(item.get("content"), str | list):
-                problem = (
-                    f"response.output: a message's content is {describe_value(item.get('content'))}"
+            content = item.get("content")
+            if not isinstance(content, str | list):
+                raise RequestRefusedError(
+                    422,
+                    f"response.output: a message's content is {describe_value(content)}; "
+                    "write text, or a list of parts",
                 )
-                raise RequestRefusedError(422, f"{problem}; write text, or a list of parts")
-            messages.append({"role": item.get("role", "assistant"), "content": item.get("content")})
+            messages.append({"role": item.get("role", "assistant"), "content": content})
         elif kind == "function_call":
             function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
             call = {"id": item.get("call_id") or "", "type": "function", "function": function}

@@ -66,8 +66,11 @@ class RequestsInWork:
         name = f"{path} key {key}" if key is not None else f"{path} body {digest}"
         for request in self._requests.get(name, ()):
             if request.digest != digest:
-                problem = f"Idempotency-Key {quote(str(key))} came with another body before"
-                raise RequestRefusedError(409, f"{problem}; give each request a key of its own")
+                raise RequestRefusedError(
+                    409,
+                    f"Idempotency-Key {quote(str(key))} came with another body before; "
+                    "give each request a key of its own",
+                )
             if key is not None or not waits_for_cohort or not request.waiting_client_count:
                 return request
         work = asyncio.get_running_loop().create_task(start())

@@ -188,9 +188,11 @@ class RewardService:
             problem = f"cohort.size: is {size}, and the request has more responses than that"
             raise RequestRefusedError(422, problem)
         if self._compares and size is None and len(submission.responses) == 1:
-            problem = "the config compares the responses of a group, and this request has one alone"
-            hint = "send the group in one request, or name its size: `cohort`, or --group-size"
-            raise RequestRefusedError(422, f"{problem}; {hint}")
+            raise RequestRefusedError(
+                422,
+                "the config compares the responses of a group, and this request has one alone; "
+                "send the group in one request, or name its size: `cohort`, or --group-size",
+            )
 
     async def _score_group(
         self, planned_task: PlannedTask, submission: Submission, responses: Sequence[Response]

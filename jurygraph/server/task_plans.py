@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
 
 from jurygraph.jury import Jury
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Plan, Task
 from jurygraph.server.settings import RequestRefusedError
+from jurygraph.sources.task_tables import iter_fact_tables
 
 MAX_PLANS_IN_MEMORY = 4096
 """Plans of tasks from requests that are kept for the next request with the same task."""
@@ -69,11 +69,11 @@ class TaskPlans:
 
 def refuse_file_tables(task: Task) -> None:
     """Refuse a task of a request that names a file: a client would read what only the server may."""
-    tables = (task.facts or {}).get("tables")
-    if not isinstance(tables, Mapping):
-        return
-    for name, table in tables.items():
-        if isinstance(table, Mapping) and "file" in table:
+    for name, table in iter_fact_tables(task.facts):
+        if "file" in table:
             field = f"task.facts.tables.{name}.file"
-            hint = "send its `rows`, or put the task into the server's --tasks"
-            raise RequestRefusedError(422, f"{field}: a request may not name a file; {hint}")
+            raise RequestRefusedError(
+                422,
+                f"{field}: a request may not name a file; "
+                "send its `rows`, or put the task into the server's --tasks",
+            )

@@ -78,7 +78,7 @@ class Document:
         yaml.Constructor = _YamlConstructor
         yaml.composer.warn_double_anchors = False  # YAML 1.2 allows to reuse an anchor's name
         try:
-            root: Node | None = yaml.compose(text)
+            root = yaml.compose(text)
             if root is not None:
                 self._record_line_numbers(root, ())
                 self.value = yaml.constructor.construct_document(root)
@@ -88,8 +88,11 @@ class Document:
             raise YamlError(line, f"is not valid YAML: {_explain_yaml_error(error)}") from None
         except ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
-            problem = f"holds the control character #x{error.character:02x}, which YAML does not"
-            raise YamlError(line, f"{problem}; take it out, or save the file as UTF-8") from None
+            raise YamlError(
+                line,
+                f"holds the control character #x{error.character:02x}, which YAML does not; "
+                "take it out, or save the file as UTF-8",
+            ) from None
         # A LookupError: a text that is not of the type that its tag names, such as `!!bool perhaps`.
         except (YAMLError, ValueError, LookupError) as error:
             problem = shorten(str(error).splitlines()[0], 200)
@@ -132,8 +135,8 @@ class Document:
 
     def _read_mapping_key(self, key: Node, path: FieldPath) -> str:
         line = _line_number(key)
-        if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
-            is_scalar = isinstance(key, ScalarNode)
+        is_scalar = isinstance(key, ScalarNode)
+        if not is_scalar or key.tag != f"{_YAML_TAG_PREFIX}str":
             text = shorten(str(key.value)) if is_scalar else "a list or mapping"
             hint = " (a decimal number has a point)" if text.isdecimal() else ""
             problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
@@ -301,24 +304,20 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        names = [name for name in _FILE_PATH_PARAMS if name in use.params]
-        if names:
-            params = dict(use.params)
-            for name in names:
+        params = dict(use.params)
+        for name in _FILE_PATH_PARAMS:
+            if name in params:
                 params[name] = _absolute_path(folder, params[name])
-            use = use.model_copy(update={"params": params})
-        uses.append(use)
-    update: dict[str, Any] = {}
+        uses.append(use.model_copy(update={"params": params}))
+    update: dict[str, Any] = {"evaluators": tuple(uses)}
     if config.workspaces is not None:
         update["workspaces"] = str((folder / config.workspaces).resolve())
-    annotation = config.annotation
-    if annotation is not None:
-        domain = _absolute_path(folder, annotation.domain)
-        annotation = annotation.model_copy(update={"domain": domain})
+    if config.annotation is not None:
+        domain = _absolute_path(folder, config.annotation.domain)
+        update["annotation"] = config.annotation.model_copy(update={"domain": domain})
     facts = locate_table_files(config.task_defaults.facts, folder)
     if facts is not None:
         update["task_defaults"] = config.task_defaults.model_copy(update={"facts": facts})
-    update |= {"evaluators": tuple(uses), "annotation": annotation}
     return config.model_copy(update=update)
 
 
@@ -348,7 +347,7 @@ def _absolute_path(folder: Path, name: Any) -> Any:
 
 def parse_config_mapping(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
     """Validate the config in a mapping, with files relative to a folder. Raises `ConfigError` with the key."""
-    result = _validate_config(mapping, folder=folder)
+    result = _validate_config(mapping, None, folder)
     if isinstance(result, Config):
         return _load_confusions(result, folder)
     raise _config_error("config", result)
@@ -359,7 +358,7 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
 
     Names of files are relative to the `folder`. Raises `ConfigError` with the name of a faulty setting.
     """
-    content: dict[str, Any] = config.model_dump(mode="json")
+    content = config.model_dump(mode="json")
     for setting in settings:
         key, equals_sign, text = setting.partition("=")
         if not equals_sign or not key:
@@ -436,7 +435,7 @@ def line_number_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _validate_config(value: Any, model: Any = None, folder: Path = Path()) -> Config | Problem:
+def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
     if not isinstance(value, Mapping):
         hint = "write lines such as `evaluators: [maths.accuracy]`"
         return Problem((), f"is {describe_value(value)}", hint)

@@ -14,6 +14,7 @@ import stat
 import sys
 import tempfile
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -64,9 +65,9 @@ def explain_full_temp_disk() -> Iterator[None]:
     except (OSError, sqlite3.OperationalError) as error:
         if isinstance(error, OSError) and error.errno not in _DISK_FULL_ERROR_CODES:
             raise
-        problem = f"there is no space for temporary files ({error})"
         raise InputError(
-            f"{problem}; set TMPDIR to a folder that has more than the files to read need"
+            f"there is no space for temporary files ({error}); "
+            "set TMPDIR to a folder that has more than the files to read need"
         ) from None
 
 
@@ -102,8 +103,7 @@ class TextLine(NamedTuple):
 
 
 _FOREIGN_FILE_SIGNATURES = (
-    (b"\xff\xfe", "is UTF-16", "save the file as UTF-8, gzipped or not"),
-    (b"\xfe\xff", "is UTF-16", "save the file as UTF-8, gzipped or not"),
+    ((b"\xff\xfe", b"\xfe\xff"), "is UTF-16", "save the file as UTF-8, gzipped or not"),
     (
         b"PK\x03\x04",
         "is a zip archive, as Excel's files are",
@@ -164,14 +164,11 @@ class TextFile:
                 problem = f"is longer than {MAX_LINE_BYTES >> 20} MB"
                 hint = "write one object a line, ended with LF"
                 raise_line_error(self.name, number, Problem((), problem, hint))
-            mark = (
-                len(UTF8_BYTE_ORDER_MARK)
-                if number == 1 and content.startswith(UTF8_BYTE_ORDER_MARK)
-                else 0
-            )
-            text = self._decode_lines(content[mark:], number)
-            yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
+            if number == 1:
+                content = content.removeprefix(UTF8_BYTE_ORDER_MARK)
+            text = self._decode_lines(content, number)
+            yield TextLine(number, text, ByteRange(offset - len(content), len(content)))
         self.require_unchanged_file()
 
     def read(self, span: ByteRange) -> bytes:
@@ -206,8 +203,9 @@ class TextFile:
             try:
                 self._file = _write_temporary_file(_read_chunks(content))
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                problem = f"the gzip file is cut short or damaged ({error})"
-                raise InputError(f"{self.name}: {problem}; copy it again") from None
+                raise InputError(
+                    f"{self.name}: the gzip file is cut short or damaged ({error}); copy it again"
+                ) from None
         self._state = file_change_stamp(self._file)
 
     def _decode_lines(self, content: bytes, number: int) -> str:
@@ -274,12 +272,12 @@ def searched_folders_text(name: str, owner_file_names: str) -> str:
 
 def _missing_file_hint(path: Path) -> str:
     """Suggest the file with the most similar name; an equal ending alone makes no two names alike."""
-    names: dict[str, list[str]] = {}
+    names = defaultdict(list)
     with suppress(OSError):
         for entry in path.parent.iterdir():
             if entry.is_file():
-                names.setdefault(_file_stem(entry.name), []).append(entry.name)
-    similar_names: list[str] = []
+                names[_file_stem(entry.name)].append(entry.name)
+    similar_names = []
     for stem in get_close_matches(_file_stem(path.name), names, cutoff=0.5):
         similar_names += names[stem]
     return did_you_mean(path.name, similar_names) or "name one that is there"
@@ -356,10 +354,7 @@ def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
 
 def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
     """Return the content of a line of a file as a model. Raises `InputError` with file, line and field."""
-    entry = validate(model, content)
-    if isinstance(entry, Problem):
-        raise_line_error(name, line, entry)
-    return entry
+    return validate_at_location(f"{name}, line {line}", model, content)
 
 
 def validate_at_location(location: str, model: type[N], content: Any) -> N:
@@ -498,10 +493,7 @@ def _path_of_lone_surrogate(value: Any) -> FieldPath:
 def _parse_json_value(text: str) -> Any:
     try:
         value = decode_json_strictly(text)
-        if (
-            text.count("{") + text.count("[") > _MAX_JSON_DEPTH
-            and count_nesting_levels(value) > _MAX_JSON_DEPTH
-        ):
+        if is_nested_deeper(text, value, _MAX_JSON_DEPTH):
             raise RecursionError
         return value
     except json.JSONDecodeError as error:
@@ -531,8 +523,16 @@ def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:
     )
 
 
-def count_nesting_levels(value: Any) -> int:
-    """Return how many lists and objects are inside each other in a JSON value. May raise RecursionError."""
+def is_nested_deeper(text: str, value: Any, max_depth: int) -> bool:
+    """Return whether more lists and objects than so many are inside each other in the value of a JSON text.
+
+    May raise RecursionError.
+    """
+    bracket_count = text.count("{") + text.count("[")
+    return bracket_count > max_depth and _count_nesting_levels(value) > max_depth
+
+
+def _count_nesting_levels(value: Any) -> int:
     if isinstance(value, dict):
-        return 1 + max(map(count_nesting_levels, value.values()), default=0)
-    return 1 + max(map(count_nesting_levels, value), default=0) if isinstance(value, list) else 0
+        return 1 + max(map(_count_nesting_levels, value.values()), default=0)
+    return 1 + max(map(_count_nesting_levels, value), default=0) if isinstance(value, list) else 0

@@ -169,7 +169,7 @@ def is_no_label(label: Label | None) -> bool:
 
 
 def read_rated_texts(
-    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+    path: str | Path, columns: Mapping[str, str], options: Mapping[str, str]
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
     return _with_numeric_labels(read_validated_rows(Path(path), RatedText, columns, options))
@@ -232,7 +232,7 @@ def read_judged_labels(
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
     file = read_validated_rows(Path(path), _LabelRow, columns, options)
-    labelled_rows: list[tuple[str, JudgedLabel]] = []
+    labelled_rows = []
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
         if row.target is None:
@@ -354,7 +354,7 @@ def iter_file_columns(
 
     A file that has the usual name instead, as those that `import` writes, is read by that.
     """
-    headers: dict[Path, set[str]] = {}
+    headers = {}
     if columns and len(paths) > 1:
         headers = {path: set(next(read_rows(path), ("", {}))[1]) for path in paths}
     for path in paths:
@@ -407,10 +407,10 @@ def _match_columns(
         matches = [column for column in candidates if column in present_columns]
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
-            problem = (
+            raise InputError(
+                f"{location}: "
                 f"has the columns {names}, which say the same; keep one, or say which is meant"
             )
-            raise InputError(f"{location}: {problem}")
         if matches:
             column_by_field[name] = matches[0]
         elif name in columns or name in _required_fields(model):
@@ -419,7 +419,7 @@ def _match_columns(
 
 
 def _rating_column_error(
-    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None = None
+    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None
 ) -> InputError:
     """Return the error that a column is missing, perhaps as each person has one."""
     if "responses" in present_columns:
@@ -436,7 +436,7 @@ def _rating_column_error(
 def _row_to_model(
     location: str, model: type[N], values: TableRow, columns: Mapping[str, str], is_csv_file: bool
 ) -> N:
-    fields: dict[str, Any] = {}
+    fields = {}
     for name, column in columns.items():
         is_required = model.model_fields[name].is_required()
         # A row of JSON may lack what others have: a field then has its default, or is empty, as a cell of CSV is.

@@ -137,8 +137,9 @@ def read_items_for_sheets(
     file = read_validated_rows(Path(path), SheetItem, columns, options)
     for position, item in file.rows:
         if found.setdefault(item.key, item) is not item:
-            problem = f"item {quote(item.key)} is there above; give each item once"
-            raise InputError(f"{path}, {position}: {problem}")
+            raise InputError(
+                f"{path}, {position}: item {quote(item.key)} is there above; give each item once"
+            )
     return file
 
 
@@ -177,7 +178,7 @@ def make_sheets(
     row_count = rating_count * len(questions)
     has_prompts = any(item.prompt for item in [*items, *gold])
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
-    key: list[SheetKeyRow] = []
+    key = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
         sheet_items = [*sorted_gold, *compress(items_without_gold, assigned[:, column])]
@@ -251,13 +252,14 @@ def read_sheet_votes(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
             where = f"{path}, {position}"
             vote = votes.get(sheet_row.item)
             if vote is None:
-                problem = f"{quote(sheet_row.item)} is not in {key}; name the key of these sheets"
-                raise InputError(f"{where}, field {file.columns['item']}: {problem}")
-            if vote.is_returned:
-                problem = (
-                    f"row {quote(sheet_row.item)} is also in {vote.location}; keep one of them"
+                raise InputError(
+                    f"{where}, field {file.columns['item']}: "
+                    f"{quote(sheet_row.item)} is not in {key}; name the key of these sheets"
                 )
-                raise InputError(f"{where}: {problem}")
+            if vote.is_returned:
+                raise InputError(
+                    f"{where}: row {quote(sheet_row.item)} is also in {vote.location}; keep one of them"
+                )
             location = f"{where}, field {file.columns['label']}"
             score = _parse_score(location, vote.row, sheet_row.label)
             votes[sheet_row.item] = _make_vote(vote.row, location, score, reason=sheet_row.reason)
@@ -281,8 +283,10 @@ def _votes_with_due_flag(votes: Iterable[SheetVote]) -> Iterator[SheetVote]:
             if screening_score is not None:
                 is_due = screening_score > threshold
             if vote.label is not None and not is_due:
-                problem = f"has a score, and that of {quote(name)} is not above {threshold:g}"
-                raise InputError(f"{vote.location}: {problem}; empty it, or correct the other one")
+                raise InputError(
+                    f"{vote.location}: has a score, and that of {quote(name)} is not above {threshold:g}; "
+                    "empty it, or correct the other one"
+                )
         # What was skipped passes no threshold, so that whatever depends on it is skipped, too.
         score = -inf if is_due is False else vote.label
         scores[vote.annotator, vote.key, vote.dimension] = score

@@ -12,9 +12,9 @@ import os
 import re
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -64,7 +64,7 @@ RowWithPlace = tuple[str, TableRow]
 
 def read_rows(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows with JSON values, each with its place. Raises `InputError` naming the file, and its line."""
-    reader_by_suffix: Mapping[str, Callable[[Path], Iterator[RowWithPlace]]] = {
+    reader_by_suffix = {
         ".csv": _read_csv,
         ".tsv": _read_csv,
         ".json": _read_json,
@@ -76,8 +76,10 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
     if suffix not in reader_by_suffix:
         with explain_unreadable_file(path):
             path.open("rb").close()  # a folder, or a name without a file, has no format either
-        supported_suffixes = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-        raise InputError(f"{path}: has no table format in its name; give {supported_suffixes}")
+        raise InputError(
+            f"{path}: has no table format in its name; give "
+            ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
+        )
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
     return reader_by_suffix[suffix](path)
@@ -164,28 +166,27 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
+        last_line_number = 0
         separator_match = _DELIMITER_LINE_PATTERN.fullmatch(header)
-        skipped_line_count = 0
         if separator_match is not None:
-            header = next(lines, "")
-            skipped_line_count = 1
-        # The first of these that the header has outside of quotes; a comma where it has none.
-        names = re.sub(r'"[^"]*"', "", header)
-        separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
-        if separator_match is not None:
+            last_line_number = 1
             separator = separator_match[1]
+        else:
+            # The first of these that the header has outside of quotes; a comma where it has none.
+            names = re.sub(r'"[^"]*"', "", header)
+            separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        last_line_number = skipped_line_count
         try:
-            columns = next(reader, [])
+            columns = next(islice(reader, last_line_number, None), [])
             _check_column_names(path, columns)
-            last_line_number = reader.line_num + skipped_line_count
+            last_line_number = reader.line_num
             for values in reader:
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    advice = f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
-                    line = reader.line_num + skipped_line_count
-                    raise InputError(f"{path}, line {line}: {problem}; {advice}")
+                    raise InputError(
+                        f"{path}, line {reader.line_num}: {problem}; "
+                        f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
+                    )
                 if values == columns and len(columns) > 1:
                     location = f"{path}, line {last_line_number + 1}"
                     raise InputError(f"{location}: is the header once more; remove the line")
@@ -193,9 +194,9 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
                     yield f"line {last_line_number + 1}", row
-                last_line_number = reader.line_num + skipped_line_count
+                last_line_number = reader.line_num
         except csv.Error as error:
-            line = reader.line_num + skipped_line_count
+            line = reader.line_num
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
@@ -210,7 +211,7 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
 
 
 def _check_column_names(path: Path, columns: list[str]) -> None:
-    names: set[str] = set()
+    names = set()
     for name in columns:
         if name in names or not name:
             problem = "leaves a column without a name"
@@ -233,8 +234,10 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
             position = f"line {line.number}"
             location = f"{path}, {position}"
             if line.text.startswith("["):
-                remedy = "name the file .json, or make lines of it with `jq -c '.[]'`"
-                raise InputError(f"{location}: is a list, or begins one; {remedy}")
+                raise InputError(
+                    f"{location}: is a list, or begins one; "
+                    "name the file .json, or make lines of it with `jq -c '.[]'`"
+                )
             value = _parse_json_text(line.text, location)
             yield position, _require_json_object(value, location)
 
@@ -286,8 +289,9 @@ def _open_with_library(path: Path, form: str, module: str, extra_name: str) -> t
         reader = importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
-        raise InputError(f"{path}: {problem}") from None
+        raise InputError(
+            f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
+        ) from None
     with explain_unreadable_file(path):
         return reader, path.open("rb")
 
@@ -315,10 +319,9 @@ def _read_xlsx(path: Path) -> Iterator[RowWithPlace]:
             raise
         except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
             detail = shorten(f"{type(error).__name__}: {error}")
-            problem = (
-                f"cannot be read as Excel ({detail}); save it again as .xlsx, or name CSV .csv"
-            )
-            raise InputError(f"{path}: {problem}") from None
+            raise InputError(
+                f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx, or name CSV .csv"
+            ) from None
 
 
 def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[RowWithPlace]:
@@ -339,8 +342,10 @@ def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[Row
             # A program that writes sheets does not compute them: the cell is no empty answer.
             if value is None and content is not None:
                 cell = f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
-                problem = "has a formula without a computed value"
-                raise InputError(f"{cell}: {problem}; open the file in a spreadsheet and save it")
+                raise InputError(
+                    f"{cell}: has a formula without a computed value; "
+                    "open the file in a spreadsheet and save it"
+                )
         if any(value is not None for value in values):
             yield f"row {number}", row_to_json_values(dict(zip(columns, values, strict=True)))
 
@@ -357,22 +362,26 @@ def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[st
     A name that leads to no file from there, or to the same one from the current folder, stays as stored runs have it.
     None if no name changes.
     """
-    tables = (facts or {}).get("tables")
-    if not isinstance(tables, Mapping):
-        return None
     tables_with_absolute_files = {}
-    for name, table in tables.items():
-        file = table.get("file") if isinstance(table, Mapping) else None
+    for name, table in iter_fact_tables(facts):
+        file = table.get("file")
         if not isinstance(file, str) or not os.path.isfile(folder / file):
             continue
         path = os.path.realpath(folder / file)
         if path != os.path.realpath(file):
             tables_with_absolute_files[name] = {**table, "file": path}
-    return (
-        {**(facts or {}), "tables": {**tables, **tables_with_absolute_files}}
-        if tables_with_absolute_files
-        else None
-    )
+    if facts is None or not tables_with_absolute_files:
+        return None
+    return {**facts, "tables": {**facts["tables"], **tables_with_absolute_files}}
+
+
+def iter_fact_tables(facts: Mapping[str, Any] | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the tables of facts by name; what is no mapping is none."""
+    tables = (facts or {}).get("tables")
+    if isinstance(tables, Mapping):
+        for name, table in tables.items():
+            if isinstance(table, Mapping):
+                yield name, table
 
 
 def find_outside_table_error(
@@ -382,17 +391,12 @@ def find_outside_table_error(
 
     Without a folder, files may be anywhere.
     """
-    if facts is None or folder is None:
+    if folder is None:
         return None
-    tables = facts.get("tables")
-    if not isinstance(tables, Mapping):
-        return None
-    for name, table in tables.items():
-        file = table.get("file") if isinstance(table, Mapping) else None
-        if not isinstance(file, str):
-            continue
-        root = folder.resolve()
-        if not _is_below_folder(file, root):
+    root = folder.resolve()
+    for name, table in iter_fact_tables(facts):
+        file = table.get("file")
+        if isinstance(file, str) and not _is_below_folder(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             is_missing = not (os.path.isabs(file) or os.path.exists(file))
             if is_missing and root != Path.cwd():
@@ -421,6 +425,8 @@ _TASK_COLUMN_ROLES = ("tools", "reference_actions")
 """Columns that a table of messages is read with, as JSON, if its first row has them."""
 _OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
+_SHARED_COLUMN_ROLES = ("prompt", "messages", "reference", "rubric", "context", *_TASK_COLUMN_ROLES)
+"""What all rows of a task have alike."""
 
 
 class TableColumns(FrozenModel):
@@ -454,11 +460,11 @@ class TableColumns(FrozenModel):
         if self.messages is None:
             for role in ("prompt", "response"):
                 if not getattr(self, role):
-                    hint = (
+                    raise ValueError(
+                        f"`{role}` is missing; "
                         "a table needs a column of prompts and one of responses, or one of messages; "
                         "without one, make one, of a constant text if need be"
                     )
-                    raise ValueError(f"`{role}` is missing; {hint}")
         elif self.prompt or self.response:
             role = "prompt" if self.prompt else "response"
             raise ValueError(f"`{role}` is named although `messages` has both; leave it out")
@@ -492,16 +498,10 @@ class TableColumns(FrozenModel):
     @property
     def shared(self) -> list[str]:
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
-        columns = (
-            self.prompt,
-            self.messages,
-            self.reference,
-            self.rubric,
-            self.context,
-            self.tools,
-            self.reference_actions,
-        )
-        return [] if self.group_by is None else [name for name in columns if name is not None]
+        if self.group_by is None:
+            return []
+        columns = [getattr(self, role) for role in _SHARED_COLUMN_ROLES]
+        return [name for name in columns if name is not None]
 
 
 def is_table(path: str | Path) -> bool:
@@ -577,9 +577,10 @@ def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
             name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
         )
         if is_messages_column and isinstance(value, list):
-            problem = f"{location}, field {name}: is a list of messages by another name"
-            hint = "call it `messages`, each an object with `role` and `content`"
-            raise InputError(f"{problem}; {hint}")
+            raise InputError(
+                f"{location}, field {name}: is a list of messages by another name; "
+                "call it `messages`, each an object with `role` and `content`"
+            )
 
 
 def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:
@@ -734,7 +735,6 @@ def _read_cells(
     A whole number is text where it is a name or a reference, and any number is where `allows_numbers_as_text`: a
     spreadsheet makes numbers of texts such as 42.
     """
-    cells: dict[str | None, Any]
     optional = (columns.tools, columns.reference_actions, columns.system)
     cells = {column: values.get(str(column)) for column in optional}
     cells[None] = None
@@ -751,7 +751,8 @@ def _read_cells(
         if role == "response" and value is None:
             value = ""
         if role != "response" and _is_empty_cell(value):
-            _refuse_empty_cell(location, column, role)
+            if role != "workspace":  # a response may have no files
+                _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
             value = ""
         if role == "messages":
             cells[column] = _parse_conversation_cell(
@@ -778,12 +779,6 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
     if values.keys() >= set(map(str.strip, column.split(","))):
         raise InputError(f"{location}: has no column {quote(column)}; repeat the option for each")
     raise missing_column_error(location, (column,), list(values))
-
-
-def _refuse_empty_cell(location: str, column: str, role: str) -> None:
-    """Refuse an empty cell, but for the workspace of a response that has no files."""
-    if role != "workspace":
-        _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
 
 
 def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> None:
@@ -930,31 +925,20 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
+    content = {"task": task, "labels": labels}
+    content |= {"id": row_id, "agent": cells[columns.agent]}
+    if cells[columns.workspace]:
+        content["workspace"] = cells[columns.workspace]
     chat = cells[columns.messages]
-    files: TableRow = {}
-    if columns.workspace is not None and cells[columns.workspace]:
-        files["workspace"] = cells[columns.workspace]
     if chat is not None:
-        content = {"task": task, "id": row_id, "messages": chat.response}
-        content |= {"agent": cells[columns.agent], "labels": labels, **files}
+        content["messages"] = chat.response
         yield _validate_row(location, ResponseLine, content, {"messages": columns.messages})
+    names = {"id": columns.id, "agent": columns.agent}
     for column in columns.response:
-        name = row_id
-        agent = cells[columns.agent]
+        content["text"] = cells[column]
         if len(columns.response) > 1:
-            name = f"{row_id}/{column}"
-            agent = column
-        content = {
-            "task": task,
-            "id": name,
-            "text": cells[column],
-            "agent": agent,
-            "labels": labels,
-            **files,
-        }
-        yield _validate_row(
-            location, ResponseLine, content, {"id": columns.id, "agent": columns.agent}
-        )
+            content |= {"id": f"{row_id}/{column}", "agent": column}
+        yield _validate_row(location, ResponseLine, content, names)
 
 
 def _validate_row(

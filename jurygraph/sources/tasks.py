@@ -106,9 +106,9 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         hand_written_edges = {
             (edge.parent, edge.child): edge for edge in rubric.edges if not edge.model
         }
-        reviewed_edge_ends = {(edge.parent, edge.child) for edge in reviewed_rubric.edges}
+        reviewed_edges = {(edge.parent, edge.child): edge for edge in reviewed_rubric.edges}
         for ends, edge in hand_written_edges.items():
-            if ends not in reviewed_edge_ends:
+            if ends not in reviewed_edges:
                 problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 self._raise_line_error(number, ("rubric", "edges"), problem, hint)
@@ -121,8 +121,7 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
             criteria.append(criterion.model_copy(update={"role": role}))
         # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
         edges = []
-        for edge in reviewed_rubric.edges:
-            ends = (edge.parent, edge.child)
+        for ends, edge in reviewed_edges.items():
             edges.append(hand_written_edges.get(ends, edge) if edge.model else edge)
         update = {
             "criteria": tuple(criteria),
@@ -221,7 +220,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 None if edges is None else enter_context(closing(AnnotatedTasksFile(edges)))
             )
             self.columns = columns
-            self.tasks_file: FileDigest = self._tasks.file_digest
+            self.tasks_file = self._tasks.file_digest
             self.responses_file: FileDigest | None = None
             # The responses of a table have the table's digest.
             if columns is None and self._responses is not None:
@@ -470,9 +469,9 @@ def _repeated_id_problem(kind: str, name: str, earlier: int, path: FieldPath) ->
 
 def _refuse_yaml_file(path: str | Path) -> None:
     if str(path).lower().endswith((".yaml", ".yml")):
-        problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"
         raise InputError(
-            f"{problem}; name a file of JSON lines, or a table, and give a config with --config"
+            f"{Path(path).name}: is YAML, as a config is, and not tasks; "
+            "name a file of JSON lines, or a table, and give a config with --config"
         )
 
 
@@ -631,7 +630,7 @@ def profiles_line(task: Task, profiles: Profiles) -> bytes:
         constraints = person.model_dump(mode="json", include={"constraints"}, exclude_none=True)
         text = {"id": person.id, "profile": profile_by_stakeholder_id[person.id]}
         stakeholders.append({**text, **constraints})
-    content: dict[str, Any] = {"task": task.id, "stakeholders": stakeholders}
+    content = {"task": task.id, "stakeholders": stakeholders}
     if profiles.tensions_by is not None:
         content["tensions"] = [tension.model_dump(mode="json") for tension in profiles.tensions]
     return json.dumps(content, ensure_ascii=False).encode() + b"\n"

@@ -243,5 +243,7 @@ def _is_importable(name: str, spec: ModuleSpec) -> bool:
     owner = f"an installed module ({spec_without_folder.origin})"
     if name in sys.stdlib_module_names:
         owner = "a module of Python itself"
-    problem = f"{shown_file_name} next to the config has the same name as {owner}, which would be imported in its place"
-    raise ValueError(f"{problem}; rename {shown_file_name}")
+    raise ValueError(
+        f"{shown_file_name} next to the config has the same name as {owner}, which would be imported in its place; "
+        f"rename {shown_file_name}"
+    )

@@ -7,6 +7,7 @@ Its verdicts are those of the run in the form that rankings and comparisons need
 
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
@@ -148,11 +149,11 @@ class RunIndex:
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response with the reasons of its verdicts, where they were not erased."""
-        texts: dict[int, dict[int, bytes]] = {}
+        texts: dict[int, dict[int, bytes]] = defaultdict(dict)
         last = group.record.seq + group.body["size"]
         for text in self.run.source.ledger.stored_texts(group.record.seq, last):
             number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
-            texts.setdefault(number, {})[place] = text.content
+            texts[number][place] = text.content
         for trace in group.traces:
             found = texts.get(trace.record.seq, {})
             response = unpack_stored_response(trace.body, trace.response_id, found)

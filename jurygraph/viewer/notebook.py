@@ -27,7 +27,7 @@ def draw_explanation(explanation: Explanation) -> str:
 def draw_run(run: Run) -> str:
     """Return the state of a run, its agents, and what its lowest reward lost. Nothing is written into its folder."""
     responses = run.ledger.count_records("trace")
-    context: dict[str, Any] = {
+    context = {
         "run": run,
         "state": describe_progress(run),
         "responses": responses,

@@ -3,6 +3,7 @@
 The overview of `jurygraph view` and a report show the same.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -76,9 +77,9 @@ def read_agent_means(index: RunIndex) -> dict[str, float]:
         "SELECT coalesce(names.name, ''), reward FROM responses"
         " LEFT JOIN names ON names.number = agent WHERE reward IS NOT NULL"
     )
-    rewards_by_agent: dict[str, list[float]] = {}
+    rewards_by_agent = defaultdict(list)
     for agent, reward in rows:
-        rewards_by_agent.setdefault(agent, []).append(reward)
+        rewards_by_agent[agent].append(reward)
     return mean_reward_by_agent(rewards_by_agent)
 
 

@@ -74,9 +74,7 @@ class DisplayedRun:
     async def check_records(self) -> None:
         """Check that every record follows the one before it, apart from the thread of the pages."""
         try:
-            await self.scans.read(
-                lambda run: check_record_links(run, self.scans.stop_if_server_ends)
-            )
+            await self.scans.check(check_record_links)
         except TraceMismatch as error:
             self.fault = str(error)
 
@@ -99,12 +97,10 @@ class DisplayedRun:
         if start < self.next_update_time:
             return
         if self.index.update() or not self.figures:
-            lowest_rewards_page = read_table_page(self.index, TableQuery(sort="reward"), rows=5)
-            means = read_agent_means(self.index)
             self.figures = {
                 **run_overview_context(self.index),
-                "means": means,
-                "worst": lowest_rewards_page,
+                "means": read_agent_means(self.index),
+                "worst": read_table_page(self.index, TableQuery(sort="reward"), rows=5),
             }
             self.decided = collect_decision_methods(self.run)
         end = monotonic()
@@ -116,22 +112,17 @@ def show_run(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndCo
 
 
 def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+    index = displayed_run.index
     query = TableQuery.from_url(request.query)
-    page = read_table_page(displayed_run.index, query)
-    questions = list(displayed_run.index.names("question"))
-    context = {
+    page = read_table_page(index, query)
+    return "table.html", {
         "title": "Responses",
         "page": page,
         "query": query,
         "facets": displayed_run.figures["facets"],
-    }
-    score_grid = build_component_score_grid(displayed_run.index, page) if query.grid else None
-    components = list(displayed_run.index.names("component"))
-    return "table.html", {
-        **context,
-        "questions": questions,
-        "grid": score_grid,
-        "components": components,
+        "questions": list(index.names("question")),
+        "grid": build_component_score_grid(index, page) if query.grid else None,
+        "components": list(index.names("component")),
     }
 
 
@@ -188,9 +179,7 @@ async def show_verification(
     """Verify the run as `jurygraph verify` does, and say for which head; what was changed is named."""
     fault = result = None
     try:
-        result = await displayed_run.scans.read(
-            lambda run: verify(run, displayed_run.scans.stop_if_server_ends)
-        )
+        result = await displayed_run.scans.check(verify)
     except TraceMismatch as error:
         fault = displayed_run.fault = str(error)
     context = {"title": "Verification", "result": result, "fault": fault}

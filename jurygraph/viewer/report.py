@@ -83,9 +83,8 @@ def _iter_explanations(
     run: Run, names: Iterable[str], advance: ProgressCallback
 ) -> Iterator[tuple[Explanation, TaskAndResponseView]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
-    for name in names:
-        scored = run.find_scored_response(name)
-        yield run.explain_trace(scored.trace), build_task_and_response_view(run, scored)
+    for trace, task_and_response in _iter_traces_with_texts(run, names):
+        yield run.explain_trace(trace), task_and_response
         advance(1)
 
 

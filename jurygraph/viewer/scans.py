@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
+from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
@@ -33,9 +35,9 @@ class RunScanQueue:
         records = self._index.records
         return await self.call(lambda: function(self._get_agent_ranker(records)))
 
-    async def read(self, function: Callable[[Run], T]) -> T:
-        """Return what a function reads of the run."""
-        return await self.call(lambda: self._read_run(function))
+    async def check(self, function: Callable[[Run, ProgressCallback], T]) -> T:
+        """Return what a function finds in the run, which reports its progress and stops where the server ends."""
+        return await self.call(partial(self._check_run, function))
 
     async def call(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -53,14 +55,14 @@ class RunScanQueue:
             self._ranker.run.close()
         self._ranker = None
 
-    def stop_if_server_ends(self, count: int) -> None:
+    def _stop_if_server_ends(self, count: int) -> None:
         """Take note of progress; raises `CancelledError` where the server ends."""
         if self._is_ending:
             raise CancelledError("the server ends")
 
-    def _read_run(self, function: Callable[[Run], T]) -> T:
+    def _check_run(self, function: Callable[[Run, ProgressCallback], T]) -> T:
         with closing(Run.open(self._folder)) as run:
-            return function(run)
+            return function(run, self._stop_if_server_ends)
 
     def _get_agent_ranker(self, records: int) -> AgentRanker:
         if self._ranker is None or records != self._records:

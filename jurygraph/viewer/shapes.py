@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
-from jurygraph.explanation.points import PointsLine, points_line_sort_key
+from jurygraph.explanation.points import PointsLine, sort_part_lines
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import (
     escape_hidden_characters,
@@ -71,8 +71,7 @@ def draw_waterfall(lines: Sequence[PointsLine]) -> RewardWaterfall:
     width = high - low
     bars = []
     level = best
-    reward_term_lines = [part for line in lines for part in line.parts or (line,)]
-    for line in sorted(reward_term_lines, key=points_line_sort_key):
+    for line in sort_part_lines(lines):
         level -= line.lost
         start = (level - low) / width
         bars.append(WaterfallBar(line=line, start=start, width=line.lost / width))
@@ -89,7 +88,7 @@ def column_axis_ranges(table: ReportTable) -> dict[int, tuple[float, float]]:
     """
     scales = {}
     for index in range(len(table.header)):
-        numbers: list[float] = []
+        numbers = []
         for row in table.rows[: table.most]:
             estimate = as_interval(row[index]) or ()
             numbers += [number for number in estimate if number is not None]

@@ -5,7 +5,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, NamedTuple, Self
@@ -92,8 +92,7 @@ class TableQuery:
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
         changed_query = replace(self, **{"after": "", **changes})
-        values = {field.name: getattr(changed_query, field.name) for field in fields(self)}
-        return urlencode({name: value for name, value in values.items() if value})
+        return urlencode({name: value for name, value in vars(changed_query).items() if value})
 
     @property
     def sort_column(self) -> str:
@@ -220,7 +219,7 @@ def _find_filled_in_columns(
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
     marks = ", ".join("?" * len(numbers))
-    filled_columns_by_response: dict[int, set[str]] = {number: set() for number in numbers}
+    filled_columns_by_response = defaultdict(set)
     components = index.names("component")
     for name in components.keys() & set(columns):
         # by both, which is the key of the table: by responses alone, SQLite would read all of it

@@ -68,7 +68,7 @@ class WhatIfChanges:
         """Return the changes as the part of a URL after the id of the response."""
         pairs = [("set", setting) for setting in self.settings]
         pairs += [("score", f"{question}={score!r}") for question, score in self.scores.items()]
-        pairs += [("edge", edge_to_url_text(*edge)) for edge in self.edges]
+        pairs += [("edge", text) for text in self.edge_texts]
         return urlencode(pairs)
 
     def settings_url(self) -> str:
@@ -130,8 +130,10 @@ def _parse_edge_retention_change(text: str) -> EdgeRetentionChange:
     try:
         return _EDGE_RETENTION_CHANGE_ADAPTER.validate_json(text)
     except ValidationError:
-        expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
-        raise InputError(f"edge {text!r}: {expected}") from None
+        raise InputError(
+            f"edge {text!r}: "
+            'expected ["parent","child",retention], with a retention from 0 to 1, or null'
+        ) from None
 
 
 def _revise_edges(task: Task, changes: Sequence[EdgeRetentionChange]) -> Task:

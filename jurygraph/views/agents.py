@@ -142,7 +142,7 @@ def _compare_agents(
     """
     estimate, is_paired = _estimate_mean_difference(totals.total, totals.scored)
     left_out = int((totals.responses - totals.scored).sum())
-    ends: list[Estimate] = []
+    ends = []
     if left_out:
         for reward_sums_of_better, reward_sums_of_worse in (
             (totals.least, totals.most),

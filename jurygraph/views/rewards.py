@@ -1,7 +1,7 @@
 """The view of a run's rewards: a table with a row for each selected response, and what its mean leaves out."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -58,10 +58,6 @@ def _status(trace: TraceWithoutTexts) -> str:
     return f"{trace.status}, gated" if trace.gates else trace.status
 
 
-def _gate_names(trace: TraceWithoutTexts) -> str | None:
-    return ", ".join(trace.gates) or None
-
-
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
@@ -80,7 +76,7 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
-        RewardColumn("gates", _gate_names, True),
+        RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
         RewardColumn("disagreement", _largest_judge_difference),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )
@@ -118,8 +114,8 @@ class ResponseSelection(NamedTuple):
             return islice(map(content, self._selected_traces(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _components_by_column(run)
         column = _find_column(run, "--sort", self.sort[is_descending:], _make_score_readers(run))
-        present: list[tuple[Any, T]] = []
-        rows_without_sort_key: list[T] = []
+        present = []
+        rows_without_sort_key = []
         for trace in self._selected_traces(run):
             key = column.sort_key(trace)
             if key is None:
@@ -131,7 +127,7 @@ class ResponseSelection(NamedTuple):
 
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
-        values_by_label: dict[str, dict[str, None]] = {}
+        values_by_label: dict[str, dict[str, None]] = defaultdict(dict)
         read = make_trace_reader(run)
         for group in read_stored_groups(run):
             for trace in group.traces:
@@ -140,7 +136,7 @@ class ResponseSelection(NamedTuple):
                 labels = {} if self.label is None else read(stored_response_location(trace)).labels
                 texts = {name: json_value_to_text(value) for name, value in labels.items()}
                 for name, text in texts.items():
-                    values_by_label.setdefault(name, {})[text] = None
+                    values_by_label[name][text] = None
                 has_label = self.label is None or self.label in texts.items()
                 if has_label and self._includes_trace(trace):
                     yield trace
@@ -221,7 +217,7 @@ def build_reward_table(
     rows = []
     rewards = []
     parts = ComponentValuesByOutcome()
-    responses: set[str] = set()
+    responses = set()
     has_unsupported_verdict = False
     for row, trace in response_selection.select(run, compute_row_values):
         rows.append(row)

@@ -1,6 +1,6 @@
 """Views of the terms of a reward: their parts, the weights of stakeholders, the rubric graph and votes."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,7 +130,7 @@ def _describe_term_parts(term: ExplainedTerm) -> str:
     """
     if not term.parts:
         return ""
-    values: dict[str, float | None] = dict.fromkeys(term.inapplicable)
+    values = dict.fromkeys(term.inapplicable)
     values.update(term.parts)
     parts = []
     weights = {}
@@ -231,12 +231,12 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
 
 def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
     """Yield the majority votes of a term; those with equal predictions and results are one."""
-    labels: dict[str, list[str]] = {}
+    labels = defaultdict(list)
     for voting_verdicts, columns, has_judges in ballots:
         counts = Counter(_vote_of_verdict(verdict, has_judges) for verdict in voting_verdicts)
         votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
         result = f"{', '.join(votes)}; {_describe_vote_result(voting_verdicts, columns)}"
-        labels.setdefault(result, []).append(voting_verdicts[0].label)
+        labels[result].append(voting_verdicts[0].label)
     for result, names in labels.items():
         yield f"vote on {join_names(names)}: {result}"
 
@@ -252,14 +252,14 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
         diagnostics[NO_MAJORITY_DIAGNOSTIC] = float(
             sum(majority_vote.is_undecided for majority_vote in ballots)
         )
-    scores: dict[tuple[Any, ...], list[float]] = {}
+    scores = defaultdict(list)
     for answer in term.verdicts:
         verdict = answer.verdict
         if verdict.sample:  # the spread is that of a judge's samples, too
             return diagnostics
         if verdict.judge is not None and verdict.gated_by is None and answer.score is not None:
             judged = verdict.question, verdict.turn, verdict.about, verdict.responses
-            scores.setdefault(judged, []).append(answer.score)
+            scores[judged].append(answer.score)
     score_ranges_over_judges = [
         max(answers) - min(answers) for answers in scores.values() if len(answers) > 1
     ]

@@ -1,5 +1,6 @@
 """The view of one trace: its reward by terms, what each lost, and every verdict with its effect."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from jurygraph.explanation.points import (
     PointsLine,
     describe_points_sum,
     describe_scale_and_clip,
-    points_line_sort_key,
+    sort_part_lines,
 )
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, find_combiner
@@ -94,10 +95,9 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
     reward = explanation.trace.reward
     if reward.value is None:
         return describe_failure(explanation.trace)
-    reward_term_lines = [part for line in explanation.lines for part in line.parts or (line,)]
     losses = [
         (line.lost, line.describe(criteria))
-        for line in sorted(reward_term_lines, key=points_line_sort_key)
+        for line in sort_part_lines(explanation.lines)
         if line.has_loss
     ]
     for gate in reward.gates:
@@ -125,10 +125,11 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
 def describe_failure(trace: Trace) -> str:
     """Return why verdicts are missing, for readers who know no judge, and between which ends the reward would be."""
     reward = trace.reward
-    causes: dict[str, None] = {}
-    for verdict in trace.verdicts:
-        if verdict.failure is not None and not verdict.superseded:
-            causes[_describe_missing_verdict(verdict, verdict.failure)] = None
+    causes = dict.fromkeys(
+        _describe_missing_verdict(verdict, verdict.failure)
+        for verdict in trace.verdicts
+        if verdict.failure is not None and not verdict.superseded
+    )
     start = "Not scored" if reward.value is None else "Not all was judged"
     sentence = f"{start}: {join_names(list(causes or explain_notes(reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
@@ -148,13 +149,13 @@ def _describe_missing_verdict(verdict: RecordedVerdict, failure: Failure) -> str
 
 def _describe_judge_answers(trace: Trace) -> Iterator[str]:
     """Yield the answers of several judges to a question, about a turn if it is about turns."""
-    answers: dict[tuple[str, int | None], list[str]] = {}
+    answers = defaultdict(list)
     for verdict in trace.verdicts:
         if verdict.judge is not None and verdict.about == trace.response_id:
             score = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
             superseded_suffix = " (superseded)" if verdict.superseded else ""
             answer = f"{verdict.judge} {score}{superseded_suffix}"
-            answers.setdefault((verdict.question, verdict.turn), []).append(answer)
+            answers[verdict.question, verdict.turn].append(answer)
     for (question, turn), judge_answers in answers.items():
         if len(judge_answers) > 1:
             where = "" if turn is None else f" in turn {turn}"

@@ -53,8 +53,9 @@ def build_question_view(run: Run, response: str, name: str) -> QuestionView:
     ]
     if not verdicts:
         hint = did_you_mean(question, questions) or f"known: {', '.join(questions)}"
-        problem = f"response {response!r} has no question {question!r}; {hint}"
-        raise InputError(f"{run.folder}: {problem}")
+        raise InputError(
+            f"{run.folder}: response {response!r} has no question {question!r}; {hint}"
+        )
     return QuestionView(
         task_id=trace.task_id,
         response_id=response,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import bounded_interval, mean_interval
+from jurygraph.inference.clusters import bounded_interval, mean_interval, members_by_cluster
 
 ItemKey = Hashable
 MAX_CONFUSION_CELLS = 2**28
@@ -136,9 +136,9 @@ def encode(
 
 def _refuse_large_confusions(annotators: int, classes: int) -> None:
     if annotators * classes**2 > MAX_CONFUSION_CELLS:
-        cells = f"{annotators} annotators and {classes} classes"
         raise PlanError(
-            f"{cells} have more than {MAX_CONFUSION_CELLS} cells of confusion; join classes that are alike"
+            f"{annotators} annotators and {classes} classes "
+            f"have more than {MAX_CONFUSION_CELLS} cells of confusion; join classes that are alike"
         )
 
 
@@ -334,6 +334,7 @@ def fit_model(
     return problem.run(start)
 
 
+@dataclass(frozen=True)
 class FitProblem:
     """EM by given settings.
 
@@ -341,25 +342,24 @@ class FitProblem:
     each item counts, and `gold` [N] the class of a gold item, -1 for any other.
     """
 
-    def __init__(
-        self, matrix: Any, counts: Ints, weight: Floats, settings: FitSettings, gold: Ints
-    ) -> None:
-        self._matrix = matrix
-        self._counts = counts
-        self._weight = weight
-        self._settings = settings
-        self._gold_class = gold
-        self._gold = np.flatnonzero(gold >= 0)
-        self._truth = gold[self._gold]
+    matrix: Any
+    counts: Ints
+    weight: Floats
+    settings: FitSettings
+    gold: Ints
+
+    @cached_property
+    def _gold_items(self) -> Ints:
+        return np.flatnonzero(self.gold >= 0)
 
     def run(self, start: Model | None = None) -> ModelFit:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
-        majority = self._counts.argmax(axis=1)  # ties to the lowest class
-        winner = np.where(self._gold_class >= 0, self._gold_class, majority)
-        classes = np.arange(self._counts.shape[1])
+        majority = self.counts.argmax(axis=1)  # ties to the lowest class
+        winner = np.where(self.gold >= 0, self.gold, majority)
+        classes = np.arange(self.counts.shape[1])
         initial_posterior = np.asarray(classes[:, None] == winner, dtype=np.float64)  # [K,N]
         model = start or self._near_identity_model(initial_posterior)
-        if self._settings.accelerated:
+        if self.settings.accelerated:
             return self._run_accelerated_em(model)
         return self._run_plain_em(model, initial_posterior)
 
@@ -369,28 +369,29 @@ class FitProblem:
         So an annotator whose gold labels are mostly the opposite class starts with such confusions.
         """
         k = len(initial_posterior)
-        near_identity_matrix = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
-        np.fill_diagonal(near_identity_matrix, self._settings.diagonal)
-        confusion = np.tile(near_identity_matrix, self._matrix.shape[1] // k)
-        if len(self._gold):
-            weighted_gold_classes = initial_posterior * self._weight * (self._gold_class >= 0)
-            confusion += np.stack([self._matrix.T @ row for row in weighted_gold_classes])
-        if self._settings.prior_start == "uniform":
+        near_identity_matrix = np.full((k, k), (1.0 - self.settings.diagonal) / (k - 1))
+        np.fill_diagonal(near_identity_matrix, self.settings.diagonal)
+        confusion = np.tile(near_identity_matrix, self.matrix.shape[1] // k)
+        if len(self._gold_items):
+            weighted_gold_classes = initial_posterior * self.weight * (self.gold >= 0)
+            confusion += np.stack([self.matrix.T @ row for row in weighted_gold_classes])
+        if self.settings.prior_start == "uniform":
             prior = np.full(k, 1.0 / k)
         else:
-            prior = np.asarray(initial_posterior @ self._weight / self._weight.sum())
+            prior = np.asarray(initial_posterior @ self.weight / self.weight.sum())
         return Model(prior, _normalize_confusion_rows(confusion))
 
     def e_step(self, model: Model) -> _EStepResult:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
-        floor = self._settings.floor
-        joint_probability = np.empty((len(model.prior), len(self._weight)))
+        floor = self.settings.floor
+        joint_probability = np.empty((len(model.prior), len(self.weight)))
         shares = np.log(model.prior + floor)
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
-            np.add(self._matrix @ log_confusion, shares[index], out=joint_probability[index])
+            np.add(self.matrix @ log_confusion, shares[index], out=joint_probability[index])
         max_log_probability = joint_probability.max(axis=0)
+        gold_cells = (self.gold[self._gold_items], self._gold_items)
         # A copy, since `joint` is changed in place below.
-        gold_log_likelihood = joint_probability[self._truth, self._gold]
+        gold_log_likelihood = joint_probability[gold_cells]
         joint_probability -= (
             max_log_probability  # so that no power overflows, and one of each item is 1
         )
@@ -398,21 +399,21 @@ class FitProblem:
         normaliser = joint_probability.sum(axis=0)
         joint_probability /= normaliser
         log_likelihood = np.log(normaliser) + max_log_probability
-        if len(self._gold):
-            joint_probability[:, self._gold] = 0.0
-            joint_probability[self._truth, self._gold] = 1.0
-            log_likelihood[self._gold] = gold_log_likelihood
+        if len(self._gold_items):
+            joint_probability[:, self._gold_items] = 0.0
+            joint_probability[gold_cells] = 1.0
+            log_likelihood[self._gold_items] = gold_log_likelihood
         # A dot product would start BLAS threads on every core.
-        fit = float((self._weight * log_likelihood).sum())
+        fit = float((self.weight * log_likelihood).sum())
         return _EStepResult(joint_probability, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
-        settings = self._settings
+        settings = self.settings
         k = len(posterior)
-        weighted_posterior = posterior * self._weight
+        weighted_posterior = posterior * self.weight
         prior = weighted_posterior.sum(axis=1) + (settings.prior_mu - 1.0)
-        counts = np.stack([self._matrix.T @ row for row in weighted_posterior])
+        counts = np.stack([self.matrix.T @ row for row in weighted_posterior])
         counts += settings.prior_confusion - 1.0
         confusion = counts.reshape(k, -1, k)
         row_sum = confusion.sum(axis=2, keepdims=True)
@@ -426,7 +427,7 @@ class FitProblem:
         tiny = np.finfo(np.float64).tiny
         shares = float(np.log(model.prior + tiny).sum())
         confusions = float(np.log(model.confusion + tiny).sum())
-        settings = self._settings
+        settings = self.settings
         return (settings.prior_mu - 1.0) * shares + (settings.prior_confusion - 1.0) * confusions
 
     def _run_plain_em(self, model: Model, posterior: Floats) -> ModelFit:
@@ -436,13 +437,13 @@ class FitProblem:
             next_model = self.m_step(expected.posterior)
             steps = steps + 1
             arrays_compared = (expected.posterior, posterior)
-            if self._settings.convergence_on == "confusion":
+            if self.settings.convergence_on == "confusion":
                 arrays_compared = (next_model.confusion, model.confusion)
             change = _largest_absolute_change(*arrays_compared)
             model = next_model
             posterior = expected.posterior
-            if change < self._settings.tol or steps == self._settings.max_iter:
-                return ModelFit(model, *expected, change < self._settings.tol, steps)
+            if change < self.settings.tol or steps == self.settings.max_iter:
+                return ModelFit(model, *expected, change < self.settings.tol, steps)
 
     def _run_accelerated_em(self, model: Model) -> ModelFit:
         """Run SQUAREM (Varadhan and Roland 2008, scheme S3): two steps, then an extrapolation of them."""
@@ -453,8 +454,8 @@ class FitProblem:
             after = self.e_step(first)
             steps += 1
             change = _largest_absolute_change(after.posterior, expected.posterior)
-            if change < self._settings.tol or steps >= self._settings.max_iter:
-                return ModelFit(first, *after, change < self._settings.tol, steps)
+            if change < self.settings.tol or steps >= self.settings.max_iter:
+                return ModelFit(first, *after, change < self.settings.tol, steps)
             second = self.m_step(after.posterior)
             model = _extrapolate_em_steps(model, first, second) or second
             expected = self.e_step(model)
@@ -697,26 +698,17 @@ def score_agents(
     `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
     """
     labelled_items = np.flatnonzero(item_posteriors.votes.has_label)
-    order = labelled_items[
-        np.argsort(items_by_agent_and_prompt.agent[labelled_items], kind="stable")
-    ]
-    ends = np.cumsum(
-        np.bincount(
-            items_by_agent_and_prompt.agent[labelled_items],
-            minlength=len(items_by_agent_and_prompt.agents),
-        )
-    )
     scores = {}
-    item_indices_by_agent = np.split(order, ends[:-1])
-    for index, (name, items) in enumerate(
-        zip(items_by_agent_and_prompt.agents, item_indices_by_agent, strict=True)
-    ):
-        if len(items):
-            prompts = items_by_agent_and_prompt.prompt[items]
-            _, unit, size = np.unique(prompts, return_inverse=True, return_counts=True)
-            sums = np.bincount(unit, credit_by_item[items]).astype(np.float64)
-            low, high = bounds(index, sums, size)
-            scores[name] = AgentScore(float(credit_by_item[items].mean()), low, high, len(items))
+    for members in members_by_cluster(items_by_agent_and_prompt.agent[labelled_items]):
+        items = labelled_items[members]
+        index = int(items_by_agent_and_prompt.agent[items[0]])
+        prompts = items_by_agent_and_prompt.prompt[items]
+        _, unit, size = np.unique(prompts, return_inverse=True, return_counts=True)
+        sums = np.bincount(unit, credit_by_item[items]).astype(np.float64)
+        low, high = bounds(index, sums, size)
+        score = float(credit_by_item[items].mean())
+        name = items_by_agent_and_prompt.agents[index]
+        scores[name] = AgentScore(score, low, high, len(items))
     return scores
 
 
@@ -740,11 +732,11 @@ class ItemAgentsAndPrompts(NamedTuple):
 
 
 def group_items_by_agent(
-    votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None
+    votes: Votes, agent: ArrayLike, prompt: ArrayLike | None
 ) -> ItemAgentsAndPrompts:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _encode_item_column(votes, "agent", agent)
-    prompt_code_by_item: Ints = np.arange(len(votes.items))  # each item is a prompt of its own
+    prompt_code_by_item = np.arange(len(votes.items))  # each item is a prompt of its own
     if prompt is not None:
         prompt_code_by_item, _ = _encode_item_column(votes, "prompt", prompt)
     return ItemAgentsAndPrompts(agents, agent_codes, prompt_code_by_item)
