@@ -19,7 +19,7 @@ from jurygraph.schema import (
     SurveyWithoutTexts,
     Trace,
 )
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields
 
 
 class RecordedLookup(NamedTuple):
@@ -40,12 +40,12 @@ class RecordedCall(NamedTuple):
 
     purpose: str
     call: Call
-    request: JsonObject | str
-    reply: JsonObject | str
+    request: JsonFields | str
+    reply: JsonFields | str
     repeated: int = 0
     lookups: tuple[RecordedLookup, ...] = ()
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         """Return the call as JSON; only one of an investigation has `repeated` and `lookups`."""
         content = {**self._asdict(), "call": self.call.model_dump(mode="json")}
         del content["repeated"], content["lookups"]
@@ -173,7 +173,7 @@ def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) ->
     return reason, reason
 
 
-def _parse_json_object(text: str) -> JsonObject | str:
+def _parse_json_object(text: str) -> JsonFields | str:
     """Return a request or reply, which is a JSON object, or the reason why it is not there."""
-    content: JsonObject | str = json.loads(text) if text.startswith("{") else text
+    content: JsonFields | str = json.loads(text) if text.startswith("{") else text
     return content

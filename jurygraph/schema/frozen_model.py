@@ -36,8 +36,8 @@ from jurygraph.messages import (
     validate,
 )
 
-JsonObject = dict[str, Any]
-"""An object of JSON, or a part of one that is made of others."""
+JsonFields = dict[str, Any]
+"""The fields of a JSON object that is written or was read: their types are those of the code that makes it."""
 
 
 def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:

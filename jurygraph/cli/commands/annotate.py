@@ -41,7 +41,7 @@ from jurygraph.models.request import Fault
 from jurygraph.runs.reports.bill import CallCosts, count_requests
 from jurygraph.runs.reports.estimate import CallCostEstimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.task import Profiles, has_text_profile_only
 from jurygraph.sources.tasks import (
     AnnotatedTasksFile,
@@ -64,10 +64,10 @@ class TaskResults(NamedTuple, Generic[T]):
     """The tasks with their results, the omitted tasks as JSON with line number and reason, and the requests sent."""
 
     found: list[tuple[Task, T]]
-    omitted_tasks: list[JsonObject]
+    omitted_tasks: list[JsonFields]
     requests: CallCosts | None = None
 
-    def print_report(self, as_json: bool, content: JsonObject, lines: Iterable[str]) -> None:
+    def print_report(self, as_json: bool, content: JsonFields, lines: Iterable[str]) -> None:
         """Print a report with the omitted tasks and the requests, and the totals to standard error."""
         requests = self.requests and self.requests.to_json()
         content = {**content, "left_out": self.omitted_tasks, "requests": requests}
@@ -112,7 +112,7 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     refuse_unwritable(file, tasks)
-    annotation_overrides: JsonObject = {}
+    annotation_overrides: JsonFields = {}
     if domain is not None:
         annotation_overrides["domain"] = domain
     if votes is not None:
@@ -168,7 +168,7 @@ def _open_jury(
     *,
     model: str | None,
     dry_run: bool,
-    annotation_overrides: JsonObject,
+    annotation_overrides: JsonFields,
     max_cost: float | None,
     max_calls: int | None,
 ) -> "Jury":
@@ -240,7 +240,7 @@ def _read_existing_graphs(
 
 def _estimate_requests(
     jury: "Jury", lines: TaskLinesFile, existing_graphs: Mapping[str, Rubric]
-) -> tuple[JsonObject, list[str]]:
+) -> tuple[JsonFields, list[str]]:
     """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
     from jurygraph.planner import Planner
 

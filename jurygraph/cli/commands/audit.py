@@ -29,7 +29,7 @@ from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.workflows.erasure import preview_erasure as preview_erasure
 from jurygraph.runs.writable_run import close_run
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.sources.task_tables import find_outside_table_error
 from jurygraph.sources.user_modules import importing_from
 
@@ -84,7 +84,7 @@ def verify(
 
 def _verify_run(
     run: Path, deep: bool, expect_head: str | None, signer: str | None, allow_files_outside: bool
-) -> tuple[JsonObject, list[str]]:
+) -> tuple[JsonFields, list[str]]:
     """Verify one run; return its report as JSON values, and as lines."""
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         modules = stored_run.modules() if deep else None  # before anything takes long
@@ -100,7 +100,7 @@ def _verify_run(
     return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
 
 
-def _print_open_run_notes(content: JsonObject, is_run_end_known: bool) -> None:
+def _print_open_run_notes(content: JsonFields, is_run_end_known: bool) -> None:
     unsigned_erasure_count = content["unsigned"]
     if unsigned_erasure_count:
         print_message(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from jurygraph.models.gateway import UNBILLED_FAULT_KINDS
 from jurygraph.schema import Call
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -43,7 +43,7 @@ class CallCosts:
         self.unpriced += cost is None
         self.cost += cost or 0.0
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
         has_known_cost = self.unpriced < self.number or not self.number
         cost = self.cost if has_known_cost else None
@@ -76,9 +76,9 @@ class CallBill:
             is_unbilled = call.fault in UNBILLED_FAULT_KINDS and call.attempts == 1
             self.costs_by_source[source].add(0.0 if is_unbilled else call.cost)
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         models = {name: bill.to_json() for name, bill in sorted(self.models.items())}
-        content: JsonObject = {
+        content: JsonFields = {
             source: call_costs.to_json() for source, call_costs in self.costs_by_source.items()
         }
         return {**content, "models": models} if models else content

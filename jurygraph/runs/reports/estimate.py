@@ -18,7 +18,7 @@ from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
 from jurygraph.schema import Plan, Question, RecordedVerdict, Response
-from jurygraph.schema.frozen_model import JsonObject, require_argument_type
+from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 if TYPE_CHECKING:
     from jurygraph.graphs.groups import Group, GroupLike
@@ -59,7 +59,7 @@ class CallEstimate:
     from_run: int = 0
     by_model: Mapping[str | None, tuple[ModelUsage, ...]] = field(default_factory=dict)
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         """Return the estimate as a JSON object; the cases of each of several models are under its name."""
         content = asdict(self)
         by_model = content.pop("by_model")
@@ -196,7 +196,7 @@ class RemainingWork:
     requested: dict[str, Counter[str]] = field(default_factory=dict)
     with_tools: int = 0
 
-    def to_json(self, is_branched_run: bool = False) -> JsonObject:
+    def to_json(self, is_branched_run: bool = False) -> JsonFields:
         """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
         content = {**vars(self), "model": self.model and self.model.to_json()}
         if not is_branched_run:

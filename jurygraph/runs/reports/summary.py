@@ -20,7 +20,7 @@ from jurygraph.runs.store.packing import (
 )
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Failure, FailureCause, Question, Trace
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 
@@ -65,7 +65,7 @@ class AgentRow:
     def coverage(self) -> float:
         return fsum(self.coverages) / self.responses
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         names = ("agent", "responses", "scored", "ok", "degraded", "failed", "mean", "coverage")
         return {name: getattr(self, name) for name in names}
 
@@ -97,7 +97,7 @@ class FailureRow:
         """True if the same command may get a verdict; a request that is wrong needs another config or recording."""
         return self.is_transient and self.kind not in ("rejected", "unrecorded", "too-large")
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         return {
             **vars(self),
             "evaluators": _sort_by_name(self.evaluators),
@@ -477,7 +477,7 @@ class Summary:
         """Return the share of all verdicts that failed because of infrastructure, in [0, 1]."""
         return self.infrastructure_failures / self.verdicts if self.verdicts else 0.0
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> JsonFields:
         counts = {
             "judged": self.judged,
             "gated": self.gated.total(),

@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.sources.files import close_on_error
 
 LEDGER_FILE = "run.sqlite"
@@ -251,7 +251,7 @@ def _describe_lock_holder(file: IO[str]) -> str:
     return "process {pid} on {host} since {since}".format_map(lock_holder)
 
 
-def _read_lock_holder(file: IO[str]) -> JsonObject | None:
+def _read_lock_holder(file: IO[str]) -> JsonFields | None:
     """Return what a holder has written into its lock; None if that is not all of its content."""
     file.seek(0)
     try:
@@ -264,7 +264,7 @@ def _read_lock_holder(file: IO[str]) -> JsonObject | None:
     return None
 
 
-def to_yaml(mapping: JsonObject) -> str:
+def to_yaml(mapping: JsonFields) -> str:
     """Return a mapping of JSON values as YAML 1.2 in block style and in the given order."""
     # Imported lazily: reading a run needs no YAML.
     from ruamel.yaml import YAML

@@ -15,7 +15,7 @@ from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.conversation import is_empty_value
-from jurygraph.schema.frozen_model import Count, JsonObject, StrictBool
+from jurygraph.schema.frozen_model import Count, JsonFields, StrictBool
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
@@ -210,7 +210,7 @@ def _describe_file_digest(file: FileDigest | None) -> str:
 
 def _versions_by_name(header: RunHeader, role: str, field: str = "version") -> dict[str, str]:
     """Return a field of each evaluator, or of others the version, without empty ones."""
-    entries: JsonObject = getattr(header, f"{role}s")
+    entries: JsonFields = getattr(header, f"{role}s")
     values = {name: getattr(entry, field, entry) for name, entry in entries.items()}
     return {name: value for name, value in values.items() if value}
 
@@ -234,7 +234,7 @@ _LIMIT_SETTINGS = {"__all__": {"timeout", "isolate"}}
 """Settings of evaluators and derivers that decide whether there is a verdict, not which one, like those of calls."""
 
 
-def _judging_settings(config: Config) -> JsonObject:
+def _judging_settings(config: Config) -> JsonFields:
     limits: Any = {
         "calls": _NON_JUDGING_SETTINGS,
         "models": {"__all__": {"calls": _NON_JUDGING_SETTINGS}},
@@ -244,7 +244,7 @@ def _judging_settings(config: Config) -> JsonObject:
     return config.model_dump(mode="json", exclude=limits)
 
 
-def model_settings(config: Config, judge: str | None = None) -> JsonObject | None:
+def model_settings(config: Config, judge: str | None = None) -> JsonFields | None:
     """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed.
 
     `judge` is one of the config's `models`; None is returned if there is no such model.

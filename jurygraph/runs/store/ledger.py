@@ -20,7 +20,7 @@ from queue import Queue
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.schema.frozen_model import JsonObject, to_ascii_json
+from jurygraph.schema.frozen_model import JsonFields, to_ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_CHAIN_LINK = bytes(32)
@@ -49,8 +49,8 @@ class LedgerRecord(NamedTuple):
     link: bytes
 
     @property
-    def content(self) -> JsonObject:
-        content: JsonObject = json.loads(self.body)
+    def content(self) -> JsonFields:
+        content: JsonFields = json.loads(self.body)
         return content
 
 
