@@ -8,6 +8,7 @@ counts as lost, so that both get less.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -291,7 +292,8 @@ class WinShare(Combiner):
     """The form in which the columns are read."""
 
     def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
-        number = sum(len(use.questions) for use in inputs.values())
+        question_ids = chain.from_iterable(use.questions for use in inputs.values())
+        number = len(list(question_ids))
         if number != 1:
             raise PlanError(
                 f"combiner {self.name!r} reads the verdicts of one question, not of {number}"
