@@ -135,9 +135,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
     return values
 
 
-def _measure_judge_agreement(
-    study: JudgeStudy, need: float | None, epsilon: float = DEFAULT_WIN_RATE_MARGIN
-) -> Figures:
+def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: float) -> Figures:
     judge = study.judge
     rows = study.rows
     left_out = study.left_out

@@ -164,13 +164,12 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
     Raises TraceMismatch where a record of the run has been changed, and InputError where its texts were erased.
     """
     combiners = run.load_combiners()
-    judge = str(run.config.model)
     rows: list[PresentationScore] = []
     left_out: Counter[str] = Counter()
     for record in run.group_records():
         traces = [trace for trace, _ in run.group(record)]
         if traces:
-            rows += _presentation_scores_of_group(run, traces, combiners, judge, left_out)
+            rows += _presentation_scores_of_group(run, traces, combiners, left_out)
         advance(1)
     scores = tuple(_drop_reward_equal_to_component(rows))
     return Presentations(sources=(str(run.folder),), rows=scores, left_out=dict(left_out))
@@ -192,7 +191,7 @@ def _drop_reward_equal_to_component(
 
 
 def _presentation_scores_of_group(
-    run: Run, traces: Sequence[Trace], combiners: Combiners, judge: str, left_out: Counter[str]
+    run: Run, traces: Sequence[Trace], combiners: Combiners, left_out: Counter[str]
 ) -> Iterator[PresentationScore]:
     task_id = traces[0].task_id
     task = run.task_with_planning_results(task_id)
@@ -202,6 +201,7 @@ def _presentation_scores_of_group(
         )
     people = sorted(person.id for person in task.stakeholders)
     difficulty = difficulty_by_stakeholder(task, run.config.weights)
+    judge = str(run.config.model)
     qualities = {trace.response_id: trace.labels.get("quality", "-") for trace in traces}
     for repeat, rewards in enumerate(_rewards_by_repeat(run, traces, combiners)):
         for trace, reward in zip(traces, rewards, strict=True):
@@ -240,7 +240,7 @@ def _to_native_scale(value: float) -> float:
 def _utilities_and_weights(
     reward: Reward, component: str, people: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return û_i on the scale from 1 to 10, and the weights that the judge gave, where the component has both."""
+    """Return û_i on the scale from 1 to 10, if there is one of each person, and the judge's weights, if any."""
     parts = reward.parts.get(component, {})
     if not people or not parts.keys() >= set(people):
         return {}

@@ -340,9 +340,9 @@ def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
 class _JudgeAnswer(NamedTuple):
     """A prediction with its reason; or NaN, and the reason why there is none (`problem`)."""
 
-    value: float
-    text: str
-    problem: str
+    value: float = np.nan
+    text: str = ""
+    problem: str = ""
 
 
 @dataclass
@@ -366,26 +366,23 @@ def _predict_answer_from_verdicts(
     A majority is more than half of the confident and the failed ones, as in a panel that discards first.
     """
     if not verdicts:
-        return _JudgeAnswer(np.nan, "", "not in the run")
+        return _JudgeAnswer(problem="not in the run")
     judged = [verdict for verdict in verdicts if _is_prediction(verdict)]
     confident_verdicts = [
         v for v in judged if v.confidence is None or v.confidence >= min_confidence
     ]
     if not confident_verdicts:
-        problem = (
-            f"confidence below {100 * min_confidence:g}"
-            if judged
-            else judgement_status(verdicts[0])
-        )
-        return _JudgeAnswer(np.nan, "", problem)
+        if judged:
+            return _JudgeAnswer(problem=f"confidence below {100 * min_confidence:g}")
+        return _JudgeAnswer(problem=judgement_status(verdicts[0]))
     scores = [float(v.native or 0.0) for v in confident_verdicts]
     if reduce == "mean":
-        return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason, "")
+        return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason)
     failed_verdict_count = sum(v.status == "failed" for v in verdicts)
     ((score, votes),) = Counter(scores).most_common(1)
     if 2 * votes <= len(scores) + failed_verdict_count:
-        return _JudgeAnswer(np.nan, "", "no majority")
-    return _JudgeAnswer(score, confident_verdicts[scores.index(score)].reason, "")
+        return _JudgeAnswer(problem="no majority")
+    return _JudgeAnswer(score, confident_verdicts[scores.index(score)].reason)
 
 
 def _is_prediction(verdict: RecordedVerdict) -> bool:

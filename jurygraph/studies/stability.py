@@ -239,6 +239,7 @@ class ScoredResponseVariants(NamedTuple):
 
 
 Units = Sequence[ScoredResponseVariants]
+"""Several units s, such as those of a protocol, or of a number of stakeholders."""
 PresentationMeasure = Callable[[ScoredResponseVariants], float | None]
 MEASURE_BY_NAME: Mapping[str, PresentationMeasure] = {
     "semantic": ScoredResponseVariants.semantic,
@@ -295,9 +296,9 @@ def measure_stability(
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
-    weight_notes: list[str] = []
+    weight_notes = []
     if file_weights is not None:
-        weight_notes += check_stakeholder_weights(file_weights, rows)
+        weight_notes = list(check_stakeholder_weights(file_weights, rows))
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
@@ -327,8 +328,7 @@ def measure_stability(
         )
         sections += _weight_drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
-    notes = list(_notes(presentations, units_of_all_protocols, figures["ratios"]))
-    notes += weight_notes
+    notes = [*_notes(presentations, units_of_all_protocols, figures["ratios"]), *weight_notes]
     plot = _noise_plot(figures["noise"], len(sizes))
     tasks = len({unit.cluster for unit in units_of_all_protocols})
     conclusion = list(conclude_stability(figures["ratios"], tasks))

@@ -402,7 +402,7 @@ def judge(
     studies = judge_study.join_labels_with_judgements(
         judged, people_labels, split, consensus, question
     )
-    notes = [*judge_study.unlabelled_row_notes(people_labels)]
+    notes = judge_study.unlabelled_row_notes(people_labels)
     notes += notes_on_similar_names(label.reviewer or "" for _, label in people_labels.rows)
     questions = {study.judge.question for study in studies if study.judge.reviewer is None}
     has_no_question_names = all(label.question is None for _, label in people_labels.rows)
