@@ -127,10 +127,9 @@ def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
             combiners[spec.combiner] = spec.implementation or load_combiner(spec.combiner)
         except ConfigError as error:
             hint = "give `plan=jury.prepare(task)`, from a jury that has this combiner"
-            problem = (
+            raise InputError(
                 f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}"
-            )
-            raise InputError(problem) from error
+            ) from error
     return combiners
 
 

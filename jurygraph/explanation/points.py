@@ -773,6 +773,7 @@ def find_what_if_changes(
             for scores in _scores_to_try(verdicts)
         ]
         tried_options.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
+        best_value, best_scores = tried_options[0]
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
             gate_name = key[1]
@@ -780,15 +781,15 @@ def find_what_if_changes(
                 f"{gate_name} had not stopped it, and all {len(verdicts)} verdicts that it settled "
                 "were at their best"
             )
-            add("response gate", gate_name, condition, tried_options[0][0])
+            add("response gate", gate_name, condition, best_value)
             continue
         question = first.verdict.question
         label = _unique_label(first, labels)
         unanimous_answer = _unanimous_answer(verdicts)
-        is_already_best = unanimous_answer is (tried_options[0][1][question] == 1.0)
+        is_already_best = unanimous_answer is (best_scores[question] == 1.0)
         # of verdicts that differ, what counts may be at its best
         met_answers = {verdict.verdict.met for verdict in verdicts}
-        is_already_best |= len(met_answers) > 1 and tried_options[0][0] == current_reward
+        is_already_best |= len(met_answers) > 1 and best_value == current_reward
         for value, scores in tried_options[
             : 1 + is_already_best
         ]:  # the other score if the better one was decided

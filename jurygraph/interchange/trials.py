@@ -120,8 +120,11 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
         if trial.name is None:
             continue
         if names.setdefault(trial.name, trial.location) is not trial.location:
-            problem = f"is the trial {quote(trial.name)} of the task {quote(first.task)} again"
-            trial.location.refuse((), problem, "keep one of them")
+            trial.location.refuse(
+                (),
+                f"is the trial {quote(trial.name)} of the task {quote(first.task)} again",
+                "keep one of them",
+            )
         if not trial.answer:
             notes.append(ImportNote(NO_ANSWER_IMPORT_NOTE, f"{trial.task}/{trial.name}"))
             continue
@@ -148,8 +151,11 @@ def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     for trial in trials:
         for name, value in trial.about.items():
             if value is not None and fields.setdefault(name, value) != value:
-                problem = f"has another {name} for the task {quote(trial.task)} than an earlier one"
-                trial.location.refuse((), problem, "import files of different tasks each by itself")
+                trial.location.refuse(
+                    (),
+                    f"has another {name} for the task {quote(trial.task)} than an earlier one",
+                    "import files of different tasks each by itself",
+                )
     return fields
 
 

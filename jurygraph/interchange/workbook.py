@@ -34,7 +34,7 @@ from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
-from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Call
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.views.agents import (
@@ -124,15 +124,18 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     What the run was, cost and counted follows after an empty row.
     """
     bill = CallBill()
-    times: list[int] = []
-    rewards: list[UnitRewards] = []
+    times = []
+    rewards = []
     values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for group in read_stored_groups(run):
-        rewards += _read_unit_rewards(run, group)
+        unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
+            agent = trace.agent or ""
+            scored = int(trace.value is not None)
+            rewards.append(UnitRewards(agent, unit, 1, scored, trace.value or 0.0, *trace.span))
             for name in trace.names:
                 judged, _ = trace.component(name)
-                values[name, trace.agent or ""].append(None if trace.value is None else judged)
+                values[name, agent].append(None if trace.value is None else judged)
             times.append(trace.current_run_record.at)
             for call in map(Call.model_validate, trace.body.get("calls", ())):
                 bill.add(call, source_of_reply(run, call))
@@ -176,13 +179,6 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
         for conclusion_row in conclusion_rows
     )
     return columns, rows
-
-
-def _read_unit_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
-    unit = unit_name_of_task(run, group.record.key)
-    for trace in group.traces:
-        scored = int(trace.value is not None)
-        yield UnitRewards(trace.agent or "", unit, 1, scored, trace.value or 0.0, *trace.span)
 
 
 def _agent_cells(row: RankedAgent) -> Sequence[JsonValue]:

@@ -185,8 +185,9 @@ class RewardService:
                 413, f"a group has more than {max_responses} responses; send smaller ones"
             )
         if size is not None and size < len(submission.responses):
-            problem = f"cohort.size: is {size}, and the request has more responses than that"
-            raise RequestRefusedError(422, problem)
+            raise RequestRefusedError(
+                422, f"cohort.size: is {size}, and the request has more responses than that"
+            )
         if self._compares and size is None and len(submission.responses) == 1:
             raise RequestRefusedError(
                 422,

@@ -139,13 +139,15 @@ class Document:
         if not is_scalar or key.tag != f"{_YAML_TAG_PREFIX}str":
             text = shorten(str(key.value)) if is_scalar else "a list or mapping"
             hint = " (a decimal number has a point)" if text.isdecimal() else ""
-            problem = f"{text} is not text, as a key must be{hint}; put it in quotes"
-            raise YamlError(line, problem, path)
+            raise YamlError(
+                line, f"{text} is not text, as a key must be{hint}; put it in quotes", path
+            )
         name = str(key.value)
         inner = (*path, name)
         if inner in self._lines:
-            problem = f"is already in line {self._lines[inner]}; keep one of them"
-            raise YamlError(line, problem, inner)
+            raise YamlError(
+                line, f"is already in line {self._lines[inner]}; keep one of them", inner
+            )
         return name
 
 
@@ -437,12 +439,16 @@ def line_number_of_key(path: str | Path, key: str) -> int | None:
 
 def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
     if not isinstance(value, Mapping):
-        hint = "write lines such as `evaluators: [maths.accuracy]`"
-        return Problem((), f"is {describe_value(value)}", hint)
+        return Problem(
+            (), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`"
+        )
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
-        hint = "this jurygraph reads configs of version 1"
-        return Problem(("version",), f"is {describe_value(version)}", hint)
+        return Problem(
+            ("version",),
+            f"is {describe_value(version)}",
+            "this jurygraph reads configs of version 1",
+        )
     expanded_config = _with_expanded_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
@@ -463,11 +469,17 @@ def _with_expanded_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
         return Problem((PRESET_KEY,), f"is {describe_value(use.name)}, which is not a preset", hint)
     for field, signal in _SIGNAL_BY_MODEL_FIELD.items():
         if getattr(use, field) is not None and f"-{signal}-" not in use.name:
-            hint = "leave it out, or name a preset of that signal"
-            return Problem((PRESET_KEY, field), f"is of no use to {use.name}", hint)
+            return Problem(
+                (PRESET_KEY, field),
+                f"is of no use to {use.name}",
+                "leave it out, or name a preset of that signal",
+            )
     if use.fusion and use.name in _load_preset_parts():
-        hint = "leave it out, or name a preset of several agents"
-        return Problem((PRESET_KEY, "fusion"), f"is of no use to {use.name}", hint)
+        return Problem(
+            (PRESET_KEY, "fusion"),
+            f"is of no use to {use.name}",
+            "leave it out, or name a preset of several agents",
+        )
     return expand_preset(use, settings)
 
 

@@ -409,8 +409,12 @@ class TaskKeyedFile(Generic[N]):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
                     first, _ = self._lines[task_id]
-                    problem = f"task {quote(task_id)} is already in line {first}"
-                    self._raise_line_error(line.number, (key,), problem, duplicate_hint)
+                    self._raise_line_error(
+                        line.number,
+                        (key,),
+                        f"task {quote(task_id)} is already in line {first}",
+                        duplicate_hint,
+                    )
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
             if empty_file_hint is not None and not self._lines:
@@ -478,8 +482,11 @@ def parse_json_line(text: str, model: type[N]) -> N | Problem:
         first = error.errors(include_url=False)[0]
         if first["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
-        problem = "holds half of a surrogate pair, which is not a character"
-        return Problem(_path_of_lone_surrogate(value), problem, "write the whole character")
+        return Problem(
+            _path_of_lone_surrogate(value),
+            "holds half of a surrogate pair, which is not a character",
+            "write the whole character",
+        )
 
 
 def _path_of_lone_surrogate(value: Any) -> FieldPath:
@@ -512,12 +519,14 @@ def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:
     ):
         return Problem((), f"has a trailing comma near column {error.colno}", "take it away")
     if error.msg == "Extra data":
-        problem = f"goes on at column {error.colno} after its JSON object"
-        return Problem((), problem, "put each object on a line of its own")
-    problem = f"is not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
+        return Problem(
+            (),
+            f"goes on at column {error.colno} after its JSON object",
+            "put each object on a line of its own",
+        )
     return Problem(
         (),
-        problem,
+        f"is not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}",
         "each line is one whole JSON object, as `jq -c .` writes it; a file of one array: name it .json, "
         "or `jq -c '.[]'`",
     )

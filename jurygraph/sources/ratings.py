@@ -490,8 +490,7 @@ def _normalize_cell(name: str, value: Any) -> Any:
         return _DECISION_BY_WORD.get(word, value)
     if name not in _TEXT_FIELD_NAMES:
         return value
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if is_number and value.bit_length() <= MAX_INT_BITS:
+    if type(value) is int and value.bit_length() <= MAX_INT_BITS:
         return str(value)
     return "" if isinstance(value, str) and not value.strip() else value
 

@@ -401,8 +401,11 @@ def find_outside_table_error(
             is_missing = not (os.path.isabs(file) or os.path.exists(file))
             if is_missing and root != Path.cwd():
                 problem = f"is {quote(file)}, which is neither in {root} nor in {Path.cwd()}"
-            hint = "move the file there, or allow files elsewhere with --allow-files-outside"
-            return Problem(("facts", "tables", name, "file"), problem, hint)
+            return Problem(
+                ("facts", "tables", name, "file"),
+                problem,
+                "move the file there, or allow files elsewhere with --allow-files-outside",
+            )
     return None
 
 
@@ -671,8 +674,12 @@ def _convert_table_rows(
         location = f"{path}, {position}"
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
-            problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            _raise_cell_error(location, columns.id, problem, _unique_id_remedy(row_id, columns))
+            _raise_cell_error(
+                location,
+                columns.id,
+                f"is {quote(row_id)}, as in {unit} {ids[row_id]}",
+                _unique_id_remedy(row_id, columns),
+            )
         task = _to_task(location, row_id, cells, columns)
         shared_cell_digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
@@ -680,10 +687,12 @@ def _convert_table_rows(
             first = groups.setdefault(digest_of(cells[columns.group_by]), first)
         for column, digest in shared_cell_digests.items():
             if digest != first.cells[column]:
-                problem = (
-                    f"is not that of {unit} {first.number}, which is the same task by --group-by"
+                _raise_cell_error(
+                    location,
+                    column,
+                    f"is not that of {unit} {first.number}, which is the same task by --group-by",
+                    _same_task_remedy(column, columns),
                 )
-                _raise_cell_error(location, column, problem, _same_task_remedy(column, columns))
         if first.number == number:
             tasks.append(number, task)
         labels = {column: value for column, value in values.items() if column not in cells}
@@ -793,8 +802,12 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
             location, column, "is missing, as the line ends before it", "write the cell"
         )
     if value in ("NaN", "nan"):
-        hint = "leave the cell empty, or the row out; where that is the text, give JSON lines"
-        _raise_cell_error(location, column, f"is {value}, as programs write a missing value", hint)
+        _raise_cell_error(
+            location,
+            column,
+            f"is {value}, as programs write a missing value",
+            "leave the cell empty, or the row out; where that is the text, give JSON lines",
+        )
 
 
 def _column_names_location(path: Path, position: str) -> str:
@@ -895,8 +908,12 @@ def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Tab
         try:
             cell = from_json(cell)
         except ValueError as error:
-            hint = "write a list of criteria, or a criterion a line"
-            _raise_cell_error(location, column, f"is not valid JSON ({error})", hint)
+            _raise_cell_error(
+                location,
+                column,
+                f"is not valid JSON ({error})",
+                "write a list of criteria, or a criterion a line",
+            )
     return rubric_from_criteria(cell)
 
 

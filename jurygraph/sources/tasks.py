@@ -79,9 +79,12 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
                 continue
             number, span = self._lines[name]
             if _parse_task_without_graph(self._file.read(span)) != _parse_task_without_graph(line):
-                problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
-                hint = "name another --out, and this file with --edges-from; or annotate this one"
-                self._raise_line_error(number, (), problem, hint)
+                self._raise_line_error(
+                    number,
+                    (),
+                    f"task {quote(name)} differs from that in TASKS in more than its graph",
+                    "name another --out, and this file with --edges-from; or annotate this one",
+                )
 
     def with_reviewed_edges(self, task: Task) -> Task:
         """Return the task with its reviewed roles and edges; unchanged if there are none.
@@ -100,8 +103,12 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
                 number, ("rubric",), f"task {quote(task.id)} has none", "leave it out"
             )
         if entry.query != task.query:
-            problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
-            self._raise_line_error(number, ("query",), problem, _REVIEW_CHANGES_HINT)
+            self._raise_line_error(
+                number,
+                ("query",),
+                f"is not that of task {quote(task.id)}, and the graph was made for it",
+                _REVIEW_CHANGES_HINT,
+            )
         self._refuse_other_criteria(task.id, number, rubric, reviewed_rubric)
         hand_written_edges = {
             (edge.parent, edge.child): edge for edge in rubric.edges if not edge.model
@@ -109,9 +116,12 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         reviewed_edges = {(edge.parent, edge.child): edge for edge in reviewed_rubric.edges}
         for ends, edge in hand_written_edges.items():
             if ends not in reviewed_edges:
-                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
-                hint = "put it in here, or take it out of the task"
-                self._raise_line_error(number, ("rubric", "edges"), problem, hint)
+                self._raise_line_error(
+                    number,
+                    ("rubric", "edges"),
+                    f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself",
+                    "put it in here, or take it out of the task",
+                )
         role_by_criterion_id = {
             criterion.id: criterion.role for criterion in reviewed_rubric.criteria
         }
@@ -139,9 +149,11 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         }
         for name in sorted(contents.keys() | reviewed_criterion_by_id.keys()):
             if contents.get(name) != reviewed_criterion_by_id.get(name):
-                problem = f"criterion {quote(name)} is not that of task {quote(task_id)}"
                 self._raise_line_error(
-                    number, ("rubric", "criteria"), problem, _REVIEW_CHANGES_HINT
+                    number,
+                    ("rubric", "criteria"),
+                    f"criterion {quote(name)} is not that of task {quote(task_id)}",
+                    _REVIEW_CHANGES_HINT,
                 )
 
 
@@ -266,8 +278,11 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     def _add_task(self, line: TextLine, task: TaskLine) -> Iterator[Problem]:
         """Add a task and its responses to the index, and yield its problems."""
         if self._responses is not None and task.responses:
-            problem = "is set although --responses names a file with responses"
-            yield Problem(("responses",), problem, "leave out one of the two")
+            yield Problem(
+                ("responses",),
+                "is set although --responses names a file with responses",
+                "leave out one of the two",
+            )
         task = _with_absolute_table_files(task, self._tasks_folder)
         if task.id in self._index:
             yield _repeated_id_problem("task", task.id, self._index[task.id].line, ("id",))
@@ -463,8 +478,11 @@ def _with_absolute_table_files(task: _T, folder: Path) -> _T:
 
 
 def _repeated_id_problem(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
-    problem = f"{kind} {quote(name)} is already in line {earlier}"
-    return Problem(path, problem, f"give each {kind} an id of its own")
+    return Problem(
+        path,
+        f"{kind} {quote(name)} is already in line {earlier}",
+        f"give each {kind} an id of its own",
+    )
 
 
 def _refuse_yaml_file(path: str | Path) -> None:
@@ -586,8 +604,11 @@ def open_profiles(
 def profile_line_problems(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     """Yield the errors of a line that does not fit the task."""
     if entry.task != task.id:
-        hint = f"name task {quote(task.id)}, or give it the line of that"
-        yield Problem(("task",), f"is {quote(entry.task)}", hint)
+        yield Problem(
+            ("task",),
+            f"is {quote(entry.task)}",
+            f"name task {quote(task.id)}, or give it the line of that",
+        )
     people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
     for index, profile in enumerate(entry.stakeholders):
         if profile.id not in people:
@@ -595,13 +616,17 @@ def profile_line_problems(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
             continue
         person = people[profile.id]
         if person.constraints:
-            problem = f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}"
-            hint = "leave them out there, or the stakeholder out here"
-            yield Problem(("stakeholders", index, "id"), problem, hint)
+            yield Problem(
+                ("stakeholders", index, "id"),
+                f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}",
+                "leave them out there, or the stakeholder out here",
+            )
         if profile.profile and profile.profile != person.profile:
-            problem = f"is not the profile of {quote(profile.id)} in task {quote(task.id)}"
-            hint = "see what follows from the new one and copy it here, or have it read again"
-            yield Problem(("stakeholders", index, "profile"), problem, hint)
+            yield Problem(
+                ("stakeholders", index, "profile"),
+                f"is not the profile of {quote(profile.id)} in task {quote(task.id)}",
+                "see what follows from the new one and copy it here, or have it read again",
+            )
     for index, tension in enumerate(entry.tensions or ()):
         for position, member in enumerate(tension.between):
             if member not in people:
@@ -609,15 +634,19 @@ def profile_line_problems(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
                     task, ("tensions", index, "between", position), member
                 )
     if entry.tensions and task.tensions:
-        problem = f"task {quote(task.id)} has tensions of its own"
-        yield Problem(("tensions",), problem, "leave them out there, or here")
+        yield Problem(
+            ("tensions",),
+            f"task {quote(task.id)} has tensions of its own",
+            "leave them out there, or here",
+        )
 
 
 def _unknown_stakeholder_problem(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
     names = [stakeholder.id for stakeholder in task.stakeholders]
     hint = did_you_mean(name, names) or "name one that the task has"
-    problem = f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}"
-    return Problem(path, problem, hint)
+    return Problem(
+        path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint
+    )
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:

@@ -31,7 +31,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
-from jurygraph.schema import Question, SurveyWithoutTexts
+from jurygraph.schema import SurveyWithoutTexts
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
@@ -281,11 +281,13 @@ class RunIndex:
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
             self._drop_earlier_groups(task, group)
         survey = self.run.source.survey_without_texts(group.survey)
-        questions = [self._intern_name(_question_kind(q), q.id) for q in survey.questions]
-        self._index_component_inputs(
-            group.decision,
-            {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
-        )
+        questions = {}
+        for question in survey.questions:
+            # The score of verdicts about a whole response is a figure of it: a column of the table.
+            kind = "question" if is_about_whole_response(question) else "other question"
+            questions[question.id] = self._intern_name(kind, question.id)
+        self._index_component_inputs(group.decision, questions)
+        numbers = list(questions.values())
         traces = group.traces
         self._insert_index_rows(
             "responses", [self._response_row(task, group, trace) for trace in traces]
@@ -297,7 +299,7 @@ class RunIndex:
         verdicts = []
         for row, trace in enumerate(traces):
             score_by_question_index = {index: column[row] for index, column in values.items()}
-            verdicts.append(self._verdict_rows(trace, questions, score_by_question_index))
+            verdicts.append(self._verdict_rows(trace, numbers, score_by_question_index))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         self._insert_index_rows("calls", map(_call_row, calls))
@@ -406,11 +408,6 @@ class RunIndex:
 def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[Mapping[str, Any]]:
     """Yield the verdicts of a trace; those that another judge's superseded count nowhere."""
     return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
-
-
-def _question_kind(question: Question) -> str:
-    """Return `question` if the score of its verdicts is a figure of a response: a column of the table."""
-    return "question" if is_about_whole_response(question) else "other question"
 
 
 def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:

@@ -72,14 +72,14 @@ class AgentDifference:
 
     @property
     def sentence(self) -> str:
-        names = agent_label(self.first), agent_label(self.second)
+        first, second = agent_label(self.first), agent_label(self.second)
         size = format_number(self.difference)
-        lead_text = f"{names[0]} is ahead of {names[1]}"
+        lead_text = f"{first} is ahead of {second}"
         if self.difference == 0.0:
-            lead_text = f"{names[0]} is level with {names[1]}"
+            lead_text = f"{first} is level with {second}"
         elif self.difference < 0.0:  # over what both have, where the means are over all
             lead_text = (
-                f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
+                f"{first} has the higher mean, but {second} is ahead over {self.units} of both"
             )
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNIT_LABELS[self.units]}"
         if not self.is_paired:
