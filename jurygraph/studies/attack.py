@@ -704,7 +704,7 @@ def _sections(
     for name, outcome in outcome_by_attack.items():
         if outcome["verdicts"]["hits"]:
             successful_attack_rows.append((name, outcome["verdicts"]))
-    successful_attack_rows.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
+    successful_attack_rows.sort(key=lambda item: (-item[1]["rate"], item[0]))
     yield (
         f"with the defences of the config, {len(outcome_by_attack) - len(successful_attack_rows)} of "
         f"{len(outcome_by_attack)} attacks never pass"

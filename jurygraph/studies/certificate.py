@@ -112,12 +112,14 @@ def certify(
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_presentations_of_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
-    stability = f"jurygraph study stability {quoted_runs}"
+    stability_command = f"jurygraph study stability {quoted_runs}"
     measure_runs = partial(_figures_by_run, runs, read)
-    measure_against_people = partial(_people_figures, runs, read, quoted_runs, labels)
-    labels_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (AGREEMENT_SECTION, labels_command, measure_against_people),
+        (
+            AGREEMENT_SECTION,
+            f"jurygraph study judge {quoted_runs} --labels F",
+            partial(_people_figures, runs, read, quoted_runs, labels),
+        ),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         (
             "false credit",
@@ -127,12 +129,12 @@ def certify(
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
-            partial(_wording_noise_figures, measure_noise, _VARIANCE_MEASURES, stability),
+            partial(_wording_noise_figures, measure_noise, _VARIANCE_MEASURES, stability_command),
         ),
         (
             "growth and drift",
             _NEW_RUNS_COMMAND,
-            partial(_noise_ratio_figures, measure_noise, stability),
+            partial(_noise_ratio_figures, measure_noise, stability_command),
         ),
         ("signs", _NEW_RUNS_COMMAND, partial(_signal_figures, read_presentations, quoted_runs)),
         (

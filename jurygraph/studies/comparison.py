@@ -594,8 +594,7 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
         "combiners",
         "domain",
     }
-    before = a.model_dump(mode="json", include=parts)
-    after = b.model_dump(mode="json", include=parts)
+    before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
     differing_settings = []
     for key, setting_in_a, setting_in_b in changes(before, after):
         if not key.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) and ERASED_PLACEHOLDER not in (

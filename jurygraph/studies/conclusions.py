@@ -192,12 +192,12 @@ def conclude_reviewers(
         ranked_judges = [
             row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
         ]
-        ranked_judges.sort(key=lambda row: float(row["mae"].value))
+        ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
             conclusion.append(f"{dimension}: no rating is predicted by every judge.")
             continue
         best = ranked_judges[0]
-        subject = str(best["judge"])
+        subject = best["judge"]
         if best["shots"]:
             subject += f" with {best['shots']} examples"
         sentences = [

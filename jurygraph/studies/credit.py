@@ -266,9 +266,11 @@ def read_rubric_scores(run: Run, advance: ProgressCallback) -> RunRubricScores:
     sheets.sheets.sort(key=lambda sheet: sheet.task)
     if not any(sheet.edges for sheet in sheets.sheets):
         reasons = list_omissions(+sheets.left_out)
-        problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"
-        advice = "score tasks whose `rubric` has `edges`, such as `jurygraph annotate` finds"
-        raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; {advice}")
+        raise InputError(
+            f"{run.folder}: none of its {sheets.responses} responses has a reward from a rubric with edges"
+            f"{f' ({reasons})' if reasons else ''}; score tasks whose `rubric` has `edges`, such as "
+            "`jurygraph annotate` finds"
+        )
     return sheets
 
 
@@ -699,11 +701,10 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     census_figures = figures["census"]
     methods = figures["methods"]
-    totals = (
-        f"{census_figures['examples']} responses to {census_figures['rubrics']} rubrics, "
-        f"{census_figures['graphs']} of them with edges"
+    yield (
+        "{examples} responses to {rubrics} rubrics, {graphs} of them with edges, {exact} inferred exactly; "
+        "κ = {kappa:g}".format(**census_figures, kappa=figures["kappa"])
     )
-    yield f"{totals}, {census_figures['exact']} inferred exactly; κ = {figures['kappa']:g}"
     yield (
         f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over "
         f"{census_figures['units']}"
@@ -779,22 +780,26 @@ def _notes(figures: Figures) -> Iterator[str]:
     census_figures = figures["census"]
     yield from omission_notes(census_figures["left_out"])
     if census_figures["unjudged"]:
-        edges = f"{census_figures['unjudged']} of {census_figures['edges']} edges"
-        yield f"no cases: {edges} with an end that was not judged or does not apply"
+        yield (
+            f"no cases: {census_figures['unjudged']} of {census_figures['edges']} edges with an end that was not "
+            "judged or does not apply"
+        )
     too_large_count = figures["inference"]["too_large"]
     if too_large_count:
-        limit = f"more than {gear.MAX_ENUMERATED_CHILDREN} criteria of its graph have a parent"
-        yield f"not in exact against one pass: {too_large_count} responses; {limit}"
+        yield (
+            f"not in exact against one pass: {too_large_count} responses; more than {gear.MAX_ENUMERATED_CHILDREN} "
+            "criteria of its graph have a parent"
+        )
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
-    gear_figures_by_name = figures["methods"]["gear"]
-    leakage_task_count = gear_figures_by_name["leakage"]["tasks"]
-    preservation_task_count = gear_figures_by_name["preservation"]["tasks"]
+    leakage_task_count, preservation_task_count = (
+        figures["methods"]["gear"][name]["tasks"] for name in _CREDIT_FIGURE_NAMES
+    )
     if min(leakage_task_count, preservation_task_count) < _MIN_TASKS_FOR_INTERVAL:
-        limit = f"with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and with one there is none"
         yield (
             f"{census_figures['units']} with a case of leakage: {leakage_task_count}, of preservation: "
-            f"{preservation_task_count}; {limit}"
+            f"{preservation_task_count}; with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and "
+            "with one there is none"
         )
 
 
