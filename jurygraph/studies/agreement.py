@@ -31,6 +31,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
     describe_range,
@@ -204,7 +205,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
 
 def _sections(
     matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
-) -> Iterator[str | ReportTable]:
+) -> Iterator[ReportSection]:
     yield (
         f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"

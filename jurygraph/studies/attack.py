@@ -54,6 +54,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
 )
@@ -73,6 +74,7 @@ THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_KEYS_BY_PREFIX, _ATTAC
 _JUDGE_CHANNEL_SUITES = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
+TasksWithResponses = Sequence[tuple[Task, Sequence[Response]]]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
@@ -131,7 +133,7 @@ class AttackStudy:
     def __init__(
         self,
         jury: Jury,
-        tasks: Sequence[tuple[Task, Sequence[Response]]],
+        tasks: TasksWithResponses,
         attacks: Sequence[Attack],
     ) -> None:
         """Plan the questions of every task. Raises the errors of `make_attack_surveys`."""
@@ -285,9 +287,7 @@ class _InMemorySink:
         """Store nothing: no prompt of a study is shown."""
 
 
-def _attack_groups(
-    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
-) -> Iterator[_AttackGroup]:
+def _attack_groups(tasks: TasksWithResponses, attacks: Sequence[Attack]) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest_responses) in enumerate(tasks):
         attack_responses = {}
@@ -305,7 +305,7 @@ def _attack_groups(
 
 
 def _groups_with_channel_attacks(
-    suite: str, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+    suite: str, tasks: TasksWithResponses, attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
     """Yield a group for each attack of a suite that reaches a judge by what it reads, on each task."""
     for index, (task, _) in enumerate(tasks):
@@ -677,7 +677,7 @@ def report_attacks(figures: Figures) -> Report:
 
 def _sections(
     figures: Figures, configured: Figures, labels: Mapping[str, str]
-) -> Iterator[str | ReportTable]:
+) -> Iterator[ReportSection]:
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
     attacks = f"{figures['responses']} responses by {len(figures['attacks'])} attacks"

@@ -18,7 +18,7 @@ from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judge_report import reliability
 from jurygraph.studies.judgements import describe_question_name_problem, find_questions_by_name
-from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Report, ReportSection, ReportTable
 
 FOLD_COUNT = 5
 _MIN_CALIBRATION_TASKS = 2 * FOLD_COUNT
@@ -232,7 +232,7 @@ def report(
     }
     cells = [[name, *row.values()] for name, row in rows.items()]
     cells.append(["gain", gain, None, None])
-    sections: list[str | ReportTable] = [
+    sections: list[ReportSection] = [
         f"{labelled_scores.question}: {method} map of {figures['labels']} labels in {figures['tasks']} tasks, each "
         "with the map of other tasks",
         ReportTable(["scores", "squared error", "ECE", "mean"], cells),

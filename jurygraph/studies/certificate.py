@@ -21,7 +21,7 @@ from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
-from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
+from jurygraph.studies.report import Report, ReportSection, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import (
     measure_signal_to_noise,
     measure_stability,
@@ -149,7 +149,7 @@ def certify(
         ),
     ]
     figures: list[CertifiedFigure] = []
-    sections: list[str | ReportTable] = []
+    sections: list[ReportSection] = []
     for subject, command, measure in parts:
         try:
             section_figures = list(measure())

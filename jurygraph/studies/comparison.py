@@ -51,7 +51,14 @@ from jurygraph.runs.store.header import RunHeader, changes, format_value
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
-from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Report,
+    ReportSection,
+    ReportTable,
+    format_cell,
+)
 from jurygraph.views.agents import agent_label
 
 STATISTIC_DESCRIPTIONS = {
@@ -262,9 +269,11 @@ def compare(
     return Report(figures, list(_sections(figures)), notes)
 
 
-def _responses_by_id(
-    responses: Iterable[ComparedResponse], name: str
-) -> dict[str, ComparedResponse]:
+ResponsesById = Mapping[str, ComparedResponse]
+ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
+
+
+def _responses_by_id(responses: Iterable[ComparedResponse], name: str) -> ResponsesById:
     response_by_id = {}
     for response in responses:
         if response.id in response_by_id:
@@ -283,12 +292,7 @@ def _task_or_group_name(response_in_a: ComparedResponse, response_in_b: Compared
     return unit_name(response_in_a.task, group)
 
 
-ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
-
-
-def _pair_responses(
-    a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
-) -> ComparedPairs:
+def _pair_responses(a: ResponsesById, b: ResponsesById) -> ComparedPairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     hint = "compare two runs of the same tasks and responses"
     if not pairs:
@@ -630,9 +634,7 @@ def _failure_notes(rewards: Floats) -> Iterator[str]:
             )
 
 
-def _agent_notes(
-    a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
-) -> Iterator[str]:
+def _agent_notes(a: ResponsesById, b: ResponsesById) -> Iterator[str]:
     """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
     agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
     for name, other in (("A", "B"), ("B", "A")):
@@ -668,7 +670,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures) -> Iterator[ReportSection]:
     units = figures["units"]
     yield _describe_mean_change(figures)
     failed_count = figures["paired"] - figures["n"]
@@ -762,7 +764,7 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
     return [number, row["tasks"], row["mean_a"], row["mean_b"], delta, *p_values]
 
 
-def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str | ReportTable]:
+def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[ReportSection]:
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed_questions = [row for row in questions if any(row[name] for name in counts)]

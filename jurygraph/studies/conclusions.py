@@ -376,15 +376,16 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> Iterator[str]:
     for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
         cell = ratio["semantic_to_repeat"]
         side = side_of_bound(cell, 1.0)
+        detail = f"S/R {_cell_text(cell)}"
         subject = f"{protocol}: whether other words move the score more than asking again"
         if cell is None:
             yield f"{subject} cannot be told: more exact repeats would tell."
         elif side == 1:
-            yield f"{protocol}: other words for the same move the score more than asking again, S/R {_cell_text(cell)}."
+            yield f"{protocol}: other words for the same move the score more than asking again, {detail}."
         elif not side:  # 0, or None without an interval
-            yield f"{subject} cannot be told: S/R {_cell_text(cell)} over {tasks} tasks."
+            yield f"{subject} cannot be told: {detail} over {tasks} tasks."
         else:
-            yield f"{protocol}: asking again moves the score more than other words, S/R {_cell_text(cell)}."
+            yield f"{protocol}: asking again moves the score more than other words, {detail}."
 
 
 def _cell_text(cell: object) -> str:

@@ -43,6 +43,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
 )
@@ -89,6 +90,8 @@ _LABEL_AGAIN_HINT = (
 _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
+RowsByName = Mapping[str, Figures]
+"""Figures of each item, agent or annotator, by its name."""
 
 
 class VoteColumns(NamedTuple):
@@ -260,18 +263,19 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> t
     for label, _ in Counter(labels).most_common():
         spelling_by_class.setdefault(str(label).casefold(), label)
     classes = sorted(spelling_by_class.values())
-    if len(classes) == 1:
+    class_count = len(classes)
+    if class_count == 1:
         raise InputError(
             f"{_vote_file_paths_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell "
             "apart; name the whole scale with --classes"
         )
-    count = len(labels)
-    if len(classes) > _MAX_CLASSES or (
-        len(classes) > _FEW_CLASSES_THRESHOLD and 2 * len(classes) > count
+    label_count = len(labels)
+    if class_count > _MAX_CLASSES or (
+        class_count > _FEW_CLASSES_THRESHOLD and 2 * class_count > label_count
     ):
         hint = _CONTINUOUS_SCALE_HINT if has_class_order else _LABEL_COLUMN_HINT
         raise InputError(
-            f"{_vote_file_paths_text(votes)}: {count} labels have {len(classes)} different values, which are no "
+            f"{_vote_file_paths_text(votes)}: {label_count} labels have {class_count} different values, which are no "
             f"classes; {hint}"
         )
     return tuple(classes)
@@ -666,7 +670,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
 def _annotator_figures(
     model: Consensus, refits: RefitIntervals | None, has_order: bool
-) -> dict[str, Figures]:
+) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about.
@@ -688,7 +692,7 @@ def _describe_interval_source(fitted_consensus: FittedConsensus) -> str:
     return f"resampled {unit}" if fitted_consensus.settings.uses_paper_preset else f"t over {unit}"
 
 
-def _compare_methods(fitted_consensus: FittedConsensus) -> dict[str, Figures]:
+def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
     """Return each agent's score by each method, the change by the posterior, and its rank by each method."""
     scores = {method: fitted_consensus.scores(method) for method in CONSENSUS_METHODS}
     ranks = {method: rank_agents(scores_by_agent) for method, scores_by_agent in scores.items()}
@@ -715,7 +719,7 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, ranks.tolist(), strict=True))
 
 
-def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
+def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Figures:
     """Return what the posterior changes against the majority, and the ambiguity of items (Tables 12, 17 and 29).
 
     The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
@@ -738,7 +742,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figu
     }
 
 
-def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[ReportSection]:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
@@ -801,12 +805,12 @@ def _score_cell(agent: AgentScore) -> IntervalCell:
     return IntervalCell(agent.score, agent.low, agent.high)
 
 
-def _sort_descending(rows: Mapping[str, Figures], column: str) -> list[tuple[str, Figures]]:
+def _sort_descending(rows: RowsByName, column: str) -> list[tuple[str, Figures]]:
     """Return the rows with the greatest value of a column first; equal ones by name."""
     return sorted(rows.items(), key=lambda item: (-item[1][column], item[0]))
 
 
-def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
+def _comparison_table(comparison: RowsByName) -> ReportTable:
     rows = []
     for name, agent in _sort_descending(comparison, "stableval"):
         change = f"{round(agent['change'], 3) + 0.0:+.3f}"
@@ -817,7 +821,7 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
-def _annotator_table(annotators: Mapping[str, Figures], rate_columns: Sequence[str]) -> ReportTable:
+def _annotator_table(annotators: RowsByName, rate_columns: Sequence[str]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy, and with other rates."""
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
@@ -866,7 +870,7 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _doubtful_item_sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _doubtful_item_sections(figures: Figures) -> Iterator[ReportSection]:
     """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")

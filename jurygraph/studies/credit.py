@@ -47,6 +47,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
     describe_series,
@@ -98,7 +99,7 @@ class EdgeCases:
             as_unit_interval(name, getattr(self, name), GraphError)
         for name in ("share", "task"):
             as_nonnegative(name, getattr(self, name), GraphError)
-        unknown_edge_kinds = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
+        unknown_edge_kinds = np.setdiff1d(self.kind, EDGE_KINDS).tolist()
         if unknown_edge_kinds:
             raise GraphError(
                 f"{unknown_edge_kinds[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}"
@@ -698,7 +699,7 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
         }
 
 
-def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures) -> Iterator[ReportSection]:
     census_figures = figures["census"]
     methods = figures["methods"]
     yield (

@@ -8,7 +8,7 @@ import numpy as np
 
 from jurygraph.aggregation import stakeholders
 from jurygraph.arrays import Floats
-from jurygraph.studies.report import Figures, ReportTable
+from jurygraph.studies.report import Figures, ReportSection, ReportTable
 from jurygraph.studies.reward_noise import (
     estimate_variance_terms,
     exchangeable_aggregation,
@@ -229,7 +229,7 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     return {"terms": terms, "signs": signs, "scaling": snr_growth_rows, "ensembles": ensemble_rows}
 
 
-def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
+def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[ReportSection]:
     """Yield the tables of `simulate_decompr_theory`: formulas and simulated means, and the paper's numbers."""
     if not decompr:
         return

@@ -92,6 +92,9 @@ class ReportTable:
         return [f"... and {hidden_row_count} more (--json)"] if hidden_row_count else []
 
 
+ReportSection = str | ReportTable
+
+
 @dataclass(frozen=True)
 class PlotSeries:
     """A line, or a set of points or bars: `y` over `x`, with the ends of intervals if there are any.
