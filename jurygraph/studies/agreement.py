@@ -90,12 +90,16 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
             cell = (rating.dimension, rating.reviewer, rating.key)
             first = locations.setdefault(cell, location)
             if first is not location:
-                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}"
-                raise InputError(f"{location}: {problem}; keep one of the scores")
+                raise InputError(
+                    f"{location}: reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}; keep one of "
+                    "the scores"
+                )
             for name, value in (("group", rating.group), ("domain", rating.domain)):
                 if item_fields.setdefault((name, rating.key), value) != value:
-                    problem = f"item {rating.key!r} has another {name} above; give each item one"
-                    raise InputError(f"{location}, field {file.columns[name]}: {problem}")
+                    raise InputError(
+                        f"{location}, field {file.columns[name]}: item {rating.key!r} has another {name} above; give "
+                        "each item one"
+                    )
             ratings_by_dimension[rating.dimension or ""].append(rating)
     if not ratings_by_dimension:
         paths = ", ".join(file.path for file in files)
@@ -186,8 +190,6 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
             f"{paths}: no item has scores of two reviewers; agreement needs some that have"
         )
     parts = [_measure_agreement(matrix, level) for matrix in matrices]
-    sections = list(_sections(matrices, parts, level))
-    notes = list(_notes(matrices, parts, level))
     alphas = {
         dimension_domain_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]
     }
@@ -196,10 +198,12 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
         title += f" (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
     series = PlotSeries.from_estimates_with_intervals("alpha", alphas)
     alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
-    plots = [alpha_plot, *_alpha_heat_map(parts)]
-    figures = {"level": level, "parts": parts}
     return Report(
-        figures, sections, notes, plots, symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS
+        {"level": level, "parts": parts},
+        list(_sections(matrices, parts, level)),
+        list(_notes(matrices, parts, level)),
+        [alpha_plot, *_alpha_heat_map(parts)],
+        symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
 
 

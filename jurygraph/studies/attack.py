@@ -413,11 +413,10 @@ def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
             f"none of the tasks has a question of layer {layers}; give them what the config's evaluators ask about: "
             "rubrics, reviewers, or stakeholders with constraints; --tasks names tasks of your own"
         )
-    used_evaluator_names = _evaluators_in_surveys(surveys)
     judging_evaluator_names = {use.known_as for use in jury.config.evaluators if use.judges}
     model_evaluators_without_verdicts = sorted(
         name
-        for name in used_evaluator_names - judging_evaluator_names
+        for name in _evaluators_in_surveys(surveys) - judging_evaluator_names
         if jury.evaluators[name].uses_model
     )
     if jury.gateway is None and model_evaluators_without_verdicts:
@@ -667,9 +666,9 @@ def report_attacks(figures: Figures) -> Report:
     for name, label in labels.items():
         share = figures_by_arm[name]["attacks"]["verdicts"]
         false_verdict_rates[label] = _percent_cell(share, 1.0)
-    bar_series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
+    series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
     title = describe_range("The share of false verdicts", false_verdict_rates)
-    plot = Plot(title, "bars", [bar_series], y_label="false verdicts, 95 % interval")
+    plot = Plot(title, "bars", [series], y_label="false verdicts, 95 % interval")
     configured_arm_figures = figures_by_arm[configured]
     notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
     return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
@@ -755,11 +754,8 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
 
 
 def _percent_cell(proportion_figures: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
-    ends = []
-    for name in ("rate", "low", "high"):
-        end = proportion_figures[name]
-        ends.append(None if end is None else unit * end)
-    return IntervalCell(*ends)
+    ends = map(proportion_figures.get, ("rate", "low", "high"))
+    return IntervalCell(*(None if end is None else unit * end for end in ends))
 
 
 def _notes(figures: Figures, tasks: int) -> Iterator[str]:

@@ -344,8 +344,11 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
 def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
-        name = f"votes of a jury, {run.folder.name}"
-        yield CertifiedFigure(name, _SEVERAL_JUDGES_HINT, why="one judge alone gave scores")
+        yield CertifiedFigure(
+            f"votes of a jury, {run.folder.name}",
+            _SEVERAL_JUDGES_HINT,
+            why="one judge alone gave scores",
+        )
         return
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:

@@ -213,6 +213,7 @@ def compare(
         [(response_in_a.reward, response_in_b.reward) for response_in_a, response_in_b in pairs]
     ).T
     has_failed = np.isnan(rewards)
+    has_failed_in_a, has_failed_in_b = has_failed
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_codes([response_in_a.task for response_in_a, _ in pairs])
     names = [
@@ -236,8 +237,8 @@ def compare(
         "paired": len(pairs),
         "only_a": len(responses_in_a_by_id) - len(pairs),
         "only_b": len(responses_in_b_by_id) - len(pairs),
-        "failed_a": int((has_failed[0] & ~has_failed[1]).sum()),
-        "failed_b": int((has_failed[1] & ~has_failed[0]).sum()),
+        "failed_a": int((has_failed_in_a & ~has_failed_in_b).sum()),
+        "failed_b": int((has_failed_in_b & ~has_failed_in_a).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
         **overall_difference_figures,
         "detectable_difference": estimate and detectable_difference(estimate),
@@ -505,10 +506,12 @@ def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
+        if margin["holds"]:
+            continue
         missing = f"threshold missed: {_format_no_worse_condition(margin)}, but {tasks} {units}"
-        if not margin["holds"] and margin["lowest"] is None:
+        if margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
-        elif not margin["holds"]:
+        else:
             needed_text = (
                 f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             )
@@ -560,12 +563,12 @@ def render_pull_request_comment(
     first, *others = report.sections
     flips = _flipped_verdicts_table(dict(figures))
     unmet_condition_count = sum(not outcome.is_met for outcome in outcomes)
-    verdict = (
-        "The gate is met."
-        if not unmet_condition_count
-        else f"The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
-    )
-    blocks = [f"**{first}.**{f' {verdict}' if outcomes else ''}\n"]
+    verdict = ""
+    if unmet_condition_count:
+        verdict = f" The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
+    elif outcomes:
+        verdict = " The gate is met."
+    blocks = [f"**{first}.**{verdict}\n"]
     if figures["paired"] != figures["n"]:
         blocks.append(Report({}, [str(others.pop(0))]).to_markdown())
     blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
@@ -688,8 +691,7 @@ def _sections(figures: Figures) -> Iterator[ReportSection]:
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:
-        name = agent_label(row["agent"])
-        agents.append([name, *_difference_cells(row, row["left_out"])])
+        agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
@@ -760,8 +762,15 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
     number = row["n"]
     if left_out:
         number = f"{number}/{number + left_out}"
-    p_values = [_format_p(row["mean_delta_p"]), _format_p(row["holm_p"])]
-    return [number, row["tasks"], row["mean_a"], row["mean_b"], delta, *p_values]
+    return [
+        number,
+        row["tasks"],
+        row["mean_a"],
+        row["mean_b"],
+        delta,
+        _format_p(row["mean_delta_p"]),
+        _format_p(row["holm_p"]),
+    ]
 
 
 def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[ReportSection]:

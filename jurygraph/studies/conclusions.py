@@ -88,8 +88,9 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     count = judge["n"]
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
-    measure_symbol = "rank correlation" if judge["kappa"] is None else "κ"
-    agreement = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
+    measure_symbol, agreement = "κ", judge["kappa"]
+    if agreement is None:
+        measure_symbol, agreement = "rank correlation", judge["rank_correlation"]
     if judge["answers"] == 1:
         sentences = [
             f"{name} gives all {count} labelled responses one answer: it tells none apart."

@@ -74,19 +74,6 @@ _CONSENSUS_METHOD_LABELS = {
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
-_AMBIGUITY_FORECAST_HEADER = (
-    "further labels of each ambiguous item",
-    "expected ambiguity",
-    "expected ambiguous items",
-)
-_NO_CLASS_ORDER_HINT = (
-    "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, and then "
-    "credit, leniency and strictness"
-)
-_LABEL_AGAIN_HINT = (
-    "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
-    "--ambiguous FILE --reviewers A,B --out DIR`"
-)
 _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
@@ -113,7 +100,7 @@ class VoteColumns(NamedTuple):
     item_id_in_file: Sequence[str]
     annotator: Sequence[str]
     label: Sequence[Any]
-    classes: tuple[Label, ...]
+    classes: Sequence[Label]
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
@@ -245,7 +232,7 @@ def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> L
     )
 
 
-def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
+def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
     scale = tuple(map(_label_to_class_value, classes))
     if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
         raise InputError(
@@ -254,7 +241,7 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> tuple[Label, ...]:
+def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Label]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
     if has_class_order:
         _refuse_word_labels(votes)
@@ -525,14 +512,15 @@ def report(
         intervals = "t, with refits"
         scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    further_labels = _expected_item_ambiguities(fitted_consensus)
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     reasons = {"annotators have no intervals": fitted_consensus.no_refits_reason}
     if fitted_consensus.ballots.agent is not None or settings.compare:
-        stability_reason = fitted_consensus.no_stability_reason
-        reasons = {"no stability of a ranking": stability_reason, **reasons}
+        reasons = {
+            "no stability of a ranking": fitted_consensus.no_stability_reason,
+            **reasons,
+        }
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
@@ -548,7 +536,7 @@ def report(
             fitted_consensus.get_item_posteriors(fitted_consensus.method),
             agent_comparison_rows,
         ),
-        "further_labels": further_labels,
+        "further_labels": _expected_item_ambiguities(fitted_consensus),
         "decided_by_one": majority.items_decided_by_one_vote(),
         "ties": {"rule": _tie_rule(settings), "items": tied_items},
         "log_likelihood": model.log_likelihood,
@@ -777,8 +765,14 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[ReportS
     if method != "majority":
         yield _ambiguity_table(figures)
     yield from _doubtful_item_sections(figures)
-    yield ReportTable(_AMBIGUITY_FORECAST_HEADER, figures["further_labels"], digits=_TABLE_DIGITS)
-    if figures["further_labels"]:
+    forecasts = figures["further_labels"]
+    header = (
+        "further labels of each ambiguous item",
+        "expected ambiguity",
+        "expected ambiguous items",
+    )
+    yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
+    if forecasts:
         yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
         yield _stability_table(figures)
@@ -794,7 +788,10 @@ def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
         yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
     else:
         yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
-        yield _NO_CLASS_ORDER_HINT
+        yield (
+            "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, "
+            "and then credit, leniency and strictness"
+        )
 
 
 def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
@@ -881,7 +878,10 @@ def _doubtful_item_sections(figures: Figures) -> Iterator[ReportSection]:
     header = ("items in doubt", "majority decided by", "class")
     yield ReportTable(header, rows, most=_MAX_ROWS_LISTED)
     if rows:
-        yield _LABEL_AGAIN_HINT
+        yield (
+            "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
+            "--ambiguous FILE --reviewers A,B --out DIR`"
+        )
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:

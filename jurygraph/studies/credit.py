@@ -526,9 +526,8 @@ def estimate_mean(
     ends also where the units cannot tell: fewer than two, or fewer than six with equal means.
     """
     estimate = mean_with_cluster_interval(values, units)
-    if estimate is None:
-        return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
-    value, low, high, _, tasks = estimate.within(least, most)
+    empty = (None, None, None, None, 0)
+    value, low, high, _, tasks = empty if estimate is None else estimate.within(least, most)
     return {"value": value, "low": low, "high": high, "cases": len(values), "tasks": tasks}
 
 
@@ -719,8 +718,13 @@ def _sections(figures: Figures) -> Iterator[ReportSection]:
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         rule_rows = []
         for method in methods.values():
-            sums = {"prerequisites": method["prerequisites"], "all kinds": method}
-            rule_rows.append({**method["kinds"], **sums})
+            rule_rows.append(
+                {
+                    **method["kinds"],
+                    "prerequisites": method["prerequisites"],
+                    "all kinds": method,
+                }
+            )
         rows = []
         for kind in rule_rows[0]:
             estimates = [rule[kind][figure] for rule in rule_rows]

@@ -203,12 +203,24 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     signs = []
     for snr, group in product(PUBLISHED_SIGN_SHARE_BY_SNR, GROUP_SIZES):
         shares = [simulate_positive_advantage_share(snr, group, seed) for seed in seeds]
-        formula = sign_correctness(snr, group)
-        signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
+        signs.append(
+            {
+                "name": snr,
+                "group": group,
+                "formula": sign_correctness(snr, group),
+                "simulated": shares,
+            }
+        )
     for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
         shares = [simulate_correct_sign_share(snr, PAPER_GROUP_SIZE, seed) for seed in seeds]
-        formula = mean_sign_correctness(snr, PAPER_GROUP_SIZE)
-        signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
+        signs.append(
+            {
+                "name": snr,
+                "group": "all",
+                "formula": mean_sign_correctness(snr, PAPER_GROUP_SIZE),
+                "simulated": shares,
+            }
+        )
     snr_growth_rows = []
     for (name, drift), n in product(DRIFT_VARIANCE_BY_REGIME.items(), STAKEHOLDER_COUNTS):
         simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
