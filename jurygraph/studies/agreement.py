@@ -118,7 +118,6 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
     groups = []
     for rating in rows:
         groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
-    group = cluster_codes(groups)
     scores = [rating.score for rating in rows]
     reasons = [rating.reason or "" for rating in rows]
     return DimensionRatings(
@@ -128,7 +127,7 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
         domains=domains.tolist(),
         reviewer=reviewer,
         item=item,
-        group=group,
+        group=cluster_codes(groups),
         domain=domain,
         score=np.array(scores, dtype=np.float64),
         reasons=reasons if any(reasons) else (),
@@ -272,7 +271,6 @@ def _sampling_unit_noun(parts: Sequence[Figures]) -> str:
 def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> Figures:
     has_score = ~np.isnan(matrix.scores)
     is_rated_by_several = matrix.has_several_scores
-    estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
     reviewer_pair_indices = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     chance_jaccards = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
@@ -284,7 +282,7 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
         "items": int(is_rated_by_several.sum()),
         "groups": len(np.unique(matrix.group[is_rated_by_several])),
         "ratings": int(has_score.sum()),
-        "alpha": as_interval(estimate),
+        "alpha": as_interval(alpha_interval(matrix.scores, level, tasks=matrix.group)),
         "pairs": int(is_similarity_defined.sum()),
         "jaccard": None,
         "jaccard_by_chance": None,

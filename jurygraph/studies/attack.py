@@ -48,6 +48,7 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
+from jurygraph.studies.presentations import TasksWithResponses
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -74,7 +75,6 @@ THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_KEYS_BY_PREFIX, _ATTAC
 _JUDGE_CHANNEL_SUITES = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
-TasksWithResponses = Sequence[tuple[Task, Sequence[Response]]]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
@@ -145,11 +145,10 @@ class AttackStudy:
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, direct_attacks))
-        context_reading_names = {
-            name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
-        }
         judges_by_suite = {
-            "context": context_reading_names,
+            "context": {
+                name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
+            },
             "lookup": _evaluators_with_search_tools(jury),
         }
         for suite, judges in judges_by_suite.items():
@@ -654,11 +653,10 @@ def report_attacks(figures: Figures) -> Report:
             infrastructure_failure_counts.update(outcome["infrastructure_failures"])
             answered_verdict_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
     requested_count = infrastructure_failure_counts.total() + answered_verdict_count
-    error_rate = infrastructure_failure_counts.total() / max(1, requested_count)
     figures = {
         **figures,
         "lost": dict(infrastructure_failure_counts.most_common()),
-        "error_rate": error_rate,
+        "error_rate": infrastructure_failure_counts.total() / max(1, requested_count),
     }
     labels = {name: name for name in figures_by_arm}
     labels[configured] += " (config)"
@@ -679,8 +677,10 @@ def _sections(
 ) -> Iterator[ReportSection]:
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
-    attacks = f"{figures['responses']} responses by {len(figures['attacks'])} attacks"
-    yield f"{attacks} and {figures['honest']} honest responses to {figures['tasks']} tasks"
+    yield (
+        f"{figures['responses']} responses by {len(figures['attacks'])} attacks and {figures['honest']} honest "
+        f"responses to {figures['tasks']} tasks"
+    )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
     before = figures_by_arm["none"]["attacks"]["responses"]
     after = configured["attacks"]["responses"]

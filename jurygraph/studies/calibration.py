@@ -208,7 +208,7 @@ def report(
     values = {"as judged": scores_as_judged, "calibrated": calibrated, "constant": constant}
     has_graded_scores = not np.isin(scores_as_judged, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
-    rows: dict[str, dict[str, object]] = {}
+    rows: dict[str, Figures] = {}
     for name, scores in values.items():
         errors[name] = (scores - targets) ** 2
         rows[name] = {

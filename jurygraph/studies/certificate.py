@@ -226,7 +226,6 @@ def _wording_noise_figures(
         for measure, (measure_symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
             if measure in row and measure in measures:
                 estimate = row[measure]
-                n = estimate.clusters if estimate else 0
                 finding = ""
                 if (
                     measure in _FINDING_TEXT_BY_MEASURE
@@ -240,7 +239,7 @@ def _wording_noise_figures(
                 yield _certified_figure(
                     f"{measure_symbol} of {label}",
                     estimate,
-                    n,
+                    estimate and estimate.clusters,
                     command,
                     why,
                     _NEW_RUNS_COMMAND,
@@ -269,10 +268,9 @@ def _signal_figures(
 ) -> CertifiedFigures:
     report = measure_signal_to_noise(read_presentations()).figures
     command = f"jurygraph study signal {quoted_runs}"
-    groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
-        yield _certified_figure(label, estimate, groups, command)
+        yield _certified_figure(label, estimate, len(report["groups"]), command)
 
 
 def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:

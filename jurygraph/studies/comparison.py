@@ -503,12 +503,11 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
 
 def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is missing for the margins that do not hold."""
-    tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
         if margin["holds"]:
             continue
-        missing = f"threshold missed: {_format_no_worse_condition(margin)}, but {tasks} {units}"
+        missing = f"threshold missed: {_format_no_worse_condition(margin)}, but {figures['tasks']} {units}"
         if margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         else:

@@ -289,8 +289,10 @@ def _require_complete_column(
     if all(value is None for value in values):
         return None
     if None in values:
-        where = votes[values.index(None)].field_location(name)
-        raise InputError(f"{where}: is empty, and other rows have one; give every row one")
+        row = votes[values.index(None)]
+        raise InputError(
+            f"{row.field_location(name)}: is empty, and other rows have one; give every row one"
+        )
     return values
 
 
@@ -450,9 +452,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         raise InputError("--bootstrap: one resample tells no spread; give 2 or more, or 0 for none")
     columns = (ballots.item, ballots.annotator, ballots.label)
     gold = ballots.gold
-    preset = settings.preset or "converged"
-    changes: Any = settings.fit
-    model = consensus.fit(*columns, preset, classes=classes, gold=gold, **changes)
+    changes: Any = {"preset": settings.preset or "converged", **settings.fit}
+    model = consensus.fit(*columns, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
     method = settings.method or "stableval"
     small_panel_reason = consensus.too_small(model.votes)
@@ -473,10 +474,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(
             f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
         )
-    values = class_credit_values(model.votes, settings.values).tolist()
-    return FittedConsensus(
-        ballots, settings, model, majority, method, tuple(values), tuple(warnings)
-    )
+    values = tuple(class_credit_values(model.votes, settings.values).tolist())
+    return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
 def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:

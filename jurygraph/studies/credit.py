@@ -608,8 +608,7 @@ def _ablation_figures(
         values = [row[name] for row in figures_by_seed.values()]
         mean[name] = None if None in values else fmean(values)
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
-    factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
-    retention = fmean(factors)
+    retention = fmean(chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets))
     untyped = variant(lambda sheet: sheet.graph_gated_scores([retention] * len(sheet.edges)))
     return {
         "random": {"mean": mean, "by_seed": figures_by_seed},
