@@ -196,12 +196,12 @@ def alphas_leaving_out_clusters(
     starts = np.searchsorted(owner, np.unique(owner[::rows]))
     alphas = [np.array([alpha(pairable_counts, positions, level)])]
     for start, end in pairwise([*starts.tolist(), len(owner)]):
-        cluster_codes_in_batch = owner[start:end] - owner[start]  # from 0 in each batch
+        cluster_numbers_in_batch = owner[start:end] - owner[start]  # from 0 in each batch
         alphas.append(
             _batch_alphas_leaving_out_clusters(
                 pairable_counts,
                 pairable_counts[start:end],
-                cluster_codes_in_batch,
+                cluster_numbers_in_batch,
                 positions,
                 level,
             )
@@ -300,9 +300,9 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     is_defined_pair = ~np.isnan(excess_similarity)
     if not is_defined_pair.any():
         return None
-    _, cluster_codes = np.unique(clusters, return_inverse=True)
+    _, numbers = np.unique(clusters, return_inverse=True)
     jackknife_means = []
-    for kept in jackknife_masks(cluster_codes):
+    for kept in jackknife_masks(numbers):
         # A pair with just enough items stays: what is left out must change the mean alone.
         jackknife_excess = _jaccard_above_chance(table[:, kept], 1)[upper]
         jackknife_means.append(np.nan_to_num(jackknife_excess[is_defined_pair]).mean())

@@ -190,8 +190,10 @@ def _require_same_consensus_settings(
                 classes = ",".join(map(format_label, earlier_consensus.classes))
                 hint = f"give that consensus's: --classes {shell_quote(classes)}"
             raise InputError(f"--before: has other {name}; {hint}")
-    has_all_earlier_items = earlier_consensus.items.keys() <= new_consensus.items.keys()
-    if not has_all_earlier_items or new_consensus.counts.rows <= earlier_consensus.counts.rows:
+    if (
+        earlier_consensus.items.keys() - new_consensus.items.keys()
+        or new_consensus.counts.rows <= earlier_consensus.counts.rows
+    ):
         raise InputError(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )
@@ -207,8 +209,12 @@ def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) ->
             label = name_likeliest_classes(new_consensus.classes, new.posterior)
             items.append(ItemChange(name, earlier_label, label, old.ambiguity, new.ambiguity))
     # Another label first, then the greatest change of ambiguity.
-    items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
-    items.sort(key=lambda item: item.label == item.label_before)
+    items.sort(
+        key=lambda item: (
+            item.label == item.label_before,
+            -abs(item.ambiguity - item.ambiguity_before),
+        )
+    )
     previous_ranks = rank_agents(earlier_consensus.agents)
     ranks = rank_agents(new_consensus.agents)
     agents = []

@@ -31,6 +31,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     as_interval,
     describe_range,
@@ -89,12 +90,16 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
             cell = (rating.dimension, rating.reviewer, rating.key)
             first = locations.setdefault(cell, location)
             if first is not location:
-                problem = f"reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}"
-                raise InputError(f"{location}: {problem}; keep one of the scores")
+                raise InputError(
+                    f"{location}: reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}; keep one of "
+                    "the scores"
+                )
             for name, value in (("group", rating.group), ("domain", rating.domain)):
                 if item_fields.setdefault((name, rating.key), value) != value:
-                    problem = f"item {rating.key!r} has another {name} above; give each item one"
-                    raise InputError(f"{location}, field {file.columns[name]}: {problem}")
+                    raise InputError(
+                        f"{location}, field {file.columns[name]}: item {rating.key!r} has another {name} above; give "
+                        "each item one"
+                    )
             ratings_by_dimension[rating.dimension or ""].append(rating)
     if not ratings_by_dimension:
         paths = ", ".join(file.path for file in files)
@@ -113,7 +118,6 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
     groups = []
     for rating in rows:
         groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
-    group = cluster_numbers(groups)
     scores = [rating.score for rating in rows]
     reasons = [rating.reason or "" for rating in rows]
     return DimensionRatings(
@@ -123,7 +127,7 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
         domains=domains.tolist(),
         reviewer=reviewer,
         item=item,
-        group=group,
+        group=cluster_numbers(groups),
         domain=domain,
         score=np.array(scores, dtype=np.float64),
         reasons=reasons if any(reasons) else (),
@@ -185,8 +189,6 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
             f"{paths}: no item has scores of two reviewers; agreement needs some that have"
         )
     parts = [_measure_agreement(matrix, level) for matrix in matrices]
-    sections = list(_sections(matrices, parts, level))
-    notes = list(_notes(matrices, parts, level))
     alphas = {
         dimension_domain_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]
     }
@@ -195,16 +197,18 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
         title += f" (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
     series = PlotSeries.from_estimates_with_intervals("alpha", alphas)
     alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
-    plots = [alpha_plot, *_alpha_heat_map(parts)]
-    figures = {"level": level, "parts": parts}
     return Report(
-        figures, sections, notes, plots, symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS
+        {"level": level, "parts": parts},
+        list(_sections(matrices, parts, level)),
+        list(_notes(matrices, parts, level)),
+        [alpha_plot, *_alpha_heat_map(parts)],
+        symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
 
 
 def _sections(
     matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
-) -> Iterator[str | ReportTable]:
+) -> Iterator[ReportSection]:
     yield (
         f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
@@ -267,7 +271,6 @@ def _sampling_unit_noun(parts: Sequence[Figures]) -> str:
 def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> Figures:
     has_score = ~np.isnan(matrix.scores)
     is_rated_by_several = matrix.has_several_scores
-    estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
     reviewer_pair_indices = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     chance_jaccards = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
@@ -279,7 +282,7 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
         "items": int(is_rated_by_several.sum()),
         "groups": len(np.unique(matrix.group[is_rated_by_several])),
         "ratings": int(has_score.sum()),
-        "alpha": as_interval(estimate),
+        "alpha": as_interval(alpha_interval(matrix.scores, level, tasks=matrix.group)),
         "pairs": int(is_similarity_defined.sum()),
         "jaccard": None,
         "jaccard_by_chance": None,

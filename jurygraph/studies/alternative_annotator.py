@@ -120,11 +120,14 @@ def compare_judge_with_people(
         is_compared |= rows
     items = len(np.unique(people.items[is_compared]))
     if len(p_values) < MIN_PERSONS:
-        need = f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} items with others"
         found = "no label has the name of its reviewer"
         if people.names:
             found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared_item_count} items"
-        return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
+        why = (
+            f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} items with others, "
+            f"by name; {found}"
+        )
+        return AlternativeAnnotator(epsilon, items=items, why=why)
     adjusted_p_values = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
     winning_rate = fmean(p <= SIGNIFICANCE_LEVEL for p in adjusted_p_values)
     advantage = as_interval(_mean_over_persons(np.array(person_win_sums), np.array(sizes)))

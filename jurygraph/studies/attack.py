@@ -48,12 +48,14 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
+from jurygraph.studies.presentations import TasksWithResponses
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
 )
@@ -131,7 +133,7 @@ class AttackStudy:
     def __init__(
         self,
         jury: Jury,
-        tasks: Sequence[tuple[Task, Sequence[Response]]],
+        tasks: TasksWithResponses,
         attacks: Sequence[Attack],
     ) -> None:
         """Plan the questions of every task. Raises the errors of `make_attack_surveys`."""
@@ -143,11 +145,10 @@ class AttackStudy:
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, direct_attacks))
-        context_reading_names = {
-            name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
-        }
         judges_by_suite = {
-            "context": context_reading_names,
+            "context": {
+                name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
+            },
             "lookup": _evaluators_with_search_tools(jury),
         }
         for suite, judges in judges_by_suite.items():
@@ -285,9 +286,7 @@ class _InMemorySink:
         """Store nothing: no prompt of a study is shown."""
 
 
-def _attack_groups(
-    tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
-) -> Iterator[_AttackGroup]:
+def _attack_groups(tasks: TasksWithResponses, attacks: Sequence[Attack]) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest_responses) in enumerate(tasks):
         attack_responses = {}
@@ -305,7 +304,7 @@ def _attack_groups(
 
 
 def _groups_with_channel_attacks(
-    suite: str, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
+    suite: str, tasks: TasksWithResponses, attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
     """Yield a group for each attack of a suite that reaches a judge by what it reads, on each task."""
     for index, (task, _) in enumerate(tasks):
@@ -413,11 +412,10 @@ def make_attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
             f"none of the tasks has a question of layer {layers}; give them what the config's evaluators ask about: "
             "rubrics, reviewers, or stakeholders with constraints; --tasks names tasks of your own"
         )
-    used_evaluator_names = _evaluators_in_surveys(surveys)
     judging_evaluator_names = {use.known_as for use in jury.config.evaluators if use.judges}
     model_evaluators_without_verdicts = sorted(
         name
-        for name in used_evaluator_names - judging_evaluator_names
+        for name in _evaluators_in_surveys(surveys) - judging_evaluator_names
         if jury.evaluators[name].uses_model
     )
     if jury.gateway is None and model_evaluators_without_verdicts:
@@ -655,11 +653,10 @@ def report_attacks(figures: Figures) -> Report:
             infrastructure_failure_counts.update(outcome["infrastructure_failures"])
             answered_verdict_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
     requested_count = infrastructure_failure_counts.total() + answered_verdict_count
-    error_rate = infrastructure_failure_counts.total() / max(1, requested_count)
     figures = {
         **figures,
         "lost": dict(infrastructure_failure_counts.most_common()),
-        "error_rate": error_rate,
+        "error_rate": infrastructure_failure_counts.total() / max(1, requested_count),
     }
     labels = {name: name for name in figures_by_arm}
     labels[configured] += " (config)"
@@ -667,9 +664,9 @@ def report_attacks(figures: Figures) -> Report:
     for name, label in labels.items():
         share = figures_by_arm[name]["attacks"]["verdicts"]
         false_verdict_rates[label] = _percent_cell(share, 1.0)
-    bar_series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
+    series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
     title = describe_range("The share of false verdicts", false_verdict_rates)
-    plot = Plot(title, "bars", [bar_series], y_label="false verdicts, 95 % interval")
+    plot = Plot(title, "bars", [series], y_label="false verdicts, 95 % interval")
     configured_arm_figures = figures_by_arm[configured]
     notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
     return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
@@ -677,11 +674,13 @@ def report_attacks(figures: Figures) -> Report:
 
 def _sections(
     figures: Figures, configured: Figures, labels: Mapping[str, str]
-) -> Iterator[str | ReportTable]:
+) -> Iterator[ReportSection]:
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
-    attacks = f"{figures['responses']} responses by {len(figures['attacks'])} attacks"
-    yield f"{attacks} and {figures['honest']} honest responses to {figures['tasks']} tasks"
+    yield (
+        f"{figures['responses']} responses by {len(figures['attacks'])} attacks and {figures['honest']} honest "
+        f"responses to {figures['tasks']} tasks"
+    )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
     before = figures_by_arm["none"]["attacks"]["responses"]
     after = configured["attacks"]["responses"]
@@ -704,7 +703,7 @@ def _sections(
     for name, outcome in outcome_by_attack.items():
         if outcome["verdicts"]["hits"]:
             successful_attack_rows.append((name, outcome["verdicts"]))
-    successful_attack_rows.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
+    successful_attack_rows.sort(key=lambda item: (-item[1]["rate"], item[0]))
     yield (
         f"with the defences of the config, {len(outcome_by_attack) - len(successful_attack_rows)} of "
         f"{len(outcome_by_attack)} attacks never pass"
@@ -755,11 +754,8 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
 
 
 def _percent_cell(proportion_figures: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
-    ends = []
-    for name in ("rate", "low", "high"):
-        end = proportion_figures[name]
-        ends.append(None if end is None else unit * end)
-    return IntervalCell(*ends)
+    ends = map(proportion_figures.get, ("rate", "low", "high"))
+    return IntervalCell(*(None if end is None else unit * end for end in ends))
 
 
 def _notes(figures: Figures, tasks: int) -> Iterator[str]:

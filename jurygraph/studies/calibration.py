@@ -18,7 +18,7 @@ from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judge_report import reliability
 from jurygraph.studies.judgements import describe_question_name_problem, find_questions_by_name
-from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable
+from jurygraph.studies.report import Figures, IntervalCell, Report, ReportSection, ReportTable
 
 FOLD_COUNT = 5
 _MIN_CALIBRATION_TASKS = 2 * FOLD_COUNT
@@ -202,29 +202,29 @@ def report(
     scores as they are, calibrated, and of a constant; the `gain` is the first error less the second, over tasks. With
     `rate` there is a `gate`.
     """
+    question, scores_as_judged, targets, tasks, has_binary_targets = labelled_scores
     calibrated, constant = cross_fit_calibration(labelled_scores, method, seed)
-    calibration = fit_calibration(labelled_scores.scores, labelled_scores.targets, method)
-    values = {"as judged": labelled_scores.scores, "calibrated": calibrated, "constant": constant}
-    has_graded_scores = not np.isin(labelled_scores.scores, (0.0, 1.0)).all()
+    calibration = fit_calibration(scores_as_judged, targets, method)
+    values = {"as judged": scores_as_judged, "calibrated": calibrated, "constant": constant}
+    has_graded_scores = not np.isin(scores_as_judged, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
-    rows: dict[str, dict[str, object]] = {}
+    rows: dict[str, Figures] = {}
     for name, scores in values.items():
-        errors[name] = (scores - labelled_scores.targets) ** 2
+        errors[name] = (scores - targets) ** 2
         rows[name] = {
-            "error": _mean_over_tasks(errors[name], labelled_scores.tasks),
+            "error": _mean_over_tasks(errors[name], tasks),
             "ece": None,
             "mean": float(scores.mean()),
         }
         if has_graded_scores:
-            bins = reliability(scores, labelled_scores.targets, labelled_scores.tasks)
-            rows[name]["ece"] = bins[0]
-    gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled_scores.tasks)
+            rows[name]["ece"] = reliability(scores, targets, tasks)[0]
+    gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], tasks)
     figures: Figures = {
-        "question": labelled_scores.question,
+        "question": question,
         "method": method,
         "seed": seed,
-        "labels": len(labelled_scores.scores),
-        "tasks": int(labelled_scores.tasks.max()) + 1,
+        "labels": len(scores_as_judged),
+        "tasks": int(tasks.max()) + 1,
         "rows": rows,
         "gain": gain,
         "digest": calibration.digest,
@@ -232,18 +232,21 @@ def report(
     }
     cells = [[name, *row.values()] for name, row in rows.items()]
     cells.append(["gain", gain, None, None])
-    sections: list[str | ReportTable] = [
-        f"{labelled_scores.question}: {method} map of {figures['labels']} labels in {figures['tasks']} tasks, each "
+    sections: list[ReportSection] = [
+        f"{question}: {method} map of {figures['labels']} labels in {figures['tasks']} tasks, each "
         "with the map of other tasks",
         ReportTable(["scores", "squared error", "ECE", "mean"], cells),
     ]
     if rate is not None:
-        if labelled_scores.has_binary_targets:
+        if has_binary_targets:
             figures["gate"] = find_gate_threshold(labelled_scores, calibration, rate)
         sections.append(_describe_gate(figures["gate"], rate))
-    has_calibration_gain = gain.low is not None and gain.low > 0.0
-    problem = f"{labelled_scores.question}: no gain is shown; keep the scores as they are, or label more responses"
-    return calibration, Report(figures, sections, [] if has_calibration_gain else [problem])
+    notes = []
+    if gain.low is None or gain.low <= 0.0:
+        notes.append(
+            f"{question}: no gain is shown; keep the scores as they are, or label more responses"
+        )
+    return calibration, Report(figures, sections, notes)
 
 
 def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:

@@ -21,7 +21,7 @@ from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
-from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
+from jurygraph.studies.report import Report, ReportSection, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import (
     measure_signal_to_noise,
     measure_stability,
@@ -112,12 +112,14 @@ def certify(
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_presentations_of_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
-    stability = f"jurygraph study stability {quoted_runs}"
+    stability_command = f"jurygraph study stability {quoted_runs}"
     measure_runs = partial(_figures_by_run, runs, read)
-    measure_against_people = partial(_people_figures, runs, read, quoted_runs, labels)
-    labels_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (AGREEMENT_SECTION, labels_command, measure_against_people),
+        (
+            AGREEMENT_SECTION,
+            f"jurygraph study judge {quoted_runs} --labels F",
+            partial(_people_figures, runs, read, quoted_runs, labels),
+        ),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         (
             "false credit",
@@ -127,12 +129,12 @@ def certify(
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
-            partial(_wording_noise_figures, measure_noise, _VARIANCE_MEASURES, stability),
+            partial(_wording_noise_figures, measure_noise, _VARIANCE_MEASURES, stability_command),
         ),
         (
             "growth and drift",
             _NEW_RUNS_COMMAND,
-            partial(_noise_ratio_figures, measure_noise, stability),
+            partial(_noise_ratio_figures, measure_noise, stability_command),
         ),
         ("signs", _NEW_RUNS_COMMAND, partial(_signal_figures, read_presentations, quoted_runs)),
         (
@@ -147,7 +149,7 @@ def certify(
         ),
     ]
     figures: list[CertifiedFigure] = []
-    sections: list[str | ReportTable] = []
+    sections: list[ReportSection] = []
     for subject, command, measure in parts:
         try:
             section_figures = list(measure())
@@ -224,7 +226,6 @@ def _wording_noise_figures(
         for measure, (measure_symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
             if measure in row and measure in measures:
                 estimate = row[measure]
-                n = estimate.clusters if estimate else 0
                 finding = ""
                 if (
                     measure in _FINDING_TEXT_BY_MEASURE
@@ -238,7 +239,7 @@ def _wording_noise_figures(
                 yield _certified_figure(
                     f"{measure_symbol} of {label}",
                     estimate,
-                    n,
+                    estimate and estimate.clusters,
                     command,
                     why,
                     _NEW_RUNS_COMMAND,
@@ -267,10 +268,9 @@ def _signal_figures(
 ) -> CertifiedFigures:
     report = measure_signal_to_noise(read_presentations()).figures
     command = f"jurygraph study signal {quoted_runs}"
-    groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
-        yield _certified_figure(label, estimate, groups, command)
+        yield _certified_figure(label, estimate, len(report["groups"]), command)
 
 
 def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -342,8 +342,11 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
 def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
-        name = f"votes of a jury, {run.folder.name}"
-        yield CertifiedFigure(name, _SEVERAL_JUDGES_HINT, why="one judge alone gave scores")
+        yield CertifiedFigure(
+            f"votes of a jury, {run.folder.name}",
+            _SEVERAL_JUDGES_HINT,
+            why="one judge alone gave scores",
+        )
         return
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:

@@ -51,7 +51,14 @@ from jurygraph.runs.store.header import RunHeader, changes, format_value
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
-from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
+from jurygraph.studies.report import (
+    Figures,
+    IntervalCell,
+    Report,
+    ReportSection,
+    ReportTable,
+    format_cell,
+)
 from jurygraph.views.agents import agent_label
 
 STATISTIC_DESCRIPTIONS = {
@@ -206,6 +213,7 @@ def compare(
         [(response_in_a.reward, response_in_b.reward) for response_in_a, response_in_b in pairs]
     ).T
     has_failed = np.isnan(rewards)
+    has_failed_in_a, has_failed_in_b = has_failed
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
     names = [
@@ -229,8 +237,8 @@ def compare(
         "paired": len(pairs),
         "only_a": len(responses_in_a_by_id) - len(pairs),
         "only_b": len(responses_in_b_by_id) - len(pairs),
-        "failed_a": int((has_failed[0] & ~has_failed[1]).sum()),
-        "failed_b": int((has_failed[1] & ~has_failed[0]).sum()),
+        "failed_a": int((has_failed_in_a & ~has_failed_in_b).sum()),
+        "failed_b": int((has_failed_in_b & ~has_failed_in_a).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
         **overall_difference_figures,
         "detectable_difference": estimate and detectable_difference(estimate),
@@ -262,9 +270,11 @@ def compare(
     return Report(figures, list(_sections(figures)), notes)
 
 
-def _responses_by_id(
-    responses: Iterable[ComparedResponse], name: str
-) -> dict[str, ComparedResponse]:
+ResponsesById = Mapping[str, ComparedResponse]
+ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
+
+
+def _responses_by_id(responses: Iterable[ComparedResponse], name: str) -> ResponsesById:
     response_by_id = {}
     for response in responses:
         if response.id in response_by_id:
@@ -283,12 +293,7 @@ def _task_or_group_name(response_in_a: ComparedResponse, response_in_b: Compared
     return unit_name(response_in_a.task, group)
 
 
-ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
-
-
-def _pair_responses(
-    a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
-) -> ComparedPairs:
+def _pair_responses(a: ResponsesById, b: ResponsesById) -> ComparedPairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     hint = "compare two runs of the same tasks and responses"
     if not pairs:
@@ -498,13 +503,14 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
 
 def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is missing for the margins that do not hold."""
-    tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_format_no_worse_condition(margin)}, but {tasks} {units}"
-        if not margin["holds"] and margin["lowest"] is None:
+        if margin["holds"]:
+            continue
+        missing = f"threshold missed: {_format_no_worse_condition(margin)}, but {figures['tasks']} {units}"
+        if margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
-        elif not margin["holds"]:
+        else:
             needed_text = (
                 f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
             )
@@ -556,12 +562,12 @@ def render_pull_request_comment(
     first, *others = report.sections
     flips = _flipped_verdicts_table(dict(figures))
     unmet_condition_count = sum(not outcome.is_met for outcome in outcomes)
-    verdict = (
-        "The gate is met."
-        if not unmet_condition_count
-        else f"The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
-    )
-    blocks = [f"**{first}.**{f' {verdict}' if outcomes else ''}\n"]
+    verdict = ""
+    if unmet_condition_count:
+        verdict = f" The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
+    elif outcomes:
+        verdict = " The gate is met."
+    blocks = [f"**{first}.**{verdict}\n"]
     if figures["paired"] != figures["n"]:
         blocks.append(Report({}, [str(others.pop(0))]).to_markdown())
     blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
@@ -594,8 +600,7 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
         "combiners",
         "domain",
     }
-    before = a.model_dump(mode="json", include=parts)
-    after = b.model_dump(mode="json", include=parts)
+    before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
     differing_settings = []
     for key, setting_in_a, setting_in_b in changes(before, after):
         if not key.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) and ERASED_PLACEHOLDER not in (
@@ -631,9 +636,7 @@ def _failure_notes(rewards: Floats) -> Iterator[str]:
             )
 
 
-def _agent_notes(
-    a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
-) -> Iterator[str]:
+def _agent_notes(a: ResponsesById, b: ResponsesById) -> Iterator[str]:
     """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
     agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
     for name, other in (("A", "B"), ("B", "A")):
@@ -669,7 +672,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures) -> Iterator[ReportSection]:
     units = figures["units"]
     yield _describe_mean_change(figures)
     failed_count = figures["paired"] - figures["n"]
@@ -687,8 +690,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:
-        name = agent_label(row["agent"])
-        agents.append([name, *_difference_cells(row, row["left_out"])])
+        agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
@@ -759,11 +761,18 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
     number = row["n"]
     if left_out:
         number = f"{number}/{number + left_out}"
-    p_values = [_format_p(row["mean_delta_p"]), _format_p(row["holm_p"])]
-    return [number, row["tasks"], row["mean_a"], row["mean_b"], delta, *p_values]
+    return [
+        number,
+        row["tasks"],
+        row["mean_a"],
+        row["mean_b"],
+        delta,
+        _format_p(row["mean_delta_p"]),
+        _format_p(row["holm_p"]),
+    ]
 
 
-def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str | ReportTable]:
+def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[ReportSection]:
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed_questions = [row for row in questions if any(row[name] for name in counts)]

@@ -88,8 +88,9 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     count = judge["n"]
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
-    measure_symbol = "rank correlation" if judge["kappa"] is None else "κ"
-    agreement = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
+    measure_symbol, agreement = "κ", judge["kappa"]
+    if agreement is None:
+        measure_symbol, agreement = "rank correlation", judge["rank_correlation"]
     if judge["answers"] == 1:
         sentences = [
             f"{name} gives all {count} labelled responses one answer: it tells none apart."
@@ -192,12 +193,12 @@ def conclude_reviewers(
         ranked_judges = [
             row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
         ]
-        ranked_judges.sort(key=lambda row: float(row["mae"].value))
+        ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
             conclusion.append(f"{dimension}: no rating is predicted by every judge.")
             continue
         best = ranked_judges[0]
-        subject = str(best["judge"])
+        subject = best["judge"]
         if best["shots"]:
             subject += f" with {best['shots']} examples"
         sentences = [
@@ -376,15 +377,16 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> Iterator[str]:
     for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
         cell = ratio["semantic_to_repeat"]
         side = side_of_bound(cell, 1.0)
+        detail = f"S/R {_cell_text(cell)}"
         subject = f"{protocol}: whether other words move the score more than asking again"
         if cell is None:
             yield f"{subject} cannot be told: more exact repeats would tell."
         elif side == 1:
-            yield f"{protocol}: other words for the same move the score more than asking again, S/R {_cell_text(cell)}."
+            yield f"{protocol}: other words for the same move the score more than asking again, {detail}."
         elif not side:  # 0, or None without an interval
-            yield f"{subject} cannot be told: S/R {_cell_text(cell)} over {tasks} tasks."
+            yield f"{subject} cannot be told: {detail} over {tasks} tasks."
         else:
-            yield f"{protocol}: asking again moves the score more than other words, S/R {_cell_text(cell)}."
+            yield f"{protocol}: asking again moves the score more than other words, {detail}."
 
 
 def _cell_text(cell: object) -> str:

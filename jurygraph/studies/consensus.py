@@ -43,6 +43,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
 )
@@ -73,22 +74,11 @@ _CONSENSUS_METHOD_LABELS = {
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
-_AMBIGUITY_FORECAST_HEADER = (
-    "further labels of each ambiguous item",
-    "expected ambiguity",
-    "expected ambiguous items",
-)
-_NO_CLASS_ORDER_HINT = (
-    "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, and then "
-    "credit, leniency and strictness"
-)
-_LABEL_AGAIN_HINT = (
-    "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
-    "--ambiguous FILE --reviewers A,B --out DIR`"
-)
 _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
+RowsByName = Mapping[str, Figures]
+"""Figures of each item, agent or annotator, by its name."""
 
 
 class VoteColumns(NamedTuple):
@@ -110,7 +100,7 @@ class VoteColumns(NamedTuple):
     item_id_in_file: Sequence[str]
     annotator: Sequence[str]
     label: Sequence[Any]
-    classes: tuple[Label, ...]
+    classes: Sequence[Label]
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
@@ -242,7 +232,7 @@ def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> L
     )
 
 
-def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
+def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
     scale = tuple(map(_label_to_class_value, classes))
     if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
         raise InputError(
@@ -251,7 +241,7 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> tuple[Label, ...]:
+def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Label]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
     if has_class_order:
         _refuse_word_labels(votes)
@@ -260,18 +250,19 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> t
     for label, _ in Counter(labels).most_common():
         spelling_by_class.setdefault(str(label).casefold(), label)
     classes = sorted(spelling_by_class.values())
-    if len(classes) == 1:
+    class_count = len(classes)
+    if class_count == 1:
         raise InputError(
             f"{_vote_file_paths_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell "
             "apart; name the whole scale with --classes"
         )
-    count = len(labels)
-    if len(classes) > _MAX_CLASSES or (
-        len(classes) > _FEW_CLASSES_THRESHOLD and 2 * len(classes) > count
+    label_count = len(labels)
+    if class_count > _MAX_CLASSES or (
+        class_count > _FEW_CLASSES_THRESHOLD and 2 * class_count > label_count
     ):
         hint = _CONTINUOUS_SCALE_HINT if has_class_order else _LABEL_COLUMN_HINT
         raise InputError(
-            f"{_vote_file_paths_text(votes)}: {count} labels have {len(classes)} different values, which are no "
+            f"{_vote_file_paths_text(votes)}: {label_count} labels have {class_count} different values, which are no "
             f"classes; {hint}"
         )
     return tuple(classes)
@@ -298,8 +289,10 @@ def _require_complete_column(
     if all(value is None for value in values):
         return None
     if None in values:
-        where = votes[values.index(None)].field_location(name)
-        raise InputError(f"{where}: is empty, and other rows have one; give every row one")
+        row = votes[values.index(None)]
+        raise InputError(
+            f"{row.field_location(name)}: is empty, and other rows have one; give every row one"
+        )
     return values
 
 
@@ -459,9 +452,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         raise InputError("--bootstrap: one resample tells no spread; give 2 or more, or 0 for none")
     columns = (ballots.item, ballots.annotator, ballots.label)
     gold = ballots.gold
-    preset = settings.preset or "converged"
-    changes: Any = settings.fit
-    model = consensus.fit(*columns, preset, classes=classes, gold=gold, **changes)
+    changes: Any = {"preset": settings.preset or "converged", **settings.fit}
+    model = consensus.fit(*columns, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
     method = settings.method or "stableval"
     small_panel_reason = consensus.too_small(model.votes)
@@ -482,10 +474,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(
             f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
         )
-    values = class_credit_values(model.votes, settings.values).tolist()
-    return FittedConsensus(
-        ballots, settings, model, majority, method, tuple(values), tuple(warnings)
-    )
+    values = tuple(class_credit_values(model.votes, settings.values).tolist())
+    return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
 def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:
@@ -521,14 +511,15 @@ def report(
         intervals = "t, with refits"
         scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    further_labels = _expected_item_ambiguities(fitted_consensus)
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     reasons = {"annotators have no intervals": fitted_consensus.no_refits_reason}
     if fitted_consensus.ballots.agent is not None or settings.compare:
-        stability_reason = fitted_consensus.no_stability_reason
-        reasons = {"no stability of a ranking": stability_reason, **reasons}
+        reasons = {
+            "no stability of a ranking": fitted_consensus.no_stability_reason,
+            **reasons,
+        }
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
@@ -544,7 +535,7 @@ def report(
             fitted_consensus.get_item_posteriors(fitted_consensus.method),
             agent_comparison_rows,
         ),
-        "further_labels": further_labels,
+        "further_labels": _expected_item_ambiguities(fitted_consensus),
         "decided_by_one": majority.items_decided_by_one_vote(),
         "ties": {"rule": _tie_rule(settings), "items": tied_items},
         "log_likelihood": model.log_likelihood,
@@ -666,7 +657,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
 def _annotator_figures(
     model: Consensus, refits: RefitIntervals | None, has_order: bool
-) -> dict[str, Figures]:
+) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about.
@@ -688,7 +679,7 @@ def _describe_interval_source(fitted_consensus: FittedConsensus) -> str:
     return f"resampled {unit}" if fitted_consensus.settings.uses_paper_preset else f"t over {unit}"
 
 
-def _compare_methods(fitted_consensus: FittedConsensus) -> dict[str, Figures]:
+def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
     """Return each agent's score by each method, the change by the posterior, and its rank by each method."""
     scores = {method: fitted_consensus.scores(method) for method in CONSENSUS_METHODS}
     ranks = {method: rank_agents(scores_by_agent) for method, scores_by_agent in scores.items()}
@@ -715,7 +706,7 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, ranks.tolist(), strict=True))
 
 
-def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
+def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Figures:
     """Return what the posterior changes against the majority, and the ambiguity of items (Tables 12, 17 and 29).
 
     The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
@@ -738,7 +729,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figu
     }
 
 
-def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[ReportSection]:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
@@ -773,8 +764,14 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[str | R
     if method != "majority":
         yield _ambiguity_table(figures)
     yield from _doubtful_item_sections(figures)
-    yield ReportTable(_AMBIGUITY_FORECAST_HEADER, figures["further_labels"], digits=_TABLE_DIGITS)
-    if figures["further_labels"]:
+    forecasts = figures["further_labels"]
+    header = (
+        "further labels of each ambiguous item",
+        "expected ambiguity",
+        "expected ambiguous items",
+    )
+    yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
+    if forecasts:
         yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
         yield _stability_table(figures)
@@ -790,7 +787,10 @@ def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
         yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
     else:
         yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
-        yield _NO_CLASS_ORDER_HINT
+        yield (
+            "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, "
+            "and then credit, leniency and strictness"
+        )
 
 
 def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
@@ -801,12 +801,12 @@ def _score_cell(agent: AgentScore) -> IntervalCell:
     return IntervalCell(agent.score, agent.low, agent.high)
 
 
-def _sort_descending(rows: Mapping[str, Figures], column: str) -> list[tuple[str, Figures]]:
+def _sort_descending(rows: RowsByName, column: str) -> list[tuple[str, Figures]]:
     """Return the rows with the greatest value of a column first; equal ones by name."""
     return sorted(rows.items(), key=lambda item: (-item[1][column], item[0]))
 
 
-def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
+def _comparison_table(comparison: RowsByName) -> ReportTable:
     rows = []
     for name, agent in _sort_descending(comparison, "stableval"):
         change = f"{round(agent['change'], 3) + 0.0:+.3f}"
@@ -817,7 +817,7 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
-def _annotator_table(annotators: Mapping[str, Figures], rate_columns: Sequence[str]) -> ReportTable:
+def _annotator_table(annotators: RowsByName, rate_columns: Sequence[str]) -> ReportTable:
     """Return the annotators, the most accurate first, with the interval of the accuracy, and with other rates."""
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
@@ -866,7 +866,7 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _doubtful_item_sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _doubtful_item_sections(figures: Figures) -> Iterator[ReportSection]:
     """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
@@ -877,7 +877,10 @@ def _doubtful_item_sections(figures: Figures) -> Iterator[str | ReportTable]:
     header = ("items in doubt", "majority decided by", "class")
     yield ReportTable(header, rows, most=_MAX_ROWS_LISTED)
     if rows:
-        yield _LABEL_AGAIN_HINT
+        yield (
+            "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
+            "--ambiguous FILE --reviewers A,B --out DIR`"
+        )
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:

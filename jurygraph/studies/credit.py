@@ -47,6 +47,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_range,
     describe_series,
@@ -98,7 +99,7 @@ class EdgeCases:
             as_unit_interval(name, getattr(self, name), GraphError)
         for name in ("share", "task"):
             as_nonnegative(name, getattr(self, name), GraphError)
-        unknown_edge_kinds = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
+        unknown_edge_kinds = np.setdiff1d(self.kind, EDGE_KINDS).tolist()
         if unknown_edge_kinds:
             raise GraphError(
                 f"{unknown_edge_kinds[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}"
@@ -266,9 +267,11 @@ def read_rubric_scores(run: Run, advance: ProgressCallback) -> RunRubricScores:
     sheets.sheets.sort(key=lambda sheet: sheet.task)
     if not any(sheet.edges for sheet in sheets.sheets):
         reasons = list_omissions(+sheets.left_out)
-        problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"
-        advice = "score tasks whose `rubric` has `edges`, such as `jurygraph annotate` finds"
-        raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; {advice}")
+        raise InputError(
+            f"{run.folder}: none of its {sheets.responses} responses has a reward from a rubric with edges"
+            f"{f' ({reasons})' if reasons else ''}; score tasks whose `rubric` has `edges`, such as "
+            "`jurygraph annotate` finds"
+        )
     return sheets
 
 
@@ -523,9 +526,8 @@ def estimate_mean(
     ends also where the units cannot tell: fewer than two, or fewer than six with equal means.
     """
     estimate = mean_with_cluster_interval(values, units)
-    if estimate is None:
-        return {"value": None, "low": None, "high": None, "cases": 0, "tasks": 0}
-    value, low, high, _, tasks = estimate.within(least, most)
+    empty = (None, None, None, None, 0)
+    value, low, high, _, tasks = empty if estimate is None else estimate.within(least, most)
     return {"value": value, "low": low, "high": high, "cases": len(values), "tasks": tasks}
 
 
@@ -606,8 +608,7 @@ def _ablation_figures(
         values = [row[name] for row in figures_by_seed.values()]
         mean[name] = None if None in values else fmean(values)
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
-    factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
-    retention = fmean(factors)
+    retention = fmean(chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets))
     untyped = variant(lambda sheet: sheet.graph_gated_scores([retention] * len(sheet.edges)))
     return {
         "random": {"mean": mean, "by_seed": figures_by_seed},
@@ -696,14 +697,13 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
         }
 
 
-def _sections(figures: Figures) -> Iterator[str | ReportTable]:
+def _sections(figures: Figures) -> Iterator[ReportSection]:
     census_figures = figures["census"]
     methods = figures["methods"]
-    totals = (
-        f"{census_figures['examples']} responses to {census_figures['rubrics']} rubrics, "
-        f"{census_figures['graphs']} of them with edges"
+    yield (
+        "{examples} responses to {rubrics} rubrics, {graphs} of them with edges, {exact} inferred exactly; "
+        "κ = {kappa:g}".format(**census_figures, kappa=figures["kappa"])
     )
-    yield f"{totals}, {census_figures['exact']} inferred exactly; κ = {figures['kappa']:g}"
     yield (
         f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over "
         f"{census_figures['units']}"
@@ -717,8 +717,13 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         rule_rows = []
         for method in methods.values():
-            sums = {"prerequisites": method["prerequisites"], "all kinds": method}
-            rule_rows.append({**method["kinds"], **sums})
+            rule_rows.append(
+                {
+                    **method["kinds"],
+                    "prerequisites": method["prerequisites"],
+                    "all kinds": method,
+                }
+            )
         rows = []
         for kind in rule_rows[0]:
             estimates = [rule[kind][figure] for rule in rule_rows]
@@ -779,22 +784,26 @@ def _notes(figures: Figures) -> Iterator[str]:
     census_figures = figures["census"]
     yield from omission_notes(census_figures["left_out"])
     if census_figures["unjudged"]:
-        edges = f"{census_figures['unjudged']} of {census_figures['edges']} edges"
-        yield f"no cases: {edges} with an end that was not judged or does not apply"
+        yield (
+            f"no cases: {census_figures['unjudged']} of {census_figures['edges']} edges with an end that was not "
+            "judged or does not apply"
+        )
     too_large_count = figures["inference"]["too_large"]
     if too_large_count:
-        limit = f"more than {gear.MAX_ENUMERATED_CHILDREN} criteria of its graph have a parent"
-        yield f"not in exact against one pass: {too_large_count} responses; {limit}"
+        yield (
+            f"not in exact against one pass: {too_large_count} responses; more than {gear.MAX_ENUMERATED_CHILDREN} "
+            "criteria of its graph have a parent"
+        )
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
-    gear_figures_by_name = figures["methods"]["gear"]
-    leakage_task_count = gear_figures_by_name["leakage"]["tasks"]
-    preservation_task_count = gear_figures_by_name["preservation"]["tasks"]
+    leakage_task_count, preservation_task_count = (
+        figures["methods"]["gear"][name]["tasks"] for name in _CREDIT_FIGURE_NAMES
+    )
     if min(leakage_task_count, preservation_task_count) < _MIN_TASKS_FOR_INTERVAL:
-        limit = f"with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and with one there is none"
         yield (
             f"{census_figures['units']} with a case of leakage: {leakage_task_count}, of preservation: "
-            f"{preservation_task_count}; {limit}"
+            f"{preservation_task_count}; with fewer than {_MIN_TASKS_FOR_INTERVAL}, intervals are approximate, and "
+            "with one there is none"
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jurygraph.aggregation import stakeholders
 from jurygraph.arrays import Floats
-from jurygraph.studies.report import Figures, ReportTable
+from jurygraph.studies.report import Figures, ReportSection, ReportTable
 from jurygraph.studies.reward_noise import (
     estimate_variance_terms,
     exchangeable_aggregation,
@@ -86,12 +86,11 @@ def simulate_known_noise_judge(n: int, seed: int) -> dict[str, float]:
     weights, utilities, scores = _draw_judgements(rng, target, true_utilities)
     drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
     terms = estimate_variance_terms(weights, utilities, scores)
-    score_changes_by_weights = weight_shift(weights, weights.mean(axis=0), utilities)
     return {
         **terms._asdict(),
         "semantic": variance(scores),
         "exchangeable": exchangeable_aggregation(utilities.mean(axis=0), drift),
-        "shift": variance(score_changes_by_weights),
+        "shift": variance(weight_shift(weights, weights.mean(axis=0), utilities)),
     }
 
 
@@ -103,8 +102,7 @@ def simulate_positive_advantage_share(snr: float, group: int, seed: int) -> floa
     rng = np.random.default_rng([seed, group, round(10 * snr)])
     signal = math.sqrt(snr) * np.resize([1.0, -1.0], group)
     rewards = signal + rng.normal(size=(VARIANT_COUNT, group))
-    is_advantage_positive = rewards[:, 0] > rewards.mean(axis=1)
-    return float(np.mean(is_advantage_positive))
+    return float(np.mean(rewards[:, 0] > rewards.mean(axis=1)))
 
 
 def make_dispersed_utilities(n: int) -> Floats:
@@ -205,12 +203,24 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     signs = []
     for snr, group in product(PUBLISHED_SIGN_SHARE_BY_SNR, GROUP_SIZES):
         shares = [simulate_positive_advantage_share(snr, group, seed) for seed in seeds]
-        formula = sign_correctness(snr, group)
-        signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
+        signs.append(
+            {
+                "name": snr,
+                "group": group,
+                "formula": sign_correctness(snr, group),
+                "simulated": shares,
+            }
+        )
     for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
         shares = [simulate_correct_sign_share(snr, PAPER_GROUP_SIZE, seed) for seed in seeds]
-        formula = mean_sign_correctness(snr, PAPER_GROUP_SIZE)
-        signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
+        signs.append(
+            {
+                "name": snr,
+                "group": "all",
+                "formula": mean_sign_correctness(snr, PAPER_GROUP_SIZE),
+                "simulated": shares,
+            }
+        )
     snr_growth_rows = []
     for (name, drift), n in product(DRIFT_VARIANCE_BY_REGIME.items(), STAKEHOLDER_COUNTS):
         simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
@@ -231,12 +241,14 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     return {"terms": terms, "signs": signs, "scaling": snr_growth_rows, "ensembles": ensemble_rows}
 
 
-def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
+def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[ReportSection]:
     """Yield the tables of `simulate_decompr_theory`: formulas and simulated means, and the paper's numbers."""
     if not decompr:
         return
-    deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_ERROR_SD:g}"
-    yield f"DecompR: {deviations}; {VARIANT_COUNT} variants for each seed"
+    yield (
+        f"DecompR: sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_ERROR_SD:g}; {VARIANT_COUNT} variants "
+        "for each seed"
+    )
     people = [f"n={n}" for n in STAKEHOLDER_COUNTS]
     groups = [*(f"G={group}" for group in GROUP_SIZES), "all, G=8"]
     calls = [f"M={count}" for count in ENSEMBLE_CALL_COUNTS]

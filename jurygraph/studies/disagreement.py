@@ -26,6 +26,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
+    ReportSection,
     ReportTable,
     describe_series,
     list_omissions,
@@ -121,7 +122,7 @@ def collect_component_samples(
         run=str(run.folder),
         components=chosen,
         units=tuple(units[trace.task_id] for trace, _, _ in samples),
-        rewards=np.array([trace.reward.value for trace, _, _ in samples], dtype=np.float64),
+        rewards=np.array([trace.reward.value for trace, _, _ in samples]),
         values=np.array([values for _, values, _ in samples]),
         steps=np.array([step for _, _, step in samples]) if has_steps else None,
         left_out=dict(sorted(left_out.items())),
@@ -201,19 +202,20 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
         "conflicts": "conflicts",
         "conflict rate": "conflict_rate",
     }
-    sections: list[str | ReportTable] = [ReportTable.of(columns, run_figures)]
+    sections: list[ReportSection] = [ReportTable.of(columns, run_figures)]
     notes: list[str] = []
     for row in run_figures:
+        run = row["run"]
         sections.append(
-            f"{row['run']}: {', '.join(row['components'])}, of {row['samples']} responses to {row['tasks']} "
+            f"{run}: {', '.join(row['components'])}, of {row['samples']} responses to {row['tasks']} "
             f"{row['units']}"
         )
         sections += _disagreement_tables_of_run(row)
-        notes += omission_notes(row["left_out"], f"{row['run']}: ")
+        notes += omission_notes(row["left_out"], f"{run}: ")
         split_figures = row["split"]
         if split_figures["tied_low"]:
             notes.append(
-                f"{row['run']}: {split_figures['tied_high']} High-div and {split_figures['tied_low']} Low-div "
+                f"{run}: {split_figures['tied_high']} High-div and {split_figures['tied_low']} Low-div "
                 f"responses tie at D_pair {split_figures['cut']:.4g}; ties are split by id"
             )
     if len({row["components"] for row in run_figures}) > 1:
