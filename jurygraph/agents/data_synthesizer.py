@@ -50,7 +50,7 @@ from jurygraph.schema import (
     TaskView,
     Variant,
 )
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import query_to_text
 
@@ -317,7 +317,7 @@ class ContrastRanking(Combiner):
         """Return false: a verdict on a contrast counts against the same verdict on the response."""
         return False
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> JsonFields:
         super().freeze(inputs, params)
         contrast_by_name = {
             key.partition(CONTRAST_NAME_INFIX)[0]: key
@@ -535,7 +535,7 @@ def make_rule_based_edits(
         yield from islice(edits_by_kind.get(kind, ()), MAX_EDITS_PER_KIND)
 
 
-def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[TextEdit]:
+def wrong_fact_edits(text: str, facts: ReadOnlyFields | None) -> Iterator[TextEdit]:
     """Yield edits of values that a row of the task's facts confirms: each becomes the same column's of another row.
 
     A line is about a row if it has its name, the first column of the table's key, and no other row's. The value stands

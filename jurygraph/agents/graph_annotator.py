@@ -40,6 +40,7 @@ from jurygraph.schema import (
     UnansweredPair,
     digest_of,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.task import (
     CriterionRole,
     EdgeKind,
@@ -539,7 +540,7 @@ def _build_edge(
     return Edge(**fields, votes=votes)
 
 
-def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> dict[str, Any]:
+def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> JsonFields:
     """Return what an edge and a rejected one take over from an answer."""
     fields = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     return {**fields, "kind": answer.relation, "confidence": answer.confidence_share}
@@ -877,7 +878,7 @@ class GraphAnnotator:
         )
 
 
-def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
+def _criterion_fields(criterion: Criterion) -> JsonFields:
     parts = {"parts": [part.text for part in criterion.parts]} if criterion.parts else {}
     return {"points": criterion.weight, "text": criterion.text, **parts}
 

@@ -60,7 +60,13 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.config import EvidencePolicy
 from jurygraph.schema.conversation import VisiblePart
-from jurygraph.schema.frozen_model import ParamsModel, RawParams, read_params
+from jurygraph.schema.frozen_model import (
+    JsonFields,
+    ParamsModel,
+    RawParams,
+    ReadOnlyFields,
+    read_params,
+)
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.task import chat_to_prompt_text
 
@@ -640,7 +646,7 @@ def mark_unsupported(
     verdict: Verdict,
     problem: str,
     evidence_rule: EvidencePolicy,
-    unsupported_fields: Mapping[str, Any] = WORST_CASE_VERDICT_FIELDS,
+    unsupported_fields: ReadOnlyFields = WORST_CASE_VERDICT_FIELDS,
 ) -> Verdict:
     """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
 
@@ -679,7 +685,7 @@ def shorten_quotes(quotations: Sequence[str]) -> str:
     return ", ".join(f"'{shorten(quotation, 80)}'" for quotation in quotations[:3])
 
 
-def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
+def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> JsonFields:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
     return {
         "query": chat_to_prompt_text(inputs.task.query),

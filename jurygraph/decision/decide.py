@@ -59,6 +59,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.plan import RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE_GATE_NAME, VerdictStatus
@@ -316,7 +317,7 @@ class RewardRow(NamedTuple):
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(fields)
 
-    def _gate_results(self, decision: Decision) -> Iterator[dict[str, Any]]:
+    def _gate_results(self, decision: Decision) -> Iterator[JsonFields]:
         """Yield the result of every reward gate: they follow from the row."""
         weights = {spec.name: spec.weight for spec in decision.specs}
         values = dict(zip(weights, self.terms, strict=True))
@@ -700,11 +701,7 @@ def _compute_table_result(
 ) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped_question_ids = dropped_questions(decision, table)
-    retained_verdict_table = (
-        table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
-        if dropped_question_ids
-        else table
-    )
+    retained_verdict_table = table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
     components = _compute_components(decision, retained_verdict_table, combiners, "counted")
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_fully_judged(decision, table):
@@ -750,11 +747,7 @@ def _compute_table_result(
         )
         for bound in fuse_reward_bounds(decision, spans, present)
     )
-    requested_verdict_table = (
-        table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
-        if dropped_question_ids
-        else table
-    )
+    requested_verdict_table = table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
     # Failures of dropped questions fail the reward under `strict` too.
     table_for_failure_rule = table if decision.rule == "strict" else retained_verdict_table
     return GroupResult(

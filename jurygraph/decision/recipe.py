@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
 from jurygraph.schema.plan import (
     ImplementationHolder,
     ReductionMethod,
@@ -158,7 +158,7 @@ def build_decision(
     records: Mapping[str, EvaluatorRecord],
     combiners: Combiners,
     weights: Mapping[str, float],
-    difficulty: Mapping[str, Any],
+    difficulty: ReadOnlyFields,
 ) -> Decision:
     """Return the decision for this task: one spec for every component, sorted by name, and the rest of the recipe.
 
@@ -179,7 +179,7 @@ def build_decision(
 
 
 def decision_key(
-    task: Task, survey: Survey, weights: Mapping[str, float], difficulty: Mapping[str, Any]
+    task: Task, survey: Survey, weights: Mapping[str, float], difficulty: ReadOnlyFields
 ) -> Hashable:
     """Return what `build_decision` reads of a task and its survey: equal keys give equal decisions.
 
@@ -225,7 +225,7 @@ class _ComponentSpecBuilder:
             questions_by_member.setdefault(member, []).append(question)
 
     def build_component_specs(
-        self, weights: Mapping[str, float], difficulty: Mapping[str, Any]
+        self, weights: Mapping[str, float], difficulty: ReadOnlyFields
     ) -> tuple[ComponentSpec, ...]:
         """Return the components that the config defines, and the default ones of all other evaluators."""
         specs = []
@@ -449,7 +449,7 @@ class _ComponentSpecBuilder:
         self,
         evaluator_names: Sequence[str],
         weights: Mapping[str, float],
-        difficulty: Mapping[str, Any],
+        difficulty: ReadOnlyFields,
     ) -> ComponentSpec:
         settings = self.config.weights
         inputs = self._inputs_by_member(
@@ -459,7 +459,7 @@ class _ComponentSpecBuilder:
             for member, spec_input in inputs.items():
                 layered_question_weights = self._question_weights_by_layer(member, spec_input)
                 inputs[member] = spec_input.model_copy(update={"weights": layered_question_weights})
-        params: dict[str, Any] = {}
+        params: JsonFields = {}
         if difficulty:
             calibration = {
                 "gamma": settings.gamma,
@@ -467,16 +467,7 @@ class _ComponentSpecBuilder:
                 "temperature": settings.temperature,
             }
             params = {"difficulty": difficulty, "calibration": calibration}
-        positions = {
-            "hard": self._constraint_question_positions(inputs, "hard"),
-            "soft": self._constraint_question_positions(inputs, "soft"),
-            "collected": _zero_weight_positions(inputs),
-        }
-        params |= {
-            kind: questions_by_member
-            for kind, questions_by_member in positions.items()
-            if questions_by_member
-        }
+        params |= self._question_positions(inputs)
         if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
         if "floor" in self.combiners[settings.welfare].Params.model_fields:
@@ -485,19 +476,22 @@ class _ComponentSpecBuilder:
             STAKEHOLDERS_COMPONENT_NAME, settings.welfare, inputs, params
         )
 
-    def _constraint_question_positions(
-        self, inputs: ComponentInputs, kind: str
-    ) -> dict[str, list[int]]:
-        """Return the positions of the questions about constraints of a kind, by stakeholder that has any."""
-        constraints = {}
+    def _question_positions(self, inputs: ComponentInputs) -> dict[str, dict[str, list[int]]]:
+        """Return the positions of the questions about constraints, by kind, and of those of weight 0 (`collected`).
+
+        Each by stakeholder that has any.
+        """
+        kinds = {}
         for person in self.task.stakeholders:
-            constraints[person.id] = {c.id for c in person.constraints if c.kind == kind}
-        positions = {}
+            kinds[person.id] = {c.id: c.kind for c in person.constraints}
+        positions: dict[str, dict[str, list[int]]] = {}
         for member, spec_input in inputs.items():
-            subjects = [self.by_id[name].subject for name in spec_input.questions]
-            found = [i for i, subject in enumerate(subjects) if subject in constraints[member]]
-            if found:
-                positions[member] = found
+            for index, (name, weight) in enumerate(spec_input.weighted_questions):
+                found: list[str | None] = [kinds[member].get(self.by_id[name].subject)]
+                if weight == 0:
+                    found.append("collected")
+                for kind in filter(None, found):
+                    positions.setdefault(kind, {}).setdefault(member, []).append(index)
         return positions
 
     def _inputs_by_member(
@@ -577,10 +571,10 @@ class _ComponentSpecBuilder:
         return tuple(weights)
 
     def _build_component_spec(
-        self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
+        self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: ReadOnlyFields
     ) -> ComponentSpec:
         combiner_implementation = self.combiners[combiner]
-        settings: dict[str, Any] = {"vote": self.config.panel.vote}
+        settings: JsonFields = {"vote": self.config.panel.vote}
         if combiner_implementation.needs_all_columns:
             settings = {"reduce": None}
         configured = {}
@@ -640,7 +634,7 @@ class _ComponentSpecBuilder:
             separated_judge_inputs |= inputs_by_judge
         return separated_judge_inputs
 
-    def _calibration_of_input(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
+    def _calibration_of_input(self, key: str, spec_input: ComponentInput) -> JsonFields:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
         maps = {
             name: calibration
@@ -661,7 +655,7 @@ class _ComponentSpecBuilder:
                 )
         return {"calibration": maps}
 
-    def _turn_reduction_fields(self, combiner: str, spec_input: ComponentInput) -> dict[str, Any]:
+    def _turn_reduction_fields(self, combiner: str, spec_input: ComponentInput) -> JsonFields:
         """Return how an input's questions about turns are reduced. Raises PlanError where none can be reduced."""
         reduction_by_evaluator = {
             use.known_as: use.turns or "mean" for use in self.config.evaluators
@@ -719,16 +713,6 @@ class _ComponentSpecBuilder:
                     "checks or a model, "
                     "share the weight out by weights.layers, or ask fewer residual questions"
                 )
-
-
-def _zero_weight_positions(inputs: ComponentInputs) -> dict[str, list[int]]:
-    """Return the positions of the questions of weight 0, by stakeholder that has any."""
-    positions = {}
-    for member, spec_input in inputs.items():
-        found = [i for i, weight in enumerate(spec_input.weights) if weight == 0]
-        if found:
-            positions[member] = found
-    return positions
 
 
 def _build_component_input(

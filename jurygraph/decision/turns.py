@@ -1,7 +1,6 @@
 """The value that a reward counts of several verdicts on a question (judges, samples, turns): for tables and studies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.table import VerdictTable, build_verdict_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -71,7 +71,7 @@ def _fold_turns(
         if _is_judged(representative_verdict) == is_judged
         else "abstained"
     )
-    fields: dict[str, Any] = {"turn": None, "status": status}
+    fields: JsonFields = {"turn": None, "status": status}
     if cells.applicable.all() and any(verdict.score is not None for verdict in verdicts):
         value = float(cells.value[0, 0])
         low, high = representative_verdict.scale or (0.0, 1.0)

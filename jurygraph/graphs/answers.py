@@ -39,6 +39,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import RenderedText
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import TIME_LIMIT_FAILURE_KIND
 
 VerdictOrMaterial = TypeVar("VerdictOrMaterial", Verdict, Material)
@@ -311,7 +312,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     checked_evidence = []
     searched_quote_count = 0
     for evidence in item.evidence:
-        update: dict[str, Any] = {}
+        update: JsonFields = {}
         if (
             evidence.source == "response"
             and evidence.start is not None
@@ -353,8 +354,8 @@ def _has_quotation(text: str, evidence: Evidence) -> bool:
 
 
 def _locate_quote_in_conversation(
-    text: RenderedText, evidence: Evidence, update: dict[str, Any]
-) -> dict[str, Any]:
+    text: RenderedText, evidence: Evidence, update: JsonFields
+) -> JsonFields:
     """Return the update with the message of verified evidence, and offsets in the text of the whole conversation."""
     start, end = evidence.start, evidence.end
     if evidence.source != "response" or not evidence.verified or start is None or end is None:

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
 from operator import ge, gt, le, lt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import MaterialByName
@@ -32,6 +32,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import VisiblePart
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.plan import (
     Escalation,
     get_question_identity_fields,
@@ -554,7 +555,7 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     identity = get_question_identity_fields(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
-        fields: dict[str, Any] = {**key._asdict(), "superseded": False}
+        fields: JsonFields = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty_criterion(view):
             fields |= {"score": 1.0, "met": True}
         # without validation: the verdict was validated

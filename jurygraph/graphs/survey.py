@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from jurygraph.agents.registry import prefix_config_errors
 from jurygraph.agents.roles import Configurable, Deriver, Evaluator
@@ -24,6 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import TaskBackground, sort_by_id
 from jurygraph.schema.verdict import (
@@ -47,7 +47,7 @@ _RESERVED_QUESTION_IDS = (
 """What `gated_by` of a verdict names besides questions."""
 
 
-def _toolset_fields(owner: Configurable) -> dict[str, Any]:
+def _toolset_fields(owner: Configurable) -> JsonFields:
     return {} if owner.toolset is None else owner.toolset.to_plan_fields()
 
 
@@ -286,9 +286,9 @@ def _check_turn_question(name: str, evaluator: Evaluator, question: Question, ke
         )
 
 
-def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
+def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> JsonFields:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
-    changes: dict[str, Any] = {}
+    changes: JsonFields = {}
     for field in ("when", "samples", "material", "escalate", "sees", "scope"):
         value = getattr(use, field)
         if value is not None:

@@ -1,7 +1,7 @@
 """Judges that compare responses: pairs in both orders, or a whole group in one order and in reverse."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
@@ -37,7 +37,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, ReadOnlyFields
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
@@ -124,7 +124,7 @@ class ComparisonJudge(Evaluator):
     def has_preference(self, reply: Any) -> bool:
         """Return True if a reply prefers one response to another, and so needs a quotation."""
 
-    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def prompt_variables(self, names: Sequence[str]) -> ReadOnlyFields:
         """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
@@ -221,7 +221,7 @@ class ComparisonJudge(Evaluator):
         return quoted_evidence.evidence[index]
 
 
-def _tie_verdict_fields(verdict: Verdict) -> Mapping[str, Any]:
+def _tie_verdict_fields(verdict: Verdict) -> ReadOnlyFields:
     """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
     native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
     met = None if verdict.met is None else False
@@ -309,7 +309,7 @@ class Listwise(ComparisonJudge):
     def has_preference(self, reply: Any) -> bool:
         return True
 
-    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def prompt_variables(self, names: Sequence[str]) -> ReadOnlyFields:
         return {"names": tuple(names)}
 
     def read_scores(self, reply: Any) -> list[Verdict]:

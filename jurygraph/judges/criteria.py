@@ -61,6 +61,7 @@ from jurygraph.schema.frozen_model import (
     Id,
     ParamsModel,
     PositiveNumber,
+    ReadOnlyFields,
     StrictBool,
     UnitInterval,
     require_argument_type,
@@ -347,7 +348,7 @@ async def judge_items(
     client: JudgeClient,
     prompt: Prompt,
     items: Mapping[str, Item],
-    variables: Mapping[str, Any],
+    variables: ReadOnlyFields,
     response: str,
     *,
     sample: int = 0,
@@ -474,7 +475,7 @@ class JudgeEvaluator(BatchEvaluator):
     def item(self, inputs: EvaluatorInput) -> Item:
         """Return the item to be judged."""
 
-    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+    def prompt_variables(self, inputs: EvaluatorInput) -> ReadOnlyFields:
         """Return additional prompt variables; they must be equal for all inputs of a batch."""
         return {}
 
@@ -692,7 +693,7 @@ _WISH_FULFILMENT_ANCHORS = (
 
 
 class _StakeholderJudge(JudgeEvaluator):
-    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+    def prompt_variables(self, inputs: EvaluatorInput) -> ReadOnlyFields:
         about = inputs.task.about
         return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
 

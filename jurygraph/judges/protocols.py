@@ -30,7 +30,7 @@ from jurygraph.judges.criteria import rotate
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import ParamsModel, StrictBool, UnitInterval
+from jurygraph.schema.frozen_model import ParamsModel, ReadOnlyFields, StrictBool, UnitInterval
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -78,7 +78,7 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return the most reasons that a reply may hold, each with its quotations: one per subject by default."""
         return len(self.subjects(people))
 
-    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> ReadOnlyFields:
         return {}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -304,7 +304,7 @@ class ChecklistProtocol(ScoringProtocol):
             findings[subject] = Finding(path, judged_value, item.reason, item.quotes, claims)
         return findings
 
-    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> ReadOnlyFields:
         return {"names": person_names(len(people))}
 
 

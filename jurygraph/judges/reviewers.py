@@ -66,6 +66,7 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import (
     Count,
     Id,
+    JsonFields,
     Number,
     NumberRange,
     ParamsModel,
@@ -391,7 +392,7 @@ class ReviewerJudge(Evaluator):
                 question=question, op=">", threshold=threshold, reduce="median", on="native"
             )
         dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: dict[str, Any] = {"dimension": dimension_params}
+        params: JsonFields = {"dimension": dimension_params}
         params |= self._question_params(view, name)
         if self.settings.profile == "compact":
             params["compact"] = True
@@ -399,7 +400,7 @@ class ReviewerJudge(Evaluator):
             params["both_orders"] = True
         return self.question(view, name, when=when, samples=self.settings.samples, params=params)
 
-    def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
+    def _question_params(self, view: TaskView, dimension: str) -> JsonFields:
         """Return the question parameters, which are the same for both kinds of judges with examples.
 
         They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
@@ -424,7 +425,7 @@ class ReviewerJudge(Evaluator):
             ]
             count = min(count, *map(len, draws_by_pool[pool]))
         kept = count + max(count, MIN_SPARE_CANDIDATES)
-        params: dict[str, Any] = {"count": count}
+        params: JsonFields = {"count": count}
         for pool in EXAMPLE_POOLS:
             params[pool] = [
                 [

@@ -29,7 +29,7 @@ from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import CallsConfig
-from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.frozen_model import JsonFields, Number
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
@@ -247,7 +247,7 @@ class _RemoteModel(_EmbedderOrReranker):
         self._url = self._make_server_backend(url).endpoint
         self.version = f"openai-compatible {model} at {self._url}"
 
-    async def _post(self, path: str, reply_adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
+    async def _post(self, path: str, reply_adapter: TypeAdapter[T], fields: JsonFields) -> T:
         server = self._make_server_backend(self._url)
         try:
             reply = await server.post(path, {"model": self.name, **fields}, REQUEST_TIMEOUT_SECONDS)

@@ -48,7 +48,13 @@ from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
-from jurygraph.schema.frozen_model import ConstantJsonObject, JsonObject, decode_json_strictly
+from jurygraph.schema.frozen_model import (
+    ConstantJsonObject,
+    JsonFields,
+    JsonObject,
+    ReadOnlyFields,
+    decode_json_strictly,
+)
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.chat_model import JudgeChatModel
@@ -71,17 +77,8 @@ _JSON_ALONE_HINT = "no code fence, and no word before or after it"
 _COPIED_SCHEMA_KEYWORDS = (
     "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum"
 ).split()
-_HANDLED_SCHEMA_KEYWORDS = frozenset(
-    (
-        *_COPIED_SCHEMA_KEYWORDS,
-        "const",
-        "anyOf",
-        "oneOf",
-        "items",
-        "properties",
-        "required",
-        "additionalProperties",
-    )
+_HANDLED_SCHEMA_KEYWORDS = frozenset(_COPIED_SCHEMA_KEYWORDS).union(
+    "const anyOf oneOf items properties required additionalProperties".split()
 )
 _DROPPED_SCHEMA_KEYWORDS = frozenset(
     "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
@@ -125,7 +122,7 @@ def answer_schema(reply_model: type[BaseModel]) -> JsonObject:
 
 
 def _strict_schema(
-    source: Mapping[str, Any], location: str, schema_definitions: Mapping[str, Any]
+    source: ReadOnlyFields, location: str, schema_definitions: ReadOnlyFields
 ) -> JsonObject:
     if "$ref" in source:
         name = str(source["$ref"]).removeprefix("#/$defs/")
@@ -472,7 +469,7 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def _read_token_alternatives(entry: dict[str, Any]) -> tuple[WordLogprob, ...]:
+def _read_token_alternatives(entry: JsonFields) -> tuple[WordLogprob, ...]:
     top_entries = entry.get("top_logprobs")
     if not isinstance(top_entries, list):
         return ()
@@ -730,7 +727,7 @@ class JudgeClient:
         self,
         prompt: Prompt,
         reply_model: type[BaseModel],
-        variables: Mapping[str, Any],
+        variables: ReadOnlyFields,
         *,
         sample: int = 0,
         logprobs: bool = False,
@@ -744,7 +741,7 @@ class JudgeClient:
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
-        parameters: dict[str, Any] = {
+        parameters: JsonFields = {
             "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)
         }
         if logprobs and capabilities.logprobs:
@@ -772,7 +769,7 @@ class JudgeClient:
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
         content = "".join(message.content for message in messages)
-        parameters: dict[str, Any] = {
+        parameters: JsonFields = {
             "max_tokens": self._gateway.limits.max_tokens,
             **self._parameters,
             **settings,
@@ -791,12 +788,12 @@ class JudgeClient:
     def _build_request(
         self,
         build: Callable[..., Request],
-        parameters: dict[str, Any],
+        parameters: JsonFields,
         reply_model: type[BaseModel] | None,
         **fields: Any,
     ) -> Request:
         backend = self._gateway.backend
-        parameters = {"temperature": 0.0} | parameters
+        parameters = {"temperature": 0.0, **parameters}
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters |= {"logprobs": None, "top_logprobs": None}
         sent_parameters = {name: value for name, value in parameters.items() if value is not None}

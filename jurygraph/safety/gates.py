@@ -29,7 +29,7 @@ from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
 from jurygraph.schema.conversation import RenderedText, Turn
-from jurygraph.schema.frozen_model import split_into_pieces
+from jurygraph.schema.frozen_model import JsonFields, split_into_pieces
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 INVISIBLE_CHARACTERS = (
@@ -264,7 +264,7 @@ def _build_sign_patterns(has_word_spaces: bool) -> list[str]:
     return patterns
 
 
-def _load_toml(name: str) -> dict[str, Any]:
+def _load_toml(name: str) -> JsonFields:
     return tomllib.loads(files("jurygraph.safety").joinpath(f"{name}.toml").read_bytes().decode())
 
 

@@ -38,6 +38,8 @@ from jurygraph.messages import (
 
 JsonFields = dict[str, Any]
 """The fields of a JSON object that is written or was read: their types are those of the code that makes it."""
+ReadOnlyFields = Mapping[str, Any]
+"""The same, or other values by name, for code that only reads them."""
 
 
 def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
@@ -368,7 +370,7 @@ class FrozenModel(ShortRepr, BaseModel):
         """The model as JSON, for one that is part of several others."""
         return ConstantJsonObject(self.model_dump(mode="json"))
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: ReadOnlyFields | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content.
 
         A shallow copy without private attributes is made directly, in half of the time.

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from jurygraph.messages import describe_value, did_you_mean
 from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.frozen_model import ReadOnlyFields
 
 MessageFields = dict[str, Any]
 
@@ -41,7 +42,7 @@ def read_messages(value: Any) -> Any:
     return tuple(messages)  # a list is no tuple where types are strict
 
 
-def _list_messages_with_system(conversation: Mapping[str, Any]) -> Any:
+def _list_messages_with_system(conversation: ReadOnlyFields) -> Any:
     """Return the messages, after the `system` that Anthropic's form has outside them, unless they begin with one."""
     messages = conversation["messages"]
     system = conversation.get("system")
@@ -100,7 +101,7 @@ def _message_model_to_fields(item: BaseModel) -> Any:
     return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
-def _with_message_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_message_role(item: ReadOnlyFields) -> ReadOnlyFields:
     """Return a message of ShareGPT's, or a stored one of LangChain's, with its role; others unchanged.
 
     LangChain's is flat, with `data`, or a constructor.

@@ -39,6 +39,7 @@ from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
     Id,
+    JsonFields,
     JsonObject,
     Number,
     NumberRange,
@@ -498,7 +499,7 @@ def _is_rendered_conversation(text: str) -> bool:
     return isinstance(text, RenderedText) and text.is_whole_conversation
 
 
-def _require_text_or_messages(schema: dict[str, Any]) -> None:
+def _require_text_or_messages(schema: JsonFields) -> None:
     del schema["properties"]["text"]["default"]
     schema["anyOf"] = [{"required": ["text"]}, {"required": ["messages"]}]
 
@@ -606,7 +607,7 @@ class Response(FrozenModel):
         return {}
 
     def _truncate_at_turn(self, turn: int, sees: VisiblePart, names_turn: bool) -> "Response":
-        update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
+        update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
             messages = self.messages[: turn + 1]
             update["text"] = render_visible_part(self.messages, sees, turn, names_turn)

@@ -17,7 +17,7 @@ from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem, did_you_mean, shorten
 from jurygraph.schema import digest_of
-from jurygraph.schema.frozen_model import RawParams
+from jurygraph.schema.frozen_model import JsonFields, RawParams, ReadOnlyFields
 from jurygraph.tools.result import to_result_text
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
@@ -77,9 +77,9 @@ class FunctionTool(CustomTool):
         self._make_arguments_model(parameters, type_hints)
 
     def _make_arguments_model(
-        self, parameters: Mapping[str, inspect.Parameter], type_hints: Mapping[str, Any]
+        self, parameters: Mapping[str, inspect.Parameter], type_hints: ReadOnlyFields
     ) -> None:
-        fields: dict[str, Any] = {}
+        fields: JsonFields = {}
         for name, parameter in parameters.items():
             hint = type_hints.get(name)
             if hint is ToolInput:
@@ -143,9 +143,9 @@ class RunnableTool(CustomTool):
 
         self._validator = Draft202012Validator(self._schema)
 
-    def _read_input_schema(self) -> dict[str, Any]:
+    def _read_input_schema(self) -> JsonFields:
         try:
-            schema: dict[str, Any] = self.target.get_input_jsonschema()
+            schema: JsonFields = self.target.get_input_jsonschema()
         except (PydanticUserError, NameError, TypeError) as error:
             raise ConfigError(
                 f"tool {self.name!r}: its input has no schema: {shorten(str(error), 200)}"
@@ -153,7 +153,7 @@ class RunnableTool(CustomTool):
         return schema
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> JsonFields:
         return self._schema
 
     def validate_arguments(self, arguments: Any) -> Any:
@@ -161,7 +161,7 @@ class RunnableTool(CustomTool):
             return Problem(tuple(error.path), error.message[:300])
         return arguments
 
-    def run(self, inputs: ToolInput, arguments: dict[str, Any]) -> Awaitable[str]:
+    def run(self, inputs: ToolInput, arguments: JsonFields) -> Awaitable[str]:
         return _await_result(self.target.ainvoke(arguments))
 
 

@@ -10,7 +10,7 @@ from jurygraph.agents.facts.evaluators import table_file_digests
 from jurygraph.agents.facts.tables import FactTableSpec, RowValues, are_equal, normalise_text
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import TaskView
-from jurygraph.schema.frozen_model import PositiveInt
+from jurygraph.schema.frozen_model import PositiveInt, ReadOnlyFields
 from jurygraph.sources.task_tables import read_rows
 from jurygraph.tools.result import take_rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
@@ -49,7 +49,7 @@ class LookUpTool(Tool):
         return _look_up_rows(tables[arguments.table], arguments.where, arguments.first_row)
 
 
-def _parse_fact_table_specs(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
+def _parse_fact_table_specs(facts: ReadOnlyFields | None) -> dict[str, FactTableSpec]:
     specs = (facts or {}).get("tables")
     if not specs:
         raise ToolError("the task has no tables")

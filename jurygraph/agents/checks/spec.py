@@ -22,14 +22,14 @@ from functools import cached_property
 from itertools import chain, combinations, product
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, value_to_text
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.messages import quote
 from jurygraph.schema import Constraint, FrozenModel, Stakeholder
-from jurygraph.schema.frozen_model import Id, LongId, Number, PositiveNumber, StrictBool
+from jurygraph.schema.frozen_model import Id, JsonObject, LongId, Number, PositiveNumber, StrictBool
 
 
 def _validate_items_path(source: str) -> str:
@@ -137,7 +137,7 @@ class Check(FrozenModel):
     at_most: Number | None = None
     equals: Number | None = None
     between: tuple[Number, Number] | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     partial: StrictBool = False
 
     @model_validator(mode="after")

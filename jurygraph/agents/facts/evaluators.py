@@ -30,7 +30,7 @@ from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, Evaluat
 from jurygraph.errors import InputError, PlanError, add_part_to_plan_errors
 from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
 from jurygraph.sources.files import searched_folders_text
 
 CachedEntry = TypeVar("CachedEntry", "Facts", RowTable)
@@ -199,7 +199,7 @@ class FactClaim(NamedTuple):
     text: str
     form: ClaimPattern | None
     values: Mapping[str, str]
-    record_values: Mapping[str, Any]
+    record_values: ReadOnlyFields
     order: tuple[Any, ...]
 
 
@@ -235,7 +235,7 @@ def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[A
     return notation.location_to_jsonpath(location), notation.location_sort_key(location)
 
 
-def _iter_record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iter_record_values(kind: ClaimsSpec, record: ReadOnlyFields) -> Iterator[tuple[str, Any]]:
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, record_field in kind.beside.items():
         value = record.get(record_field.field)
@@ -269,7 +269,7 @@ class FactFinding(TypedDict):
     found: FindingStatus
     table: str | None
     row: int | None
-    values: dict[str, Any]
+    values: JsonFields
     own: list[str]
     claimed: dict[str, str]
     differs: list[str]
