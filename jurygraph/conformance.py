@@ -61,7 +61,7 @@ def check_evaluator(
                 _check_same_verdicts(
                     first, reversed_order_verdicts, "with the responses in reverse order"
                 )
-                one_by_one_verdicts: list[RecordedVerdict] = []
+                one_by_one_verdicts = []
                 for response in responses:
                     one_by_one_verdicts += _collect_verdicts(jury, task, [response])
                 one_by_one_verdicts.sort(key=_verdict_sort_key)

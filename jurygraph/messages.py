@@ -43,7 +43,7 @@ class Problem:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        steps: list[str | int] = []
+        steps = []
         for step in self.path:
             steps.append(step if isinstance(step, int) else shorten(step))
         return shorten(format_field_path(tuple(steps)), 200)
@@ -284,7 +284,7 @@ _MESSAGE_TEMPLATES_BY_ERROR_TYPE = {
 def _locate_error(error: ErrorDetails, value: Any) -> tuple[FieldPath, Any]:
     """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
     location = error["loc"]
-    path: list[str | int] = []
+    path = []
     for step in location:
         is_list_index = (
             isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)

@@ -68,7 +68,7 @@ class TrainingStep:
         self.name = name
         self.rewards = _validate_column("rewards", rewards)
         row_count = len(self.rewards)
-        self.components: dict[str, Floats] = {}
+        self.components = {}
         for name, column in sorted((components or {}).items()):
             self.components[name] = _validate_column(f"component {name!r}", column, row_count)
         self.lengths = None if lengths is None else _validate_column("lengths", lengths, row_count)

@@ -181,8 +181,8 @@ def fuse_reward_bounds(
 ) -> BoundArrays:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    worst_case_values: dict[str, Floats] = {}
-    best_case_values: dict[str, Floats] = {}
+    worst_case_values = {}
+    best_case_values = {}
     for name, weight in weights.items():
         # A penalty lowers the reward the most at the upper end of its span.
         low, high = spans[name] if weight >= 0 else reversed(spans[name])
@@ -385,7 +385,7 @@ def build_reward_rows(
     parts = {name: component.parts for name, component in result.components.items()}
     diagnostics = {name: component.diagnostics for name, component in result.components.items()}
     gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
-    columns: dict[str, Iterable[Any]] = {
+    columns = {
         "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
         "status": status,
         "partial": _numbers_or_none(result.partial_fused.value, coverage > 0.0),
@@ -598,7 +598,7 @@ def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[floa
     50 µs: a run may have a decision for each task. `possible_reward_bounds` is narrower where some scores exclude each
     other.
     """
-    spans: dict[str, BoundArrays] = {}
+    spans = {}
     for spec in decision.specs:
         weights = [use.signed_weight for use in spec.inputs.values()]
         positive_weights = [weight for weight in weights if weight > 0.0]
@@ -623,7 +623,7 @@ def decide_groups(
 
     Groups that allow it are decided together; the bits are those of `compute_rewards` for each group alone.
     """
-    batches: dict[Any, list[int]] = defaultdict(list)
+    batches = defaultdict(list)
     for index, group in enumerate(groups):
         key = group.batch_key(combiners) if len(groups) > 1 else None
         if key is None:  # a batch of its own
@@ -658,8 +658,8 @@ def _decide_together(
     sorted_ids = [sorted(group.responses) for group in groups]
     verdicts = [group.verdicts for group in groups]
     table = stack_groups(questions, zip(sorted_ids, verdicts, strict=True))
-    counts: list[Counts] = []
-    is_only_response: list[bool] = []
+    counts = []
+    is_only_response = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
         verdicts_by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
         for response_id in response_ids:

@@ -187,8 +187,8 @@ def decision_key(
     """
     rubric = task.rubric
     # Texts of criteria and constraints are left out: no decision depends on them, so many tasks can share one.
-    criteria: list[tuple[str, float]] = []
-    edges: list[str] = []
+    criteria = []
+    edges = []
     if rubric is not None:
         criteria = [(criterion.id, criterion.weight) for criterion in rubric.criteria]
         edges = [edge.model_dump_json() for edge in rubric.edges]
@@ -238,7 +238,7 @@ class _ComponentSpecBuilder:
             specs.append(
                 self._build_component_spec(name, component.combiner, inputs, component.params)
             )
-        evaluators_by_component: dict[str, list[str]] = defaultdict(list)
+        evaluators_by_component = defaultdict(list)
         for evaluator in self.questions:
             name = default_component_name(evaluator, self.records[evaluator].audience)
             evaluators_by_component[name].append(evaluator)
@@ -388,7 +388,7 @@ class _ComponentSpecBuilder:
         components_with_gate = {gate.component for gate in self.config.gates}
         counts = self.weight[component] != 0 or component in components_with_gate
         # The config has to say how skipped questions count only where they can change the reward.
-        if_skipped: SkippedQuestionTreatment | None = None if counts else "left-out"
+        if_skipped = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
         where = (
             f"write components: {{{component}: {{inputs: {{{component}: "
@@ -396,7 +396,7 @@ class _ComponentSpecBuilder:
         )
         predicts_reviewers = record.audience == "reviewer"
         has_subject_shares = bool(record.shares) and not predicts_reviewers
-        groups: dict[str, list[Question]] = defaultdict(list)
+        groups = defaultdict(list)
         for member, questions in self.questions[evaluator_name].items():
             for question in questions:
                 key = evaluator_name
@@ -678,7 +678,7 @@ class _ComponentSpecBuilder:
 
     def _predicted_reviewers(self, inputs: ComponentInputs) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
-        reviewers: dict[str, str | None] = {}
+        reviewers = {}
         for question in self._questions_of_inputs(inputs):
             predicts_reviewer = self.records[question.evaluator].audience == "reviewer"
             member = self.survey.views[question.view].member

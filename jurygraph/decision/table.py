@@ -383,7 +383,7 @@ def stack_groups(
     for names, verdicts in groups:
         row_by_response = {name: row for row, name in enumerate(names, start=rows)}
         rows += len(names)
-        verdicts_by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
+        verdicts_by_question = defaultdict(list)
         for verdict in verdicts:
             verdicts_by_question[verdict.question].append(verdict)
         # All questions about a material have the same columns of variants.

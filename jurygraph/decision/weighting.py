@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jurygraph import aggregation
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import did_you_mean, nearest_name
-from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
+from jurygraph.schema import Audience, Stakeholder, Task, WeightsConfig
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.task import ReadTension, sort_by_id
 
@@ -129,7 +129,7 @@ def _tensions_by_partner(
 
     They are those that are declared or read from profiles, else those computed from the constraints' checks.
     """
-    tensions_by_pair: dict[tuple[str, str], list[Tension]] = defaultdict(list)
+    tensions_by_pair = defaultdict(list)
     for tension in task.tensions:
         first_stakeholder_id, second_stakeholder_id = sorted(tension.between)
         tensions_by_pair[first_stakeholder_id, second_stakeholder_id].append(tension)

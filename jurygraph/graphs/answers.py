@@ -33,7 +33,6 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Evidence,
     Failure,
-    FailureCause,
     Material,
     RecordedVerdict,
     Verdict,
@@ -93,7 +92,7 @@ def to_recorded_verdicts(
     """
     about = judgement.about
     texts = tuple(response.text for response in judgement.responses)
-    items: Any = [answer] * len(about)
+    items = [answer] * len(about)
     if judgement.question.scope == "group":
         items = result_or_error(partial(_split_group_answer, answer, len(about)))
     if isinstance(items, BaseException):
@@ -156,7 +155,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     is_infrastructure_error = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(
         error, _USER_CODE_ERRORS
     )
-    cause: FailureCause = "infrastructure" if is_infrastructure_error else "evaluator"
+    cause = "infrastructure" if is_infrastructure_error else "evaluator"
     kind = redactor.redact_text(type(error).__name__)[:MAX_FAILURE_KIND_CHARACTERS] or "error"
     if isinstance(error, TimeLimitExceeded):
         cause = "response"
@@ -271,7 +270,7 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
 
 def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
-    kind: Any = Verdict if isinstance(model, Verdict) else Material
+    kind = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
     # it has a digest, or is of a user's class with more fields
     if fields.keys() != RESULT_FIELD_NAMES[kind]:

@@ -121,7 +121,7 @@ class ToolInvestigator(Toolbox):
             native=native,
             responses=len(self.responses),
         )
-        fields: JsonFields = {
+        fields = {
             "messages": add_to_user_message(
                 request.messages, tool_instructions.messages[0].content.strip()
             ),
@@ -212,7 +212,7 @@ def _tool_calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     tool_call_entries = (
         value.get(_LOOK_UP_KEY) if isinstance(value, dict) and len(value) == 1 else None
     )
-    calls: list[ToolCall] = []
+    calls = []
     for entry in tool_call_entries if isinstance(tool_call_entries, list) else ():
         if isinstance(entry, dict):
             arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
@@ -247,8 +247,8 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_InvestigationConte
     result_number_by_call = dict(state["made"])
     tokens_left = request.investigation.tokens_left
     marks = dict.fromkeys(request.marks)
-    shown_result_texts: list[str] = []
-    outcomes: set[str] = set()
+    shown_result_texts = []
+    outcomes = set()
     for index, call in enumerate(state["calls"]):
         stored_lookup = await _run_tool_call(
             context, answered_call.call.id, index, call, result_number_by_call

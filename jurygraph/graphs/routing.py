@@ -32,7 +32,6 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import VisiblePart
-from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.plan import (
     Escalation,
     get_question_identity_fields,
@@ -45,7 +44,6 @@ from jurygraph.schema.verdict import (
     NO_TURN_GATE,
     NO_VARIANT_GATE,
     VerdictKey,
-    VerdictStatus,
 )
 
 DATA_MATERIAL_NAME = "data"
@@ -254,7 +252,7 @@ class _WorkCollector:
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
-        exclusion_verdicts: dict[tuple[str, int | None], Verdict | None] = {}
+        exclusion_verdicts = {}
         unsettled_responses = []
         for response in self.responses:
             is_response_askable = False
@@ -276,7 +274,7 @@ class _WorkCollector:
         for (name, turn), verdict in verdict_by_unit.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
-        unsettled_judgements: list[DueJudgement] = []
+        unsettled_judgements = []
         for response_combination in self._list_combinations(question, unsettled_responses):
             if (response_combination.about[0], response_combination.turn) in verdict_by_unit:
                 continue
@@ -335,7 +333,7 @@ class _WorkCollector:
         ]
         unsettled_judgements = []
         for response_combination in self._list_combinations(question, unsettled_responses):
-            keys: list[VerdictKey] = []
+            keys = []
             for judge in escalation_rule.first:
                 for judgement in self._list_sample_judgements(
                     question, response_combination, judge
@@ -426,7 +424,7 @@ class _WorkCollector:
             return gate_verdict
         failure = self._missing_material_failure(response, required_material_names(question))
         if failure is not None:
-            status: VerdictStatus = "abstained" if failure.kind == "no-model" else "failed"
+            status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
         if question.is_about_variants:
             material = self.material[response.id][question.material]
@@ -555,7 +553,7 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     identity = get_question_identity_fields(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
-        fields: JsonFields = {**key._asdict(), "superseded": False}
+        fields = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty_criterion(view):
             fields |= {"score": 1.0, "met": True}
         # without validation: the verdict was validated
@@ -572,7 +570,7 @@ def _should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVer
     if escalation_rule.when == "unsure":
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
         return any(abs(score - 0.5) <= escalation_rule.band for score in scores)
-    votes: dict[str, set[float | bool | None]] = defaultdict(set)
+    votes = defaultdict(set)
     for verdict in verdicts:
         votes[verdict.about].add(verdict.met if verdict.is_binary_verdict else verdict.score)
     return any(len(found) > 1 for found in votes.values())

@@ -122,7 +122,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         write: WriteEvent | None = None,
         listener: EventListener | None = None,
     ) -> list[Trace]:
-        traces: list[Trace] = []
+        traces = []
         async with aclosing(self._score(read_runnable_input(content))) as events:
             async for event in events:
                 fields = to_dict(event)

@@ -67,14 +67,14 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
     """Return one view for each member of each of the audiences; members in the order of their ids."""
     criteria = task.rubric.criteria if task.rubric else ()
     reviewers = [Reviewer(id=name) for name in task.reviewers]
-    members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
+    members = {
         "task": (None,),
         "everyone": (None,),
         "stakeholder": sort_by_id(task.stakeholders),
         "criterion": sort_by_id(criteria),
         "reviewer": sort_by_id(reviewers),
     }
-    views: list[TaskView] = []
+    views = []
     for audience in sorted(set(audiences)):
         views += [_make_task_view(task, audience, member) for member in members[audience]]
     return tuple(views)
@@ -117,7 +117,7 @@ def list_material_derivations(
     Raises PlanError where two derivers give material of the same name, or one gives `submitted`, and ConfigError where
     no deriver gives the material that one needs.
     """
-    derivations: dict[str, Derivation] = {}
+    derivations = {}
     available_material_names = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
         if deriver.gives in derivations or deriver.gives == SUBMITTED_MATERIAL_NAME:
@@ -180,7 +180,7 @@ def list_questions_of_evaluators(
     the `uses` of the config.
     """
     keys = {use.known_as: f"evaluators[{index}]." for index, use in enumerate(uses)}
-    listed_questions: list[ListedQuestion] = []
+    listed_questions = []
     for name, evaluator in evaluators.items():
         for view in views:
             if view.audience != evaluator.audience:
@@ -218,8 +218,8 @@ def configure_questions(
     question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
     ConfigError with the key of an evaluator that needs other material.
     """
-    questions: dict[str, Question] = {}
-    covered_views_and_subjects: set[tuple[str, str]] = set()
+    questions = {}
+    covered_views_and_subjects = set()
     keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
     for name, view, question in listed_questions:
         if question.id in questions:
@@ -288,7 +288,7 @@ def _check_turn_question(name: str, evaluator: Evaluator, question: Question, ke
 
 def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> JsonFields:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
-    changes: JsonFields = {}
+    changes = {}
     for field in ("when", "samples", "material", "escalate", "sees", "scope"):
         value = getattr(use, field)
         if value is not None:

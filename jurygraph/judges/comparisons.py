@@ -276,7 +276,7 @@ class Pairwise(ComparisonJudge):
         self, quoted_evidence: LocatedQuotations, index: int
     ) -> tuple[Evidence, ...]:
         first, second = quoted_evidence.evidence
-        opponent_evidence: list[Evidence] = []
+        opponent_evidence = []
         for passage in second:
             source = OPPONENT_EVIDENCE_SOURCE if passage.source == "response" else passage.source
             opponent_evidence.append(passage.model_copy(update={"source": source}))

@@ -268,9 +268,9 @@ class PartialCredit(AnswerForm):
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
         quotes: list[str] = []
-        unjudged_parts: list[str] = []
-        claims: list[ClaimWithQuotes] = []
-        part_credits: list[float] = []
+        unjudged_parts = []
+        claims = []
+        part_credits = []
         for part, weight in zip(self.names, self.weights, strict=True):
             part_answer = getattr(answer, part)
             part_quotes = getattr(part_answer, "quotes", ())
@@ -493,7 +493,7 @@ class JudgeEvaluator(BatchEvaluator):
             return inputs.response.id, inputs.sample, batch_key, inputs.question.id
 
         order = sorted(range(len(batch)), key=sort_key)
-        calls: list[list[int]] = []
+        calls = []
         # the first three parts of the key say what may share a call
         for _, group in groupby(order, key=lambda index: sort_key(index)[:3]):
             indices = list(group)
@@ -657,7 +657,7 @@ class Criteria(JudgeEvaluator):
         return questions
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        about: Any = inputs.task.about
+        about = inputs.task.about
         if self._own:
             subject = inputs.question.subject
             about = next(criterion for criterion in self._own if criterion.id == subject)

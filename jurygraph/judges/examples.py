@@ -494,7 +494,7 @@ def choose_examples(
     # texts may be rated under the task's id too
     texts += sorted(history.texts_of_ratings({*names, view.id}) - {response.text})
     examples: list[Example] = []
-    uses: list[ExampleUse] = []
+    uses = []
     for candidate in candidates:
         if len(examples) == count:
             break

@@ -367,9 +367,9 @@ class ConsensusOfJudges(Combiner):
             panel_component = _fuse_votes(matrices, params)
             means = {name: matrix.mean()[0] for name, matrix in matrices.items()}
             return replace(panel_component, parts=means)
-        reviewer_components: list[Component] = []
-        parts: dict[str, Floats] = {}
-        diagnostics: dict[str, Floats] = {}
+        reviewer_components = []
+        parts = {}
+        diagnostics = {}
         for reviewer, names in panels.items():
             panel_component = _fuse_votes({name: matrices[name] for name in names}, params)
             reviewer_components.append(panel_component)

@@ -396,7 +396,7 @@ class _DecomposedProtocol(ScoringProtocol):
     """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        subjects: list[str] = []
+        subjects = []
         for kind in self.subject_kinds:
             subjects += [f"{kind}/{person.id}" for person in people]
         return subjects

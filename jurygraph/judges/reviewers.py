@@ -143,9 +143,9 @@ def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenM
     if form.step == 1.0 and form.low.is_integer() and form.high.is_integer():
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     else:
-        bounds: Any = Field(strict=True, ge=form.low, le=form.high)
+        bounds = Field(strict=True, ge=form.low, le=form.high)
         value = Annotated[float, bounds, AfterValidator(require_valid_score)]
-    confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
+    confidence = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
     explanation = {} if compact else REASON_AND_QUOTES_FIELDS
     return create_model(
         "PredictionStated",

@@ -161,14 +161,14 @@ async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats 
         if fault.cause == "infrastructure" or len(batch) == 1:
             return [fault] * len(batch)
         # A server refuses the batch and does not say for which of its texts.
-        results: list[Floats | Fault] = []
+        results = []
         for text in batch:
             results += await _embed_batch(embedder, [text])
         return results
     zero_vector_fault = Fault(
         "unreadable", f"{embedder.name}: gives a vector of nothing for a text that is not blank"
     )
-    vectors: list[Floats | Fault] = []
+    vectors = []
     for text, row in zip(batch, rows, strict=True):
         is_zero_vector = text.strip() and not np.any(row)
         vectors.append(zero_vector_fault if is_zero_vector else row)

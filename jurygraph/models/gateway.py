@@ -309,7 +309,7 @@ class Gateway:
         contents = [message.content for message in request.messages]
         if not self.redactor.has_secret_in("\n".join(contents)):
             return request
-        redacted_messages: list[Message] = []
+        redacted_messages = []
         for message in request.messages:
             text = self.redactor.redact_text(message.content)
             redacted_messages.append(message.model_copy(update={"content": text}))
@@ -565,7 +565,7 @@ class FirstRepliesCheck:
         fault, text = self._example
         if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
             return None
-        changes: list[str] = []
+        changes = []
         if fault.setting is not None:
             changes.append(f"write `{setting_as_config_line(fault.setting)}` in the config")
         if self.are_all_requests_rejected:
@@ -734,7 +734,7 @@ class Gateways(dict[str | None, Gateway]):
     def make_dry_run_gateways(
         self, concurrency: int, sink: CallSink | None = None
     ) -> "tuple[list[DryRunBackend], Gateways]":
-        backends: list[DryRunBackend] = []
+        backends = []
         gateways = Gateways()
         for name, gateway in self.items():
             backend, dry_gateway = gateway.make_dry_run_gateway(concurrency, sink)

@@ -462,7 +462,7 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
             [(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)]
         )
     indices = find_value_token_indices(text, texts)
-    tokens: list[Token] = []
+    tokens = []
     for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
         others = _read_token_alternatives(entries[index]) if index in indices else ()
         tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
@@ -481,8 +481,8 @@ def _parse_token(entry: Any) -> WordLogprob | None:
     """Return a token and its log probability, which is at most 0; None if there is no such pair."""
     if not isinstance(entry, dict):
         return None
-    text: Any = entry.get("token")
-    number: Any = entry.get("logprob")
+    text = entry.get("token")
+    number = entry.get("logprob")
     if (
         not isinstance(text, str)
         or not isinstance(number, (float, int))
@@ -516,7 +516,7 @@ def find_value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int
     before = "".join(tokens).rfind(text)
     if before < 0 or text.lstrip(_JSON_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
-    indices: set[int] = set()
+    indices = set()
     for match in _JSON_VALUE_PATTERN.finditer(text):
         if match["named"]:  # the name of a field is no value
             continue
@@ -555,7 +555,7 @@ def _token_alternatives_at(reply: Reply, offset: int) -> list[WordLogprob] | Non
     lead = token.text[: offset - token_start].rstrip(_JSON_SPACES)
     # some servers include the token itself
     others = [other for other in token.others if other[0] != token.text]
-    alternatives: list[WordLogprob] = []
+    alternatives = []
     for text, logprob in [(token.text, token.logprob), *others]:
         rest = text[len(lead) :].lstrip(_JSON_SPACES) if text.startswith(lead) else ""
         alternatives.append((rest, logprob))
@@ -659,8 +659,8 @@ class JudgeClient:
         lookups: dict[str, Lookup] | None = None,
         settings: CallsConfig = DEFAULT_CALLS_CONFIG,
     ) -> None:
-        self.calls: dict[str, Call] = {} if calls is None else calls
-        self.lookups: dict[str, Lookup] = {} if lookups is None else lookups
+        self.calls = {} if calls is None else calls
+        self.lookups = {} if lookups is None else lookups
         self.safety = safety
         self._render_options = RenderOptions(
             safety.fence, safety.reminder, key, gateway.backend.mark_length
@@ -741,9 +741,7 @@ class JudgeClient:
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
-        parameters: JsonFields = {
-            "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)
-        }
+        parameters = {"max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)}
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         return self._build_request(
@@ -769,7 +767,7 @@ class JudgeClient:
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
         content = "".join(message.content for message in messages)
-        parameters: JsonFields = {
+        parameters = {
             "max_tokens": self._gateway.limits.max_tokens,
             **self._parameters,
             **settings,

@@ -478,7 +478,7 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    failed: list[Fault] = []
+    failed = []
     try:
         return await once()  # most requests succeed at once, without what a retry loop costs
     except Fault as fault:

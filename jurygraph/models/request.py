@@ -325,7 +325,7 @@ class Investigation(FrozenModel):
         """
         if not self.native:
             return {}
-        functions: list[JsonFields] = []
+        functions = []
         for tool in self.tools:
             function = {
                 "name": tool.name,
@@ -333,7 +333,7 @@ class Investigation(FrozenModel):
                 "parameters": tool.parameters,
             }
             functions.append({"type": "function", "function": function})
-        chat: JsonFields = {"tools": functions}
+        chat = {"tools": functions}
         return chat if self.steps_left else {**chat, "tool_choice": "none"}
 
 
@@ -465,7 +465,7 @@ def _positions_of_fence_marks(text: str, length: int, marks: Collection[str]) ->
     if len(marks) > _MAX_MARKS_SEARCHED_SINGLY:  # a conversation has one for each of its messages
         candidates = re.finditer(f"(?=([0-9a-f]{{{length}}}))", text)
         return (candidate.start() for candidate in candidates if candidate[1] in marks)
-    starts: list[int] = []
+    starts = []
     for mark in marks:
         start = text.find(mark) if len(mark) == length else -1
         while start >= 0:
@@ -512,7 +512,7 @@ def read_tool_calls(message: ReadOnlyFields, request: Request | None) -> tuple[T
 
     A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
-    calls: list[ToolCall] = []
+    calls = []
     raw_tool_calls = (
         message.get("tool_calls") if request is not None and request.offers_tools else None
     )

@@ -15,7 +15,7 @@ import re
 import tomllib
 import unicodedata
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from html import unescape
@@ -309,7 +309,7 @@ _SignCombination = tuple[frozenset[ManipulationSign], int]
 def _find_sign_combinations(view: TextReading) -> Iterator[tuple[frozenset[ManipulationSign], str]]:
     """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hiding_place else _COMBINATIONS_BY_SIGN
-    last: dict[ManipulationSign, ManipulationSignMatch] = {}
+    last = {}
     for signal in find_manipulation_signs(view.folded, has_word_spaces=not view.has_lost_spaces):
         last[signal.sign] = signal
         for signs, max_passage_length in combinations[signal.sign]:
@@ -510,7 +510,7 @@ def find_stopping_gate(
         return _gate_conversation(text, gates, query, reference)
     read = fold_text(text)
     reference = reference or ""
-    reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
+    reasons = {
         "empty-response": lambda: _check_empty(text),
         "punctuation-only": lambda: _check_punctuation(text, query, reference),
         "bare-opener": lambda: _check_opener(text, read, query, reference),

@@ -400,7 +400,7 @@ def require_unique_ids(
     noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own"
 ) -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
-    earlier_ids: set[str] = set()
+    earlier_ids = set()
     for index, name in enumerate(ids):
         if name in earlier_ids:
             raise ValueError(

@@ -36,7 +36,7 @@ def read_messages(value: Any) -> Any:
         value = _list_messages_with_system(value)
     if not isinstance(value, list | tuple):
         return value
-    messages: list[Any] = []
+    messages = []
     for index, item in enumerate(value):
         messages += _read_message(item, index)
     return tuple(messages)  # a list is no tuple where types are strict
@@ -68,7 +68,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
         )
     fields = {name: content for name, content in item.items() if content is not None}
     _refuse_misspelled_fields(fields, index)
-    message: MessageFields = {name: fields[name] for name in _MESSAGE_FIELDS if name in fields}
+    message = {name: fields[name] for name in _MESSAGE_FIELDS if name in fields}
     if isinstance(message.get("role"), str):
         message["role"] = _ROLE_BY_ALIAS.get(message["role"], message["role"])
     reasoning = [fields[name] for name in _REASONING_FIELDS if isinstance(fields.get(name), str)]

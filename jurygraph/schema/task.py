@@ -193,7 +193,7 @@ class Rubric(FrozenModel):
         texts = [(criterion.id, criterion.text) for criterion in self.criteria]
         require_different_texts("criteria[{}].text", texts)
         criterion_ids = set(ids)
-        edge_pairs: set[tuple[str, str]] = set()
+        edge_pairs = set()
         for index, edge in enumerate(self.edges):
             field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
@@ -429,8 +429,8 @@ class TaskDefaults(TaskMembers):
 
     def key_of_part(self, part: Sequence[str]) -> str:
         """Return the key of a part whose members are named by their ids: `reviewers[0]` for ("reviewers", "ann")."""
-        path: list[str | int] = []
-        value: Any = self
+        path = []
+        value = self
         for step in part:
             if isinstance(value, tuple):
                 ids = [getattr(member, "id", member) for member in value]

@@ -90,7 +90,7 @@ class GgufBackend(Backend):
             self.open()
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
-        chunks: list[JsonFields] = []  # in the form of OpenAI's chat completions
+        chunks = []  # in the form of OpenAI's chat completions
         cancellation_event = threading.Event()
 
         def collect_chunk(chunk: JsonFields) -> bool:
@@ -267,7 +267,7 @@ def _reply_of_chunks(chunks: Sequence[JsonFields]) -> Reply:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
-    entries: list[Any] = []
+    entries = []
     for choice in choices:
         logprobs = choice.get("logprobs") or {}
         entries += logprobs.get("content", ())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import as_file, files
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from jurygraph.schema import FrozenModel, Response, Task, digest_of
 from jurygraph.schema.frozen_model import Id, JsonFields
@@ -82,7 +82,7 @@ def make_attack_response(attack: Attack, task: Task) -> Response | None:
     if attack.suite != "tool-result":
         return Response(id=attack.id, text=text)
     call = {"id": "1", "function": {"name": "look_up", "arguments": {"query": task.id}}}
-    messages: Any = [
+    messages = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": text, "tool_call_id": "1"},
         {"role": "assistant", "content": _WORTHLESS_ANSWER},
