@@ -873,9 +873,9 @@ def check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
             deriver, deriver.params_for, plan.survey.views[derivation.view]
         )
         if digest_of(dict(params)) != digest_of(derivation.params):
-            name = derivation.deriver
             _refuse_changed_facts(
-                plan, f"the input of deriver {name!r} (its params, or files) has changed"
+                plan,
+                f"the input of deriver {derivation.deriver!r} (its params, or files) has changed",
             )
 
 

@@ -114,6 +114,11 @@ def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0
     return f"did you mean {text}?"
 
 
+def suggest_known_name(name: str, known_names: Collection[str]) -> str:
+    """Return a question for the nearest known name; if none is near, all of them."""
+    return did_you_mean(name, known_names) or f"there are {', '.join(known_names) or 'none'}"
+
+
 def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
     """Yield a note on each two names of people, or of agents, that differ only in case or spaces, and count as two."""
     first: dict[str, str] = {}

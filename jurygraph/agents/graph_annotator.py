@@ -26,7 +26,7 @@ from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, ModelError
-from jurygraph.messages import did_you_mean, quote, quote_prose, shorten
+from jurygraph.messages import quote, quote_prose, shorten, suggest_known_name
 from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
@@ -97,10 +97,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
         )
     path = Path(name)
     if not path.is_file():
-        suggestion = (
-            did_you_mean(name, BUILTIN_DOMAIN_NAMES)
-            or f"there are {', '.join(BUILTIN_DOMAIN_NAMES)}"
-        )
+        suggestion = suggest_known_name(name, BUILTIN_DOMAIN_NAMES)
         raise ConfigError(f"{where}: there is no domain {name!r}, and no such file; {suggestion}")
     try:
         text = path.read_text(encoding="utf-8")
@@ -512,12 +509,11 @@ def elect_edges(
             if 2 * len(reasons) >= len(samples):
                 vote_result.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
                 continue
+            votes = [sample.answers[pair] for sample in samples if pair in sample.answers]
             answers = defaultdict(list)
-            for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
-                answers[answer.relation].append(answer)
-            most_frequent_kinds = multimode(
-                answer.relation for answer in chain.from_iterable(answers.values())
-            )
+            for vote in votes:
+                answers[vote.relation].append(vote)
+            most_frequent_kinds = multimode(vote.relation for vote in votes)
             winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
             if winning_kind != "none":
                 vote_result.proposed.append(

@@ -284,9 +284,7 @@ class VerdictTable:
                 ).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
                 undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        discarded_counts = totals(discarded_verdict_counts, axis=0)
-        undecided_counts = totals(undecided_flags, axis=0)
-        return discarded_counts, undecided_counts
+        return totals(discarded_verdict_counts, axis=0), totals(undecided_flags, axis=0)
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
         """Return the largest difference between two samples' scores on one of the inputs' questions, [R].
@@ -348,9 +346,7 @@ class VerdictTable:
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested_weights.append(abs(weight) * requested_count)
-        judged_weight = totals(judged_weights, axis=0)
-        requested_weight = totals(requested_weights, axis=0)
-        return judged_weight, requested_weight
+        return totals(judged_weights, axis=0), totals(requested_weights, axis=0)
 
     def verdict_codes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""

@@ -191,9 +191,8 @@ def mark_superseded(
     marked_verdicts = []
     for verdict in verdicts:
         if verdict.key.judged in last_judge_units and verdict.judge != last[verdict.question]:
-            marked_verdicts.append(verdict.model_copy(update={"superseded": True}))
-        else:
-            marked_verdicts.append(verdict)
+            verdict = verdict.model_copy(update={"superseded": True})
+        marked_verdicts.append(verdict)
     return marked_verdicts
 
 
@@ -288,10 +287,9 @@ class _WorkCollector:
         self, question: Question, response_combination: _ResponseCombination, judge: str | None
     ) -> list[DueJudgement]:
         """Return the judgements of one judge about a combination, one for each sample."""
-        samples = range(question.samples)
         return [
             self._make_judgement(question, response_combination, sample, judge)
-            for sample in samples
+            for sample in range(question.samples)
         ]
 
     def _add_judgements(
@@ -603,12 +601,11 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
 
 def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict with the cause of the unjudged screening question, so that this is not hidden."""
-    verdict_failures = [v.failure for v in verdicts if v.failure is not None]
+    failure = next((v.failure for v in verdicts if v.failure is not None), None)
     reason = f"{when.question}, which it depends on, was not judged"
-    failure = verdict_failures[0] if verdict_failures else None
     status = "abstained"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
-        cause = verdict_failures[0].cause if verdict_failures else "infrastructure"
+        cause = "infrastructure" if failure is None else failure.cause
         failure = Failure(cause=cause, kind="gate", message=reason)
         status = "failed"
     return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)

@@ -516,8 +516,6 @@ class JudgeEvaluator(BatchEvaluator):
             for number, inputs in enumerate(rotate(batch, shift), start=1)
         }
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
-        text = first.response.text
-        compact = self.settings.profile == "compact"
         passages = None
         if self.reads_context:
             passages = passages_by_name(first.task)
@@ -527,9 +525,9 @@ class JudgeEvaluator(BatchEvaluator):
             self.prompt,
             items,
             variables,
-            text,
+            first.response.text,
             sample=sample,
-            compact=compact,
+            compact=self.settings.profile == "compact",
             passages=passages,
         )
         verdicts = rotate(verdicts, -shift)

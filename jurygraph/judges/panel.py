@@ -391,11 +391,8 @@ def _panel_inputs_by_reviewer(inputs: ComponentInputs) -> dict[str, list[str]]:
     reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
     panels = {}
     for reviewer in sorted(reviewers):
-        voting_reviewers = (
-            reviewer,
-            None,
-        )  # whoever predicts nobody in particular votes in every panel
-        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in voting_reviewers]
+        # Whoever predicts nobody in particular votes in every panel.
+        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in (reviewer, None)]
     return panels
 
 

@@ -379,10 +379,10 @@ class ReviewerJudge(Evaluator):
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
-        questions = []
-        for name, dimension in self._dimensions.items():
-            questions.append(self._make_dimension_question(view, name, dimension))
-        return questions
+        return [
+            self._make_dimension_question(view, name, dimension)
+            for name, dimension in self._dimensions.items()
+        ]
 
     def _make_dimension_question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None

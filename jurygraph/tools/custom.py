@@ -15,7 +15,7 @@ from jurygraph.agents.feedback import closure_digest
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, did_you_mean, shorten
+from jurygraph.messages import Problem, shorten, suggest_known_name
 from jurygraph.schema import digest_of
 from jurygraph.schema.frozen_model import JsonFields, RawParams, ReadOnlyFields
 from jurygraph.tools.result import to_result_text
@@ -68,9 +68,7 @@ class FunctionTool(CustomTool):
             raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
         unknown_params = sorted(params.keys() - parameters.keys())
         if unknown_params:
-            hint = (
-                did_you_mean(unknown_params[0], parameters) or f"there are {', '.join(parameters)}"
-            )
+            hint = suggest_known_name(unknown_params[0], parameters)
             raise ConfigError(
                 f"tool {name!r} has no argument {unknown_params[0]!r} for its params; {hint}"
             )
