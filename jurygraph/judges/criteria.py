@@ -65,9 +65,8 @@ from jurygraph.schema.frozen_model import (
     StrictBool,
     UnitInterval,
     require_argument_type,
-    require_unique_ids,
 )
-from jurygraph.schema.task import require_different_texts
+from jurygraph.schema.task import require_different_criteria
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 T = TypeVar("T")
@@ -620,12 +619,7 @@ class Criteria(JudgeEvaluator):
 
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
-            criteria = self.own
-            require_unique_ids(
-                "criterion", "criteria[{}].id", [criterion.id for criterion in criteria]
-            )
-            texts = [(criterion.id, criterion.text) for criterion in criteria]
-            require_different_texts("criteria[{}].text", texts)
+            require_different_criteria(self.own)
             return self
 
     name = "criteria"

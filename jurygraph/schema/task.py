@@ -101,18 +101,16 @@ class Criterion(FrozenModel):
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 
-def require_different_texts(field: str, criteria: Iterable[tuple[str, str]]) -> None:
-    """Raise ValueError for two criteria with the same text: it would be judged, and count, twice.
-
-    `criteria` are pairs of id and text; `field` is the path of a text, with `{}` for its index.
-    """
+def require_different_criteria(criteria: Sequence[Criterion]) -> None:
+    """Raise ValueError for two criteria with one id, or with the same text: it would be judged, and count, twice."""
+    require_unique_ids("criterion", "criteria[{}].id", [criterion.id for criterion in criteria])
     ids: dict[str, str] = {}
-    for index, (name, text) in enumerate(criteria):
-        other = ids.setdefault(text.strip(), name)
-        if other != name:
+    for index, criterion in enumerate(criteria):
+        other = ids.setdefault(criterion.text.strip(), criterion.id)
+        if other != criterion.id:
             raise ValueError(
-                f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}; leave one of them out, or "
-                "write how they differ"
+                f"`criteria[{index}].text` is the same for {quote(other)} and {quote(criterion.id)}; leave one of them "
+                "out, or write how they differ"
             )
 
 
@@ -188,11 +186,8 @@ class Rubric(FrozenModel):
 
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
-        ids = [criterion.id for criterion in self.criteria]
-        require_unique_ids("criterion", "criteria[{}].id", ids)
-        texts = [(criterion.id, criterion.text) for criterion in self.criteria]
-        require_different_texts("criteria[{}].text", texts)
-        criterion_ids = set(ids)
+        require_different_criteria(self.criteria)
+        criterion_ids = {criterion.id for criterion in self.criteria}
         edge_pairs = set()
         for index, edge in enumerate(self.edges):
             field = f"edges[{index}]"
