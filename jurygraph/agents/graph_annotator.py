@@ -342,8 +342,7 @@ def _edge_problem(
     return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownGraph:
+class KnownGraph(NamedTuple):
     """The known state of a task's rubric: roles, criteria unchanged since their annotation, and its record.
 
     Hand-written edges stay. Edges that an annotator found, `annotated_edges`, stay unless they close a cycle, so edges

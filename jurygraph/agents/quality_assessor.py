@@ -16,7 +16,6 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, pairwise
@@ -65,8 +64,7 @@ _LINE_END_PATTERN = re.compile(r"\n")
 _LIST_NUMBER_PATTERN = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningStep:
+class ReasoningStep(NamedTuple):
     """One step of a response: `response[start:end] == text`, numbered from 1 in text order."""
 
     number: int

@@ -8,7 +8,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, reduce
 from itertools import product
 from typing import Any, NamedTuple, get_args
@@ -70,8 +70,7 @@ RewardStepChange = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
 
 
-@dataclass(frozen=True, slots=True)
-class FusionResult:
+class FusionResult(NamedTuple):
     """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
 
     That value is NaN where the gate's component has only one possible value, its own.
@@ -238,8 +237,7 @@ def _widest_bounds(*arrays: Floats) -> BoundArrays:
 ROUNDING_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class GroupResult:
+class GroupResult(NamedTuple):
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward

@@ -431,8 +431,9 @@ def _dependencies_by_node(
             name = question.when.question
             if name not in ids:
                 suggestion = nearest_name(name, ids)
-                ids_hint = f"there are {', '.join(ids)}"
-                hint = f"did you mean {suggestion!r}?" if suggestion else ids_hint
+                hint = f"there are {', '.join(ids)}"
+                if suggestion:
+                    hint = f"did you mean {suggestion!r}?"
                 raise PlanError(
                     f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
                 )

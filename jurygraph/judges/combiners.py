@@ -7,9 +7,9 @@ counts as lost, so that both get less.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -140,8 +140,7 @@ ComparisonForm = Literal["pairs", "lists"]
 FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 
 
-@dataclass(frozen=True, slots=True)
-class PairPreferences:
+class PairPreferences(NamedTuple):
     """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
 
     `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill

@@ -630,8 +630,7 @@ class Criteria(JudgeEvaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._own = self.settings.own
         if self._own:
             self.audience = "task"
@@ -751,8 +750,7 @@ class Checklist(_StakeholderJudge):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self.audience = self.settings.audience
 
     def item(self, inputs: EvaluatorInput) -> Item:

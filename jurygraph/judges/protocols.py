@@ -57,8 +57,7 @@ class ScoringProtocol(SingleCallEvaluator):
     prompt_name: ClassVar[str]
     """Name of the prompt with the judging instructions."""
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._prompt = load_prompt(self.prompt_name)
         self.version = f"2 prompt {self._prompt.full_version}"
 

@@ -321,8 +321,7 @@ class ReviewerJudge(Evaluator):
     _example_pool: ClassVar[str] = ""
     """The one of `EXAMPLE_POOLS` that its examples come from; empty for no examples."""
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._dimensions = dict(sorted(self.settings.resolved_dimensions.items()))
         shows_examples = bool(self._example_pool) and self.settings.shots > 0
         self._history = self._load_history() if shows_examples else None

@@ -17,7 +17,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
@@ -457,8 +457,7 @@ class _TokenBucket:
             self._full_at = max(self._full_at, _loop_time()) + amount * self._seconds_per_unit
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """Most attempts, at least 1, and the waits between them.
 
     The first wait is drawn from 0 to `first` seconds; the range doubles with each attempt, up to `longest` seconds.

@@ -174,21 +174,12 @@ _PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantJsonObject))
 def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     text = _write_plain_json(value, _to_json_fragment, orjson.OPT_SORT_KEYS)
-    return (
-        _CANONICAL_JSON_ENCODER.encode(value).encode("ascii")
-        if text is None
-        else _escape_non_ascii(text)
-    )
+    return _to_ascii(text, value, _CANONICAL_JSON_ENCODER)
 
 
 def to_ascii_json(value: Any) -> bytes:
     """Return JSON as `canonical_json` does, with the keys in the order of the value."""
-    text = _write_plain_json(value)
-    return (
-        _ASCII_JSON_ENCODER.encode(value).encode("ascii")
-        if text is None
-        else _escape_non_ascii(text)
-    )
+    return _to_ascii(_write_plain_json(value), value, _ASCII_JSON_ENCODER)
 
 
 def to_compact_json(value: Any) -> bytes:
@@ -218,8 +209,10 @@ def _write_plain_json(
     return text if _has_plain_values(value) else None
 
 
-def _escape_non_ascii(text: bytes) -> bytes:
-    """Return the JSON in ASCII."""
+def _to_ascii(text: bytes | None, value: Any, encoder: json.JSONEncoder) -> bytes:
+    """Return a value's JSON in ASCII: from its `text` by orjson, or by the encoder if there is none."""
+    if text is None:
+        return encoder.encode(value).encode("ascii")
     if text.isascii() and b"\x7f" not in text:
         return text
     return _ESCAPED_CHARACTERS_PATTERN.sub(

@@ -445,8 +445,9 @@ class Plan(FrozenModel):
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
         # the decision and the views are parts of many plans: their JSON is computed once
         content["decision"] = self.decision.json_object
-        views = self.survey.views
-        content["survey"]["views"] = {digest: view.json_object for digest, view in views.items()}
+        content["survey"]["views"] = {
+            digest: view.json_object for digest, view in self.survey.views.items()
+        }
         return digest_of(content)
 
     @property
