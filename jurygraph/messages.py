@@ -214,6 +214,12 @@ def join_names(names: Sequence[str]) -> str:
     return ", ".join(listed_names)
 
 
+def list_first(texts: Sequence[str], limit: int) -> list[str]:
+    """Return the first texts, and last, if there are others, how many these are."""
+    first_texts = [*texts[:limit]]
+    return first_texts if len(texts) <= limit else [*first_texts, f"and {len(texts) - limit} more"]
+
+
 def quote(name: str) -> str:
     """Return the beginning of a name, in quotes."""
     return repr(shorten(name))

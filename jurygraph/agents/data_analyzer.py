@@ -662,11 +662,12 @@ class Analyzer:
             f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}: "
             f"{', '.join(evidence)}"
         )
-        hack_alert_fields = {
-            "step": self.step_count,
-            "kind": "hack",
-            "adverse": True,
-            "sentence": sentence,
-            "evidence": tuple(evidence),
-        }
-        return first_alert.model_copy(update=hack_alert_fields)
+        return first_alert.model_copy(
+            update={
+                "step": self.step_count,
+                "kind": "hack",
+                "adverse": True,
+                "sentence": sentence,
+                "evidence": tuple(evidence),
+            }
+        )

@@ -11,7 +11,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, islice
@@ -66,8 +66,7 @@ class TextChange(NamedTuple):
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextEdit:
+class TextEdit(NamedTuple):
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: EditKind
@@ -243,12 +242,11 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
     Being the answer does not count as a use: a line that only the answer depends on stays.
     """
-    lines = [
+    solution_lines = [
         line
         for line in _NONEMPTY_LINE_PATTERN.finditer(text, 0, answer.span.start)
         if line.group().strip()
-    ]
-    solution_lines = lines[:MAX_SOLUTION_LINES]
+    ][:MAX_SOLUTION_LINES]
     if solution_lines and solution_lines[-1].end() == answer.span.start:
         solution_lines.pop()  # the beginning of the answer's own line
     results_by_line = [_results_of_line(line.group()) for line in solution_lines]
@@ -418,7 +416,7 @@ def _compute_margins(
         is_judged &= ~is_unjudged
         fill_value = np.where(is_unjudged, np.minimum(fill_value, unjudged_value), fill_value)
     has_contrast = size > 0.0
-    return margin / np.where(size > 0.0, size, 1.0), is_judged, has_contrast, fill_value
+    return margin / np.where(has_contrast, size, 1.0), is_judged, has_contrast, fill_value
 
 
 CONTRASTS_MATERIAL_NAME = "contrasts"

@@ -20,6 +20,7 @@ from pydantic import (
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import parse_number
 from jurygraph.agents.roles import Deriver, DeriverInput, ask_model, shared_prompt_variables
+from jurygraph.messages import list_first
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material
@@ -174,12 +175,8 @@ class GroundedReply(NamedTuple):
 
 def describe_omitted_parts(omitted_parts: Sequence[OmittedPart]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
-    messages = [
-        f"{entry.location}: {entry.reason}" for entry in omitted_parts[:_MAX_REPORTED_OMISSIONS]
-    ]
-    if len(omitted_parts) > _MAX_REPORTED_OMISSIONS:
-        messages.append(f"and {len(omitted_parts) - _MAX_REPORTED_OMISSIONS} more")
-    return "; ".join(messages)
+    messages = [f"{entry.location}: {entry.reason}" for entry in omitted_parts]
+    return "; ".join(list_first(messages, _MAX_REPORTED_OMISSIONS))
 
 
 class IndexedText(SearchableText):

@@ -10,7 +10,7 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.decision.combiners import Combiners, ComponentInputs, raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, list_first
 from jurygraph.schema import (
     Audience,
     ComponentConfig,
@@ -105,18 +105,11 @@ def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> 
     """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
     for name in sorted(names):
         if name not in criteria:
-            listed_names = sorted(criteria)[:_MAX_LISTED_NAMES]
-            more = (
-                f" and {len(criteria) - len(listed_names)} more"
-                if len(criteria) > len(listed_names)
-                else ""
-            )
-            criteria_list_text = (
-                f"there are {', '.join(listed_names)}{more}"
-                if listed_names
-                else "no rubric is judged"
-            )
-            hint = did_you_mean(name, sorted(criteria)) or criteria_list_text
+            known_names = sorted(criteria)
+            hint = did_you_mean(name, known_names)
+            if hint is None:
+                listed_names = ", ".join(list_first(known_names, _MAX_LISTED_NAMES))
+                hint = f"there are {listed_names}" if criteria else "no rubric is judged"
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
 
