@@ -381,9 +381,8 @@ def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
     """Give an instance of a class without a version of its own one that changes with its module."""
     kind = type(instance)
     role = next((role for role in kinds if isinstance(instance, role)), None)
-    if role is None or "version" in vars(instance):
-        return instance
-    if not declares_version(kind, role):
+    keeps_version = role is None or "version" in vars(instance) or declares_version(kind, role)
+    if not keeps_version:
         instance.version = source_version(kind)
     return instance
 

@@ -125,12 +125,9 @@ def list_material_derivations(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
             )
-        needs_data = (
-            deriver.reads_data
-            and deriver.gives != DATA_MATERIAL_NAME
-            and DATA_MATERIAL_NAME in available_material_names
+        needs = _add_data_material(
+            deriver.needs, deriver, available_material_names - {deriver.gives}
         )
-        needs = _with_data_material(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
             gives=deriver.gives,
             deriver=name,
@@ -144,15 +141,13 @@ def list_material_derivations(
     return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 
-def _with_data_material(
-    declared_material_names: Sequence[str], needs_data: bool
+def _add_data_material(
+    needs: Sequence[str], component: Evaluator | Deriver, available_material_names: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the declared material, with derived data added where it is needed."""
-    return (
-        (*declared_material_names, DATA_MATERIAL_NAME)
-        if needs_data and DATA_MATERIAL_NAME not in declared_material_names
-        else tuple(declared_material_names)
-    )
+    """Return the material that is needed, with the data of others if the component reads data."""
+    is_data_available = component.reads_data and DATA_MATERIAL_NAME in available_material_names
+    added_names = {DATA_MATERIAL_NAME}.difference(needs) if is_data_available else ()
+    return (*needs, *added_names)
 
 
 def _task_path_of_view(view: TaskView) -> tuple[str, ...]:
@@ -228,9 +223,7 @@ def configure_questions(
             )
         use = uses[name]
         evaluator = evaluators[name]
-        needs = _with_data_material(
-            question.needs, evaluator.reads_data and DATA_MATERIAL_NAME in available_material_names
-        )
+        needs = _add_data_material(question.needs, evaluator, available_material_names)
         _refuse_material_needs(use, name, needs)
         if use.scope == "turn":
             _check_turn_question(name, evaluator, question, keys[name])
@@ -248,12 +241,12 @@ def configure_questions(
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
             covered_views_and_subjects.add((question.view, question.subject))
-    sorted_questions = []
-    for question_id in sorted(questions):
-        question = questions[question_id]
-        is_subject_covered = (question.view, question.subject) in covered_views_and_subjects
-        if not (question.standby and is_subject_covered):
-            sorted_questions.append(question)
+    sorted_questions = [
+        question
+        for _, question in sorted(questions.items())
+        if not question.standby
+        or (question.view, question.subject) not in covered_views_and_subjects
+    ]
     for question in sorted_questions:
         needs = required_material_names(question)
         _require_deriver_of_material(

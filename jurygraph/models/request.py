@@ -283,7 +283,7 @@ def parse_server_error(content: bytes | bytearray) -> ServerErrorDetails:
 
 
 def fault_kind_of_error(status: int, error: ServerErrorDetails) -> str:
-    if error.codes & OUT_OF_FUNDS_CODES or error.codes & _INVALID_KEY_CODES:
+    if error.codes & (OUT_OF_FUNDS_CODES | _INVALID_KEY_CODES):
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
         return "unknown-model"
@@ -396,17 +396,18 @@ class Request(FrozenModel):
 
     def to_dict(self) -> JsonFields:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
-        fields = {name: getattr(self, name) for name in Request.model_fields}
+        fields = {name: getattr(self, name) for name in _PLAIN_REQUEST_FIELDS}
         fields["messages"] = [_message_to_json(message) for message in self.messages]
         if self.marks:
             fields["marks"] = list(self.marks)
-        else:
-            del fields["marks"]
         if self.investigation is not None:
             fields["investigation"] = self.investigation.model_dump(mode="json")
-        else:
-            del fields["investigation"]
         return fields
+
+
+_PLAIN_REQUEST_FIELDS = [
+    name for name in Request.model_fields if name not in ("marks", "investigation")
+]
 
 
 def _message_to_json(message: Message) -> JsonFields:

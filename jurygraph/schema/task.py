@@ -298,7 +298,7 @@ ItemWithId = TypeVar("ItemWithId", Stakeholder, Criterion, Reviewer, Constraint)
 
 def sort_by_id(items: Iterable[ItemWithId]) -> tuple[ItemWithId, ...]:
     """Return things sorted by id, because the order in a file must not matter."""
-    return tuple(sorted(items, key=lambda item: item.id))
+    return tuple(sorted(items, key=attrgetter("id")))
 
 
 class TaskMembers(FrozenModel):
