@@ -26,7 +26,7 @@ from jurygraph.agents.maths.answer import find_final_answer, find_reference_answ
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
 from jurygraph.agents.maths.reading import AnswerValue, parse_answer
 from jurygraph.agents.quality_assessor import facts_for_prompt
-from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
+from jurygraph.agents.roles import Deriver, DeriverInput, require_client, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import (
@@ -602,7 +602,7 @@ async def propose_edits(
     With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
     exactly once: other proposals are shown to the model once for repair, then dropped. Raises Fault.
     """
-    assert inputs.client is not None, "a model is required"
+    client = require_client(inputs.client)
     text = inputs.response.text
     reply_model = _proposals_model(tuple(kinds))
     variables = {
@@ -610,8 +610,8 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
-    request = inputs.client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
-    result = await inputs.client.judge(
+    request = client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
+    result = await client.judge(
         request, reply_model, lambda reply: _describe_reply_problems(text, reply)
     )
     edit_proposals = result.value.contrasts  # type: ignore[attr-defined]
@@ -638,7 +638,7 @@ async def propose_edits(
 
 async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
-    assert inputs.client is not None, "a model is required"
+    client = require_client(inputs.client)
     edited_text = edit.apply(inputs.response.text)
     is_edited_first = hashlib.sha256(edited_text.encode()).digest()[0] % 2 == 1
     texts = [inputs.response.text, edited_text]
@@ -649,8 +649,8 @@ async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
     variables["known"] = known_material(inputs.task)
-    request = inputs.client.request(load_prompt(COMPARE_PROMPT_ID), ContrastComparison, variables)
-    result = await inputs.client.judge(request, ContrastComparison)
+    request = client.request(load_prompt(COMPARE_PROMPT_ID), ContrastComparison, variables)
+    result = await client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_edited_first else "B")
 
 

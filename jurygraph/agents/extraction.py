@@ -19,7 +19,13 @@ from pydantic import (
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import parse_number
-from jurygraph.agents.roles import Deriver, DeriverInput, ask_model, shared_prompt_variables
+from jurygraph.agents.roles import (
+    Deriver,
+    DeriverInput,
+    ask_model,
+    require_client,
+    shared_prompt_variables,
+)
 from jurygraph.messages import list_first
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
@@ -414,8 +420,7 @@ class Extract(Deriver):
         response = inputs.response
         if not response.text.strip():
             return Material(name=DATA_MATERIAL_NAME, data={kind: [] for kind in self._kinds})
-        client = inputs.client
-        assert client is not None, "a model is required"
+        client = require_client(inputs.client)
         character_count = len(response.text)
         text = None
         if client.safety.evidence != "off":

@@ -44,6 +44,7 @@ from jurygraph.agents.roles import (
     explain_rejected_quote,
     failed_verdict,
     mark_unsupported,
+    require_client,
     shared_prompt_variables,
 )
 from jurygraph.messages import shorten
@@ -312,8 +313,7 @@ class Reasoning(SingleCallEvaluator):
             return dict.fromkeys(
                 REASONING_ASPECTS, Verdict.fail("too-long", message, cause="response")
             )
-        client = inputs.client
-        assert client is not None, "a model is required"
+        client = require_client(inputs.client)
         shared_variables = shared_prompt_variables(inputs)
         step_entries = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {

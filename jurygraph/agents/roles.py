@@ -163,6 +163,12 @@ def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     )
 
 
+def require_client(client: "JudgeClient | None") -> "JudgeClient":
+    """Return the client of an evaluator or a deriver that uses the model."""
+    assert client is not None, "a model is required"
+    return client
+
+
 class Configurable(ShortRepr):
     """Base class of evaluators and derivers, which a config sets up by params.
 

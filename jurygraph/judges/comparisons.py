@@ -19,6 +19,7 @@ from jurygraph.agents.roles import (
     describe_missing_quotes,
     failed_verdict,
     mark_unsupported,
+    require_client,
     shared_prompt_variables,
     shorten_quotes,
     verify_quotes,
@@ -138,9 +139,7 @@ class ComparisonJudge(Evaluator):
 
         They are marked if there is no quotation for a preference.
         """
-        client = inputs.client
-        assert client is not None, "a model is required"
-        client = client.with_responses(responses)
+        client = require_client(inputs.client).with_responses(responses)
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model = self.reply_model(names, self._compact)
         named_response_texts = [

@@ -37,6 +37,7 @@ from jurygraph.agents.roles import (
     QuoteTexts,
     ReasonText,
     request_finding_verdicts,
+    require_client,
     share_client,
     shared_prompt_variables,
 )
@@ -506,9 +507,8 @@ class JudgeEvaluator(BatchEvaluator):
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         first = batch[0]
-        client = share_client(batch)
+        client = require_client(share_client(batch))
         sample = first.sample
-        assert client is not None, "a model is required"
         shift = sample if self.settings.rotate else 0
         items = {
             f"{self.item_name}_{number}": self.item(inputs)

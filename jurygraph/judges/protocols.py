@@ -24,6 +24,7 @@ from jurygraph.agents.roles import (
     ReasonText,
     SingleCallEvaluator,
     request_finding_verdicts,
+    require_client,
     shared_prompt_variables,
 )
 from jurygraph.judges.criteria import rotate
@@ -84,8 +85,7 @@ class ScoringProtocol(SingleCallEvaluator):
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        client = inputs.client
-        assert client is not None, "a model is required"
+        client = require_client(inputs.client)
         shift = inputs.sample if self.settings.rotate else 0
         people = rotate(inputs.task.people, shift)
         reply_model = self.reply_model(people)

@@ -23,6 +23,7 @@ from jurygraph.agents.roles import (
     EvaluatorInput,
     Finding,
     JudgedValue,
+    require_client,
     shared_prompt_variables,
 )
 from jurygraph.concurrency import gather_all
@@ -521,7 +522,6 @@ class ReviewerJudge(Evaluator):
         self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]
     ) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
-        assert inputs.client is not None, "a model is required"
         name = inputs.question.subject
         dimension = self._dimensions[name]
         variables = {
@@ -534,7 +534,7 @@ class ReviewerJudge(Evaluator):
         }
         item = Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))
         (verdict,) = await judge_items(
-            inputs.client,
+            require_client(inputs.client),
             self._prompt,
             {"score": item},
             variables,

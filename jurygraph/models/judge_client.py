@@ -453,7 +453,7 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
-    read = [token for token in map(_parse_token, entries) if token is not None]
+    read = list(filter(None, map(_parse_token, entries)))
     if len(read) < len(entries):
         return ()
     texts = [token for token, _ in read]
@@ -473,7 +473,7 @@ def _read_token_alternatives(entry: JsonFields) -> tuple[WordLogprob, ...]:
     top_entries = entry.get("top_logprobs")
     if not isinstance(top_entries, list):
         return ()
-    others = [other for other in map(_parse_token, top_entries) if other is not None]
+    others = filter(None, map(_parse_token, top_entries))
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
