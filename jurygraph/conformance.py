@@ -11,6 +11,7 @@ error or makes it run past its time limit.
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -30,6 +31,7 @@ ODD_RESPONSE_TEXTS = (
     "(" * 20_000,
     "= = = 1 + = <<>> << 1+1= >>",
 )
+_get_sort_key = attrgetter("key.sort_key")
 
 
 def check_evaluator(
@@ -61,10 +63,10 @@ def check_evaluator(
                 _check_same_verdicts(
                     first, reversed_order_verdicts, "with the responses in reverse order"
                 )
-                one_by_one_verdicts: list[RecordedVerdict] = []
+                one_by_one_verdicts = []
                 for response in responses:
                     one_by_one_verdicts += _collect_verdicts(jury, task, [response])
-                one_by_one_verdicts.sort(key=_verdict_sort_key)
+                one_by_one_verdicts.sort(key=_get_sort_key)
                 _check_same_verdicts(first, one_by_one_verdicts, "with each response alone")
             responses_with_reversed_keys = [_reverse_model_keys(response) for response in responses]
             reordered_task_verdicts = _collect_verdicts(
@@ -88,11 +90,7 @@ def _collect_verdicts(
 ) -> list[RecordedVerdict]:
     traces = jury.score(task, responses)
     verdicts = chain.from_iterable(trace.verdicts for trace in traces)
-    return sorted(verdicts, key=_verdict_sort_key)
-
-
-def _verdict_sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
-    return verdict.key.sort_key
+    return sorted(verdicts, key=_get_sort_key)
 
 
 def _reverse_task_lists(task: Task) -> Task:

@@ -810,7 +810,7 @@ def check_group(group: Group, context: GraphContext) -> None:
         raise InputError(
             f"task {group.task.id!r} has no responses: a group of none cannot be scored"
         )
-    ids: set[str] = set()
+    ids = set()
     for response in group.responses:
         if response.id in ids:
             raise InputError(
@@ -845,7 +845,7 @@ def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
 
 def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
-    planned_uses: tuple[tuple[str, Sequence[Any], Mapping[str, Any]], ...] = (
+    planned_uses = (
         ("evaluator", plan.survey.questions, context.evaluators),
         ("deriver", plan.survey.derivations, context.derivers),
         ("combiner", plan.decision.specs, context.combiners),
@@ -873,9 +873,9 @@ def check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
             deriver, deriver.params_for, plan.survey.views[derivation.view]
         )
         if digest_of(dict(params)) != digest_of(derivation.params):
-            name = derivation.deriver
             _refuse_changed_facts(
-                plan, f"the input of deriver {name!r} (its params, or files) has changed"
+                plan,
+                f"the input of deriver {derivation.deriver!r} (its params, or files) has changed",
             )
 
 

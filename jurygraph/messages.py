@@ -43,7 +43,7 @@ class Problem:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        steps: list[str | int] = []
+        steps = []
         for step in self.path:
             steps.append(step if isinstance(step, int) else shorten(step))
         return shorten(format_field_path(tuple(steps)), 200)
@@ -112,6 +112,11 @@ def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0
         return None
     text = shorten(similar_name) if similar_name == similar_name.strip() else quote(similar_name)
     return f"did you mean {text}?"
+
+
+def suggest_known_name(name: str, known_names: Collection[str]) -> str:
+    """Return a question for the nearest known name; if none is near, all of them."""
+    return did_you_mean(name, known_names) or f"there are {', '.join(known_names) or 'none'}"
 
 
 def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
@@ -209,6 +214,12 @@ def join_names(names: Sequence[str]) -> str:
     return ", ".join(listed_names)
 
 
+def list_first(texts: Sequence[str], limit: int) -> list[str]:
+    """Return the first texts, and last, if there are others, how many these are."""
+    first_texts = [*texts[:limit]]
+    return first_texts if len(texts) <= limit else [*first_texts, f"and {len(texts) - limit} more"]
+
+
 def quote(name: str) -> str:
     """Return the beginning of a name, in quotes."""
     return repr(shorten(name))
@@ -284,7 +295,7 @@ _MESSAGE_TEMPLATES_BY_ERROR_TYPE = {
 def _locate_error(error: ErrorDetails, value: Any) -> tuple[FieldPath, Any]:
     """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
     location = error["loc"]
-    path: list[str | int] = []
+    path = []
     for step in location:
         is_list_index = (
             isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)

@@ -17,7 +17,7 @@ from jurygraph.errors import InputError, ModelError
 from jurygraph.messages import describe_type
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import Reply, Request
-from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields, require_argument_type
 
 Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
 """A scripted answer to one item; see `ScriptedJudge`."""
@@ -162,7 +162,7 @@ def _strip_message_fences(text: str, marks: Collection[str]) -> str:
     return re.sub(r"<<<message ([0-9a-f]+)\n|\nmessage ([0-9a-f]+)>>>", strip, text)
 
 
-def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
+def _fill_reply(fields: ReadOnlyFields, answer: Any, response: str) -> JsonFields:
     """Return the reply to an item whose schema has these fields."""
     lines = [
         line
@@ -173,8 +173,8 @@ def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[s
     if lines:
         pieces = textwrap.wrap(lines[0], 200, break_long_words=False, break_on_hyphens=False)
         quotes.append(pieces[0][:1000])
-    reply_fields: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
-    answered_fields: Mapping[str, Any] = {}
+    reply_fields: JsonFields = {"reason": "scripted", "quotes": quotes, "confidence": 100}
+    answered_fields: ReadOnlyFields = {}
     if isinstance(answer, Mapping):
         answered_fields = answer
     elif "met" in fields or "probability" in fields:

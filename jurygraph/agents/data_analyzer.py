@@ -68,7 +68,7 @@ class TrainingStep:
         self.name = name
         self.rewards = _validate_column("rewards", rewards)
         row_count = len(self.rewards)
-        self.components: dict[str, Floats] = {}
+        self.components = {}
         for name, column in sorted((components or {}).items()):
             self.components[name] = _validate_column(f"component {name!r}", column, row_count)
         self.lengths = None if lengths is None else _validate_column("lengths", lengths, row_count)
@@ -662,11 +662,12 @@ class Analyzer:
             f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}: "
             f"{', '.join(evidence)}"
         )
-        hack_alert_fields = {
-            "step": self.step_count,
-            "kind": "hack",
-            "adverse": True,
-            "sentence": sentence,
-            "evidence": tuple(evidence),
-        }
-        return first_alert.model_copy(update=hack_alert_fields)
+        return first_alert.model_copy(
+            update={
+                "step": self.step_count,
+                "kind": "hack",
+                "adverse": True,
+                "sentence": sentence,
+                "evidence": tuple(evidence),
+            }
+        )

@@ -11,7 +11,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, islice
@@ -26,7 +26,7 @@ from jurygraph.agents.maths.answer import find_final_answer, find_reference_answ
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
 from jurygraph.agents.maths.reading import AnswerValue, parse_answer
 from jurygraph.agents.quality_assessor import facts_for_prompt
-from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
+from jurygraph.agents.roles import Deriver, DeriverInput, require_client, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import (
@@ -50,7 +50,7 @@ from jurygraph.schema import (
     TaskView,
     Variant,
 )
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import query_to_text
 
@@ -66,8 +66,7 @@ class TextChange(NamedTuple):
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextEdit:
+class TextEdit(NamedTuple):
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: EditKind
@@ -243,12 +242,11 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
     Being the answer does not count as a use: a line that only the answer depends on stays.
     """
-    lines = [
+    solution_lines = [
         line
         for line in _NONEMPTY_LINE_PATTERN.finditer(text, 0, answer.span.start)
         if line.group().strip()
-    ]
-    solution_lines = lines[:MAX_SOLUTION_LINES]
+    ][:MAX_SOLUTION_LINES]
     if solution_lines and solution_lines[-1].end() == answer.span.start:
         solution_lines.pop()  # the beginning of the answer's own line
     results_by_line = [_results_of_line(line.group()) for line in solution_lines]
@@ -317,7 +315,7 @@ class ContrastRanking(Combiner):
         """Return false: a verdict on a contrast counts against the same verdict on the response."""
         return False
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: RawParams) -> JsonFields:
         super().freeze(inputs, params)
         contrast_by_name = {
             key.partition(CONTRAST_NAME_INFIX)[0]: key
@@ -418,7 +416,7 @@ def _compute_margins(
         is_judged &= ~is_unjudged
         fill_value = np.where(is_unjudged, np.minimum(fill_value, unjudged_value), fill_value)
     has_contrast = size > 0.0
-    return margin / np.where(size > 0.0, size, 1.0), is_judged, has_contrast, fill_value
+    return margin / np.where(has_contrast, size, 1.0), is_judged, has_contrast, fill_value
 
 
 CONTRASTS_MATERIAL_NAME = "contrasts"
@@ -535,7 +533,7 @@ def make_rule_based_edits(
         yield from islice(edits_by_kind.get(kind, ()), MAX_EDITS_PER_KIND)
 
 
-def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[TextEdit]:
+def wrong_fact_edits(text: str, facts: ReadOnlyFields | None) -> Iterator[TextEdit]:
     """Yield edits of values that a row of the task's facts confirms: each becomes the same column's of another row.
 
     A line is about a row if it has its name, the first column of the table's key, and no other row's. The value stands
@@ -604,7 +602,7 @@ async def propose_edits(
     With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
     exactly once: other proposals are shown to the model once for repair, then dropped. Raises Fault.
     """
-    assert inputs.client is not None, "a model is required"
+    client = require_client(inputs.client)
     text = inputs.response.text
     reply_model = _proposals_model(tuple(kinds))
     variables = {
@@ -612,8 +610,8 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
-    request = inputs.client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
-    result = await inputs.client.judge(
+    request = client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
+    result = await client.judge(
         request, reply_model, lambda reply: _describe_reply_problems(text, reply)
     )
     edit_proposals = result.value.contrasts  # type: ignore[attr-defined]
@@ -640,7 +638,7 @@ async def propose_edits(
 
 async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
-    assert inputs.client is not None, "a model is required"
+    client = require_client(inputs.client)
     edited_text = edit.apply(inputs.response.text)
     is_edited_first = hashlib.sha256(edited_text.encode()).digest()[0] % 2 == 1
     texts = [inputs.response.text, edited_text]
@@ -651,8 +649,8 @@ async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
     variables["known"] = known_material(inputs.task)
-    request = inputs.client.request(load_prompt(COMPARE_PROMPT_ID), ContrastComparison, variables)
-    result = await inputs.client.judge(request, ContrastComparison)
+    request = client.request(load_prompt(COMPARE_PROMPT_ID), ContrastComparison, variables)
+    result = await client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_edited_first else "B")
 
 

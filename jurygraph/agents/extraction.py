@@ -19,11 +19,18 @@ from pydantic import (
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import parse_number
-from jurygraph.agents.roles import Deriver, DeriverInput, ask_model, shared_prompt_variables
+from jurygraph.agents.roles import (
+    Deriver,
+    DeriverInput,
+    ask_model,
+    require_client,
+    shared_prompt_variables,
+)
+from jurygraph.messages import list_first
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material
-from jurygraph.schema.frozen_model import Number, ParamsModel, StrictBool
+from jurygraph.schema.frozen_model import JsonFields, JsonObject, Number, ParamsModel, StrictBool
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
@@ -106,9 +113,9 @@ def reply_model(kinds: FieldSpecsByKind) -> type[FrozenModel]:
 
     Kinds and fields are aliases, so that no name hides an attribute of `FrozenModel` (digest, …).
     """
-    lists: dict[str, Any] = {}
+    lists: JsonFields = {}
     for kind_number, (kind, fields) in enumerate(kinds.items(), start=1):
-        record_fields: dict[str, Any] = {}
+        record_fields: JsonFields = {}
         for number, (name, field) in enumerate(fields.items(), start=1):
             record_fields[f"field_{number}"] = (_value_type_of_field(field), Field(alias=name))
         record_model = create_model(
@@ -167,19 +174,15 @@ class OmittedPart(NamedTuple):
 class GroundedReply(NamedTuple):
     """The records of each kind, the evidence of each value that occurs in the response, and what was left out."""
 
-    data: dict[str, list[dict[str, JsonValue]]]
+    data: dict[str, list[JsonObject]]
     evidence: tuple[Evidence, ...]
     omitted_parts: tuple[OmittedPart, ...] = ()
 
 
 def describe_omitted_parts(omitted_parts: Sequence[OmittedPart]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
-    messages = [
-        f"{entry.location}: {entry.reason}" for entry in omitted_parts[:_MAX_REPORTED_OMISSIONS]
-    ]
-    if len(omitted_parts) > _MAX_REPORTED_OMISSIONS:
-        messages.append(f"and {len(omitted_parts) - _MAX_REPORTED_OMISSIONS} more")
-    return "; ".join(messages)
+    messages = [f"{entry.location}: {entry.reason}" for entry in omitted_parts]
+    return "; ".join(list_first(messages, _MAX_REPORTED_OMISSIONS))
 
 
 class IndexedText(SearchableText):
@@ -232,7 +235,7 @@ def _parse_number(numeral: str) -> float | None:
 class _GroundedRecord(NamedTuple):
     passage: Passage
     found: Mapping[str, Passage]
-    record: dict[str, JsonValue]
+    record: JsonObject
 
 
 def ground_reply(
@@ -256,7 +259,7 @@ def ground_reply(
         required_text_fields = [
             name for name, field in fields.items() if not (field.number or field.optional)
         ]
-        unknown_records: list[dict[str, JsonValue]] = []
+        unknown_records: list[JsonObject] = []
         kept_records: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
             record_or_problem = _ground_record(text, fields, record, kept_records)
@@ -417,8 +420,7 @@ class Extract(Deriver):
         response = inputs.response
         if not response.text.strip():
             return Material(name=DATA_MATERIAL_NAME, data={kind: [] for kind in self._kinds})
-        client = inputs.client
-        assert client is not None, "a model is required"
+        client = require_client(inputs.client)
         character_count = len(response.text)
         text = None
         if client.safety.evidence != "off":

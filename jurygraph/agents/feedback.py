@@ -14,7 +14,7 @@ from jurygraph.agents.trajectory.calls import list_messages
 from jurygraph.messages import join_names
 from jurygraph.schema import Verdict
 from jurygraph.schema.conversation import ChatMessage, is_single_reply
-from jurygraph.schema.frozen_model import digest_of
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields, digest_of
 
 FEEDBACK_KEYWORDS = ("inputs", "outputs", "reference_outputs")
 _MISSING_REASON_BY_KEYWORD = {
@@ -59,7 +59,7 @@ def _describe(value: Any) -> Any:
 
 
 def explain_missing_part(
-    values: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+    values: ReadOnlyFields, parameters: Mapping[str, inspect.Parameter]
 ) -> str | None:
     """Return why a function cannot be asked: the task lacks a part for which it has no default."""
     for name, reason in _MISSING_REASON_BY_KEYWORD.items():
@@ -69,7 +69,7 @@ def explain_missing_part(
     return None
 
 
-def feedback_keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
+def feedback_keyword_values(inputs: EvaluatorInput) -> JsonFields:
     """Return the values of the keywords: messages as dicts, and texts where there are no messages.
 
     A response of one reply is its text, also if it is written as `messages`, unless it is compared with messages.
@@ -95,7 +95,7 @@ def feedback_keyword_values(inputs: EvaluatorInput) -> dict[str, Any]:
     }
 
 
-def _messages_to_dicts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+def _messages_to_dicts(messages: Sequence[ChatMessage]) -> list[JsonFields]:
     return [message.model_dump(mode="json") for message in messages]
 
 

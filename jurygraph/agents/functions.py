@@ -47,9 +47,11 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
+    JsonFields,
     ParamsModel,
     PositiveInt,
     RawParams,
+    ReadOnlyFields,
     require_argument_type,
 )
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, PairOrder
@@ -136,7 +138,7 @@ class FunctionEvaluator(CallableEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         responses = (inputs.responses,) if self.scope == "group" else inputs.responses
-        material: dict[str, Any] = {}
+        material: JsonFields = {}
         for name in self.needs:
             if self.scope == "response":
                 material[name] = inputs.material[0][name]
@@ -182,7 +184,7 @@ class FunctionEvaluator(CallableEvaluator):
 
     def _check_types(self, signature: inspect.Signature, params: RawParams) -> None:
         """Raise ConfigError for a param that is not of the plain type that the function declares for it."""
-        fields: dict[str, Any] = {}
+        fields: JsonFields = {}
         for name in params.keys() & signature.parameters.keys():
             annotation = signature.parameters[name].annotation
             plain_type = _PLAIN_TYPE_BY_NAME.get(str(getattr(annotation, "__name__", annotation)))
@@ -251,7 +253,7 @@ class RunnableEvaluator(CallableEvaluator):
         # Imported lazily: it needs langchain-core.
         from jurygraph.agents.graph_steps import StepRecorder
 
-        graph_input: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
+        graph_input: JsonFields = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
             graph_input |= {
                 "response": inputs.response,
@@ -410,13 +412,13 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
 
 
 def criteria(
-    criteria: Mapping[str, Any] | Iterable[str | Criterion | Mapping[str, Any]],
+    criteria: ReadOnlyFields | Iterable[str | Criterion | ReadOnlyFields],
     *,
     name: str = "criteria",
     profile: str = "full",
     parts: str | None = None,
     **settings: Any,
-) -> dict[str, Any]:
+) -> JsonFields:
     """Return the built-in evaluator `criteria` with criteria of its own, for `evaluators` of a config in Python.
 
     A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by

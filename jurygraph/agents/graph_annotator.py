@@ -26,7 +26,7 @@ from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, ModelError
-from jurygraph.messages import did_you_mean, quote, quote_prose, shorten
+from jurygraph.messages import quote, quote_prose, shorten, suggest_known_name
 from jurygraph.models.request import Fault, Request
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import (
@@ -40,6 +40,7 @@ from jurygraph.schema import (
     UnansweredPair,
     digest_of,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.task import (
     CriterionRole,
     EdgeKind,
@@ -96,10 +97,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
         )
     path = Path(name)
     if not path.is_file():
-        suggestion = (
-            did_you_mean(name, BUILTIN_DOMAIN_NAMES)
-            or f"there are {', '.join(BUILTIN_DOMAIN_NAMES)}"
-        )
+        suggestion = suggest_known_name(name, BUILTIN_DOMAIN_NAMES)
         raise ConfigError(f"{where}: there is no domain {name!r}, and no such file; {suggestion}")
     try:
         text = path.read_text(encoding="utf-8")
@@ -344,8 +342,7 @@ def _edge_problem(
     return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownGraph:
+class KnownGraph(NamedTuple):
     """The known state of a task's rubric: roles, criteria unchanged since their annotation, and its record.
 
     Hand-written edges stay. Edges that an annotator found, `annotated_edges`, stay unless they close a cycle, so edges
@@ -511,12 +508,11 @@ def elect_edges(
             if 2 * len(reasons) >= len(samples):
                 vote_result.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
                 continue
+            votes = [sample.answers[pair] for sample in samples if pair in sample.answers]
             answers = defaultdict(list)
-            for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
-                answers[answer.relation].append(answer)
-            most_frequent_kinds = multimode(
-                answer.relation for answer in chain.from_iterable(answers.values())
-            )
+            for vote in votes:
+                answers[vote.relation].append(vote)
+            most_frequent_kinds = multimode(vote.relation for vote in votes)
             winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
             if winning_kind != "none":
                 vote_result.proposed.append(
@@ -539,7 +535,7 @@ def _build_edge(
     return Edge(**fields, votes=votes)
 
 
-def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> dict[str, Any]:
+def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> JsonFields:
     """Return what an edge and a rejected one take over from an answer."""
     fields = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     return {**fields, "kind": answer.relation, "confidence": answer.confidence_share}
@@ -877,7 +873,7 @@ class GraphAnnotator:
         )
 
 
-def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
+def _criterion_fields(criterion: Criterion) -> JsonFields:
     parts = {"parts": [part.text for part in criterion.parts]} if criterion.parts else {}
     return {"points": criterion.weight, "text": criterion.text, **parts}
 

@@ -16,7 +16,6 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, pairwise
@@ -45,6 +44,7 @@ from jurygraph.agents.roles import (
     explain_rejected_quote,
     failed_verdict,
     mark_unsupported,
+    require_client,
     shared_prompt_variables,
 )
 from jurygraph.messages import shorten
@@ -65,8 +65,7 @@ _LINE_END_PATTERN = re.compile(r"\n")
 _LIST_NUMBER_PATTERN = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningStep:
+class ReasoningStep(NamedTuple):
     """One step of a response: `response[start:end] == text`, numbered from 1 in text order."""
 
     number: int
@@ -314,8 +313,7 @@ class Reasoning(SingleCallEvaluator):
             return dict.fromkeys(
                 REASONING_ASPECTS, Verdict.fail("too-long", message, cause="response")
             )
-        client = inputs.client
-        assert client is not None, "a model is required"
+        client = require_client(inputs.client)
         shared_variables = shared_prompt_variables(inputs)
         step_entries = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {

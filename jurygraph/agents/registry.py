@@ -39,7 +39,7 @@ from jurygraph.schema import (
     FrozenModel,
     digest_of,
 )
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -136,7 +136,7 @@ def _isolate_evaluator(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
     return IsolatedEvaluator(evaluator, use)
 
 
-def prepare_isolated(setup: dict[str, Any]) -> Callable[[str], Any]:
+def prepare_isolated(setup: JsonFields) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
@@ -222,7 +222,7 @@ def prefix_config_errors(location: str) -> Iterator[None]:
 
 def load_components_by_name(
     key: str, load_component: Callable[[Any], Any], component_uses: Iterable[Any]
-) -> dict[str, Any]:
+) -> JsonFields:
     """Return what is loaded for each use, by name. Raises ConfigError with the key, and the index, of a faulty one."""
     instances = []
     for index, use in enumerate(component_uses):
@@ -289,8 +289,8 @@ def _check_combiner_params(key: str, combiner: Combiner, params: RawParams) -> N
         raise ConfigError(f"{key}.{field}: {problem}")
 
 
-def _combiner_targets_by_name(config: Config) -> dict[str, Any]:
-    target_by_combiner: dict[str, Any] = {}
+def _combiner_targets_by_name(config: Config) -> JsonFields:
+    target_by_combiner: JsonFields = {}
     for key, component in config.components.items():
         name = component.combiner
         target = component.target
@@ -381,15 +381,14 @@ def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
     """Give an instance of a class without a version of its own one that changes with its module."""
     kind = type(instance)
     role = next((role for role in kinds if isinstance(instance, role)), None)
-    if role is None or "version" in vars(instance):
-        return instance
-    if not declares_version(kind, role):
+    keeps_version = role is None or "version" in vars(instance) or declares_version(kind, role)
+    if not keeps_version:
         instance.version = source_version(kind)
     return instance
 
 
 def find_named_object(
-    role: str, name: str, builtin_paths: ImportPaths, registered_objects: Mapping[str, Any]
+    role: str, name: str, builtin_paths: ImportPaths, registered_objects: ReadOnlyFields
 ) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
     if name in builtin_paths:
@@ -450,7 +449,7 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
 
 def import_objects_by_name(
     param_name: str, paths: ImportPaths, attribute: str, kind: str
-) -> dict[str, Any]:
+) -> JsonFields:
     """Return the objects that a param of a config names, each by a dotted path.
 
     Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.

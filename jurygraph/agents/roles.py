@@ -60,7 +60,13 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.config import EvidencePolicy
 from jurygraph.schema.conversation import VisiblePart
-from jurygraph.schema.frozen_model import ParamsModel, RawParams, read_params
+from jurygraph.schema.frozen_model import (
+    JsonFields,
+    ParamsModel,
+    RawParams,
+    ReadOnlyFields,
+    read_params,
+)
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.task import chat_to_prompt_text
 
@@ -155,6 +161,12 @@ def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     return batch[0].client and batch[0].client.with_call_logs(
         *(inputs.call_log for inputs in batch)
     )
+
+
+def require_client(client: "JudgeClient | None") -> "JudgeClient":
+    """Return the client of an evaluator or a deriver that uses the model."""
+    assert client is not None, "a model is required"
+    return client
 
 
 class Configurable(ShortRepr):
@@ -640,7 +652,7 @@ def mark_unsupported(
     verdict: Verdict,
     problem: str,
     evidence_rule: EvidencePolicy,
-    unsupported_fields: Mapping[str, Any] = WORST_CASE_VERDICT_FIELDS,
+    unsupported_fields: ReadOnlyFields = WORST_CASE_VERDICT_FIELDS,
 ) -> Verdict:
     """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
 
@@ -679,7 +691,7 @@ def shorten_quotes(quotations: Sequence[str]) -> str:
     return ", ".join(f"'{shorten(quotation, 80)}'" for quotation in quotations[:3])
 
 
-def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
+def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> JsonFields:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
     return {
         "query": chat_to_prompt_text(inputs.task.query),

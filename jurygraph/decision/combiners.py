@@ -20,6 +20,7 @@ from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedQuestionTreatment
 from jurygraph.schema.config import ExactInferenceMode
 from jurygraph.schema.frozen_model import (
+    JsonFields,
     JsonObject,
     ParamsModel,
     RawParams,
@@ -158,12 +159,12 @@ class Combiner(ShortRepr, ABC):
         """
         return inputs
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         """Return the parameters to store in the plan: those of the config, or their defaults, unless overridden.
 
         Raises PlanError if the inputs or params do not fit.
         """
-        frozen_params: dict[str, Any] = self.read_params(params).model_dump(mode="json")
+        frozen_params: JsonFields = self.read_params(params).model_dump(mode="json")
         return frozen_params
 
     def read_params(self, params: RawParams) -> Any:
@@ -284,7 +285,7 @@ class Product(Combiner):
     batched = True
     is_product = True
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         if len(inputs) < 2:
             raise PlanError(
                 "combiner 'product' multiplies two inputs or more; add one, or use 'mean'"
@@ -320,7 +321,7 @@ class _Rubric(Combiner):
     counts_criteria = True
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         settings: _Rubric.Params = self.read_params(params)
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
@@ -443,7 +444,7 @@ class Gear(_Rubric):
     name = "gear"
     version = "3"
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         frozen_params = super().freeze(inputs, params)
         exact_inference_setting: ExactInferenceMode = self.read_params(params).exact
         graph = _compiled_graph(len(inputs), frozen_params)
@@ -517,7 +518,7 @@ class _HardGatingRubric(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         met_from = self.read_params(params).met_from
         frozen_params = super().freeze(inputs, params)
         if met_from != MET_THRESHOLD:  # plans without it keep their digests
@@ -625,7 +626,7 @@ class _Welfare(Combiner):
     def describe_rule(self, params: RawParams) -> str:
         return "the sum of w × û"
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         weights = [spec_input.input_weight for spec_input in inputs.values()]
         total = float(aggregation.total(weights))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:

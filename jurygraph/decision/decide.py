@@ -8,7 +8,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, reduce
 from itertools import product
 from typing import Any, NamedTuple, get_args
@@ -59,6 +59,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.plan import RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE_GATE_NAME, VerdictStatus
@@ -69,8 +70,7 @@ RewardStepChange = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
 
 
-@dataclass(frozen=True, slots=True)
-class FusionResult:
+class FusionResult(NamedTuple):
     """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
 
     That value is NaN where the gate's component has only one possible value, its own.
@@ -180,8 +180,8 @@ def fuse_reward_bounds(
 ) -> BoundArrays:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    worst_case_values: dict[str, Floats] = {}
-    best_case_values: dict[str, Floats] = {}
+    worst_case_values = {}
+    best_case_values = {}
     for name, weight in weights.items():
         # A penalty lowers the reward the most at the upper end of its span.
         low, high = spans[name] if weight >= 0 else reversed(spans[name])
@@ -237,8 +237,7 @@ def _widest_bounds(*arrays: Floats) -> BoundArrays:
 ROUNDING_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class GroupResult:
+class GroupResult(NamedTuple):
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
@@ -316,7 +315,7 @@ class RewardRow(NamedTuple):
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(fields)
 
-    def _gate_results(self, decision: Decision) -> Iterator[dict[str, Any]]:
+    def _gate_results(self, decision: Decision) -> Iterator[JsonFields]:
         """Yield the result of every reward gate: they follow from the row."""
         weights = {spec.name: spec.weight for spec in decision.specs}
         values = dict(zip(weights, self.terms, strict=True))
@@ -384,7 +383,7 @@ def build_reward_rows(
     parts = {name: component.parts for name, component in result.components.items()}
     diagnostics = {name: component.diagnostics for name, component in result.components.items()}
     gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
-    columns: dict[str, Iterable[Any]] = {
+    columns = {
         "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
         "status": status,
         "partial": _numbers_or_none(result.partial_fused.value, coverage > 0.0),
@@ -597,7 +596,7 @@ def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[floa
     50 µs: a run may have a decision for each task. `possible_reward_bounds` is narrower where some scores exclude each
     other.
     """
-    spans: dict[str, BoundArrays] = {}
+    spans = {}
     for spec in decision.specs:
         weights = [use.signed_weight for use in spec.inputs.values()]
         positive_weights = [weight for weight in weights if weight > 0.0]
@@ -622,7 +621,7 @@ def decide_groups(
 
     Groups that allow it are decided together; the bits are those of `compute_rewards` for each group alone.
     """
-    batches: dict[Any, list[int]] = defaultdict(list)
+    batches = defaultdict(list)
     for index, group in enumerate(groups):
         key = group.batch_key(combiners) if len(groups) > 1 else None
         if key is None:  # a batch of its own
@@ -657,8 +656,8 @@ def _decide_together(
     sorted_ids = [sorted(group.responses) for group in groups]
     verdicts = [group.verdicts for group in groups]
     table = stack_groups(questions, zip(sorted_ids, verdicts, strict=True))
-    counts: list[Counts] = []
-    is_only_response: list[bool] = []
+    counts = []
+    is_only_response = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
         verdicts_by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
         for response_id in response_ids:
@@ -700,11 +699,7 @@ def _compute_table_result(
 ) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped_question_ids = dropped_questions(decision, table)
-    retained_verdict_table = (
-        table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
-        if dropped_question_ids
-        else table
-    )
+    retained_verdict_table = table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
     components = _compute_components(decision, retained_verdict_table, combiners, "counted")
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_fully_judged(decision, table):
@@ -750,11 +745,7 @@ def _compute_table_result(
         )
         for bound in fuse_reward_bounds(decision, spans, present)
     )
-    requested_verdict_table = (
-        table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
-        if dropped_question_ids
-        else table
-    )
+    requested_verdict_table = table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
     # Failures of dropped questions fail the reward under `strict` too.
     table_for_failure_rule = table if decision.rule == "strict" else retained_verdict_table
     return GroupResult(

@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.decision.combiners import Combiners, ComponentInputs, raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, list_first
 from jurygraph.schema import (
     Audience,
     ComponentConfig,
@@ -28,6 +27,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
 from jurygraph.schema.plan import (
     ImplementationHolder,
     ReductionMethod,
@@ -105,18 +105,11 @@ def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> 
     """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
     for name in sorted(names):
         if name not in criteria:
-            listed_names = sorted(criteria)[:_MAX_LISTED_NAMES]
-            more = (
-                f" and {len(criteria) - len(listed_names)} more"
-                if len(criteria) > len(listed_names)
-                else ""
-            )
-            criteria_list_text = (
-                f"there are {', '.join(listed_names)}{more}"
-                if listed_names
-                else "no rubric is judged"
-            )
-            hint = did_you_mean(name, sorted(criteria)) or criteria_list_text
+            known_names = sorted(criteria)
+            hint = did_you_mean(name, known_names)
+            if hint is None:
+                listed_names = ", ".join(list_first(known_names, _MAX_LISTED_NAMES))
+                hint = f"there are {listed_names}" if criteria else "no rubric is judged"
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
 
@@ -158,7 +151,7 @@ def build_decision(
     records: Mapping[str, EvaluatorRecord],
     combiners: Combiners,
     weights: Mapping[str, float],
-    difficulty: Mapping[str, Any],
+    difficulty: ReadOnlyFields,
 ) -> Decision:
     """Return the decision for this task: one spec for every component, sorted by name, and the rest of the recipe.
 
@@ -179,7 +172,7 @@ def build_decision(
 
 
 def decision_key(
-    task: Task, survey: Survey, weights: Mapping[str, float], difficulty: Mapping[str, Any]
+    task: Task, survey: Survey, weights: Mapping[str, float], difficulty: ReadOnlyFields
 ) -> Hashable:
     """Return what `build_decision` reads of a task and its survey: equal keys give equal decisions.
 
@@ -187,8 +180,8 @@ def decision_key(
     """
     rubric = task.rubric
     # Texts of criteria and constraints are left out: no decision depends on them, so many tasks can share one.
-    criteria: list[tuple[str, float]] = []
-    edges: list[str] = []
+    criteria = []
+    edges = []
     if rubric is not None:
         criteria = [(criterion.id, criterion.weight) for criterion in rubric.criteria]
         edges = [edge.model_dump_json() for edge in rubric.edges]
@@ -225,7 +218,7 @@ class _ComponentSpecBuilder:
             questions_by_member.setdefault(member, []).append(question)
 
     def build_component_specs(
-        self, weights: Mapping[str, float], difficulty: Mapping[str, Any]
+        self, weights: Mapping[str, float], difficulty: ReadOnlyFields
     ) -> tuple[ComponentSpec, ...]:
         """Return the components that the config defines, and the default ones of all other evaluators."""
         specs = []
@@ -238,7 +231,7 @@ class _ComponentSpecBuilder:
             specs.append(
                 self._build_component_spec(name, component.combiner, inputs, component.params)
             )
-        evaluators_by_component: dict[str, list[str]] = defaultdict(list)
+        evaluators_by_component = defaultdict(list)
         for evaluator in self.questions:
             name = default_component_name(evaluator, self.records[evaluator].audience)
             evaluators_by_component[name].append(evaluator)
@@ -388,7 +381,7 @@ class _ComponentSpecBuilder:
         components_with_gate = {gate.component for gate in self.config.gates}
         counts = self.weight[component] != 0 or component in components_with_gate
         # The config has to say how skipped questions count only where they can change the reward.
-        if_skipped: SkippedQuestionTreatment | None = None if counts else "left-out"
+        if_skipped = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
         where = (
             f"write components: {{{component}: {{inputs: {{{component}: "
@@ -396,7 +389,7 @@ class _ComponentSpecBuilder:
         )
         predicts_reviewers = record.audience == "reviewer"
         has_subject_shares = bool(record.shares) and not predicts_reviewers
-        groups: dict[str, list[Question]] = defaultdict(list)
+        groups = defaultdict(list)
         for member, questions in self.questions[evaluator_name].items():
             for question in questions:
                 key = evaluator_name
@@ -449,7 +442,7 @@ class _ComponentSpecBuilder:
         self,
         evaluator_names: Sequence[str],
         weights: Mapping[str, float],
-        difficulty: Mapping[str, Any],
+        difficulty: ReadOnlyFields,
     ) -> ComponentSpec:
         settings = self.config.weights
         inputs = self._inputs_by_member(
@@ -459,7 +452,7 @@ class _ComponentSpecBuilder:
             for member, spec_input in inputs.items():
                 layered_question_weights = self._question_weights_by_layer(member, spec_input)
                 inputs[member] = spec_input.model_copy(update={"weights": layered_question_weights})
-        params: dict[str, Any] = {}
+        params: JsonFields = {}
         if difficulty:
             calibration = {
                 "gamma": settings.gamma,
@@ -467,16 +460,7 @@ class _ComponentSpecBuilder:
                 "temperature": settings.temperature,
             }
             params = {"difficulty": difficulty, "calibration": calibration}
-        positions = {
-            "hard": self._constraint_question_positions(inputs, "hard"),
-            "soft": self._constraint_question_positions(inputs, "soft"),
-            "collected": _zero_weight_positions(inputs),
-        }
-        params |= {
-            kind: questions_by_member
-            for kind, questions_by_member in positions.items()
-            if questions_by_member
-        }
+        params |= self._question_positions(inputs)
         if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
         if "floor" in self.combiners[settings.welfare].Params.model_fields:
@@ -485,19 +469,22 @@ class _ComponentSpecBuilder:
             STAKEHOLDERS_COMPONENT_NAME, settings.welfare, inputs, params
         )
 
-    def _constraint_question_positions(
-        self, inputs: ComponentInputs, kind: str
-    ) -> dict[str, list[int]]:
-        """Return the positions of the questions about constraints of a kind, by stakeholder that has any."""
-        constraints = {}
+    def _question_positions(self, inputs: ComponentInputs) -> dict[str, dict[str, list[int]]]:
+        """Return the positions of the questions about constraints, by kind, and of those of weight 0 (`collected`).
+
+        Each by stakeholder that has any.
+        """
+        kinds = {}
         for person in self.task.stakeholders:
-            constraints[person.id] = {c.id for c in person.constraints if c.kind == kind}
-        positions = {}
+            kinds[person.id] = {c.id: c.kind for c in person.constraints}
+        positions: dict[str, dict[str, list[int]]] = {}
         for member, spec_input in inputs.items():
-            subjects = [self.by_id[name].subject for name in spec_input.questions]
-            found = [i for i, subject in enumerate(subjects) if subject in constraints[member]]
-            if found:
-                positions[member] = found
+            for index, (name, weight) in enumerate(spec_input.weighted_questions):
+                found: list[str | None] = [kinds[member].get(self.by_id[name].subject)]
+                if weight == 0:
+                    found.append("collected")
+                for kind in filter(None, found):
+                    positions.setdefault(kind, {}).setdefault(member, []).append(index)
         return positions
 
     def _inputs_by_member(
@@ -577,10 +564,10 @@ class _ComponentSpecBuilder:
         return tuple(weights)
 
     def _build_component_spec(
-        self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
+        self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: ReadOnlyFields
     ) -> ComponentSpec:
         combiner_implementation = self.combiners[combiner]
-        settings: dict[str, Any] = {"vote": self.config.panel.vote}
+        settings: JsonFields = {"vote": self.config.panel.vote}
         if combiner_implementation.needs_all_columns:
             settings = {"reduce": None}
         configured = {}
@@ -640,7 +627,7 @@ class _ComponentSpecBuilder:
             separated_judge_inputs |= inputs_by_judge
         return separated_judge_inputs
 
-    def _calibration_of_input(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
+    def _calibration_of_input(self, key: str, spec_input: ComponentInput) -> JsonFields:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
         maps = {
             name: calibration
@@ -661,7 +648,7 @@ class _ComponentSpecBuilder:
                 )
         return {"calibration": maps}
 
-    def _turn_reduction_fields(self, combiner: str, spec_input: ComponentInput) -> dict[str, Any]:
+    def _turn_reduction_fields(self, combiner: str, spec_input: ComponentInput) -> JsonFields:
         """Return how an input's questions about turns are reduced. Raises PlanError where none can be reduced."""
         reduction_by_evaluator = {
             use.known_as: use.turns or "mean" for use in self.config.evaluators
@@ -684,7 +671,7 @@ class _ComponentSpecBuilder:
 
     def _predicted_reviewers(self, inputs: ComponentInputs) -> dict[str, str | None]:
         """Return the reviewer whom each question predicts, None for nobody in particular."""
-        reviewers: dict[str, str | None] = {}
+        reviewers = {}
         for question in self._questions_of_inputs(inputs):
             predicts_reviewer = self.records[question.evaluator].audience == "reviewer"
             member = self.survey.views[question.view].member
@@ -719,16 +706,6 @@ class _ComponentSpecBuilder:
                     "checks or a model, "
                     "share the weight out by weights.layers, or ask fewer residual questions"
                 )
-
-
-def _zero_weight_positions(inputs: ComponentInputs) -> dict[str, list[int]]:
-    """Return the positions of the questions of weight 0, by stakeholder that has any."""
-    positions = {}
-    for member, spec_input in inputs.items():
-        found = [i for i, weight in enumerate(spec_input.weights) if weight == 0]
-        if found:
-            positions[member] = found
-    return positions
 
 
 def _build_component_input(

@@ -101,6 +101,8 @@ class ScoreArrays(NamedTuple):
 
     def replace_verdict_code(self, cells: Bools, code: int) -> "ScoreArrays":
         """Return the arrays with this code in some cells, [R,K]."""
+        if not cells.any():  # as in most tables
+            return self
         return self._replace(verdict_code=np.where(cells, code, self.verdict_code).astype(np.int8))
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
@@ -213,13 +215,10 @@ class VerdictTable:
             calibrated = apply_calibration(columns.value, spec_input.calibration[name])
             value = np.where(columns.verdict_code == OK_CODE, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
-        if (columns.verdict_code == NO_VARIANTS_CODE).any():
-            counted_verdict_code = (
-                WORST_CASE_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE
-            )
-            columns = columns.replace_verdict_code(
-                columns.verdict_code == NO_VARIANTS_CODE, counted_verdict_code
-            )
+        columns = columns.replace_verdict_code(
+            columns.verdict_code == NO_VARIANTS_CODE,
+            WORST_CASE_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE,
+        )
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
             columns = columns.replace_verdict_code(
                 _is_below_min_confidence(columns, spec_input), ABSTAINED_CODE
@@ -227,11 +226,9 @@ class VerdictTable:
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
             columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
         # Only now: in a majority JUDGED_NOT_APPLICABLE is a vote.
-        if (columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE).any():
-            columns = columns.replace_verdict_code(
-                columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE, NOT_APPLICABLE_CODE
-            )
-        return columns
+        return columns.replace_verdict_code(
+            columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE, NOT_APPLICABLE_CODE
+        )
 
     def _split_columns_by_turn(self, name: str, judge: str | None) -> list[ScoreArrays]:
         """Return a question's verdicts on each turn, or those of one of its judges."""
@@ -287,9 +284,7 @@ class VerdictTable:
                 ).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
                 undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        discarded_counts = totals(discarded_verdict_counts, axis=0)
-        undecided_counts = totals(undecided_flags, axis=0)
-        return discarded_counts, undecided_counts
+        return totals(discarded_verdict_counts, axis=0), totals(undecided_flags, axis=0)
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
         """Return the largest difference between two samples' scores on one of the inputs' questions, [R].
@@ -318,11 +313,8 @@ class VerdictTable:
         """Return the table with all requested cells of these questions set to one code, except those to keep."""
         columns = dict(self.columns)
         for name in questions:
-            current_verdict_codes = columns[name].verdict_code
-            updated_verdict_codes = np.where(
-                np.isin(current_verdict_codes, [ABSENT_CODE, *kept]), current_verdict_codes, code
-            ).astype(np.int8)
-            columns[name] = columns[name]._replace(verdict_code=updated_verdict_codes)
+            is_kept = np.isin(columns[name].verdict_code, [ABSENT_CODE, *kept])
+            columns[name] = columns[name].replace_verdict_code(~is_kept, code)
         return replace(self, columns=columns)
 
     def without_other_judges(self, judge: str) -> "VerdictTable":
@@ -354,9 +346,7 @@ class VerdictTable:
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested_weights.append(abs(weight) * requested_count)
-        judged_weight = totals(judged_weights, axis=0)
-        requested_weight = totals(requested_weights, axis=0)
-        return judged_weight, requested_weight
+        return totals(judged_weights, axis=0), totals(requested_weights, axis=0)
 
     def verdict_codes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
@@ -389,7 +379,7 @@ def stack_groups(
     for names, verdicts in groups:
         row_by_response = {name: row for row, name in enumerate(names, start=rows)}
         rows += len(names)
-        verdicts_by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
+        verdicts_by_question = defaultdict(list)
         for verdict in verdicts:
             verdicts_by_question[verdict.question].append(verdict)
         # All questions about a material have the same columns of variants.

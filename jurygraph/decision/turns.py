@@ -1,14 +1,14 @@
 """The value that a reward counts of several verdicts on a question (judges, samples, turns): for tables and studies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
-from jurygraph.decision.table import VerdictTable, build_verdict_table
+from jurygraph.decision.table import build_verdict_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -71,7 +71,7 @@ def _fold_turns(
         if _is_judged(representative_verdict) == is_judged
         else "abstained"
     )
-    fields: dict[str, Any] = {"turn": None, "status": status}
+    fields: JsonFields = {"turn": None, "status": status}
     if cells.applicable.all() and any(verdict.score is not None for verdict in verdicts):
         value = float(cells.value[0, 0])
         low, high = representative_verdict.scale or (0.0, 1.0)
@@ -100,7 +100,7 @@ def values_by_question(
     They are the questions that may have several verdicts, which are folded as the decision says, or a calibration;
     only for these are the verdicts read. A component that counts goes before others; without one it is the mean.
     """
-    uses: dict[str, tuple[int, float, list[ComponentInput]]] = {}
+    uses = {}
     for spec in (*decision.specs, *decision.effective_specs):
         inputs_by_question: dict[str, list[ComponentInput]] = {}
         for use in spec.inputs.values():
@@ -111,7 +111,7 @@ def values_by_question(
     question_by_id = {
         question.id: question for question in questions if is_about_whole_response(question)
     }
-    table: VerdictTable | None = None
+    table = None
     values = {}
     for name, question in question_by_id.items():
         direction, met_from, inputs = uses.get(name, (1, MET_THRESHOLD, []))

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from jurygraph import aggregation
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import did_you_mean, nearest_name
-from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
+from jurygraph.schema import Audience, Stakeholder, Task, WeightsConfig
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.task import ReadTension, sort_by_id
 
 
@@ -45,7 +46,7 @@ def weigh_stakeholders(
     names = [s.id for s in people]
     if config.method == "uniform":
         return dict.fromkeys(names, 1.0 / len(names)), {}
-    terms: dict[str, Any] = {}
+    terms: JsonFields = {}
     if config.method == "fixed":
         if missing := [name for name in names if name not in config.fixed]:
             near = nearest_name(missing[0], sorted(config.fixed.keys() - set(names)))
@@ -101,7 +102,7 @@ def _weights_from_difficulty(
     w = aggregation.stakeholders.weights(d, config.temperature)
     terms = {}
     for i, person in enumerate(people):
-        difficulty_terms: dict[str, Any] = {
+        difficulty_terms: JsonFields = {
             "hard": float(aggregation.total(hard_restrictiveness[i])),
             "soft": float(aggregation.total(soft_restrictiveness[i])),
             "conflict": conflict[i],
@@ -128,7 +129,7 @@ def _tensions_by_partner(
 
     They are those that are declared or read from profiles, else those computed from the constraints' checks.
     """
-    tensions_by_pair: dict[tuple[str, str], list[Tension]] = defaultdict(list)
+    tensions_by_pair = defaultdict(list)
     for tension in task.tensions:
         first_stakeholder_id, second_stakeholder_id = sorted(tension.between)
         tensions_by_pair[first_stakeholder_id, second_stakeholder_id].append(tension)

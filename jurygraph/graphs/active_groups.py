@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Any
 
 from langgraph.graph import END
 from langgraph.types import Command
@@ -164,7 +163,7 @@ class ActiveGroups:
         self, group: PlannedGroup, context: GraphContext
     ) -> "asyncio.Future[GroupOutcome]":
         """Let a group in; return the future of its traces, or of its error."""
-        outcome_future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
+        outcome_future = asyncio.get_running_loop().create_future()
         active_group = ActiveGroup(
             self._admitted_count, group, context, outcome_future, self._note_ready_group
         )
@@ -234,7 +233,7 @@ class ActiveGroups:
 
     async def cancel(self) -> None:
         """Cancel all calls, and wait until they have ended; cancelled again meanwhile, it still ends all outcomes."""
-        tasks: list[asyncio.Task[Any]] = []
+        tasks = []
         for active_group in self._groups_by_number.values():
             for node_calls in active_group.started_calls.values():
                 tasks += node_calls.tasks

@@ -33,12 +33,12 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Evidence,
     Failure,
-    FailureCause,
     Material,
     RecordedVerdict,
     Verdict,
 )
 from jurygraph.schema.conversation import RenderedText
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import TIME_LIMIT_FAILURE_KIND
 
 VerdictOrMaterial = TypeVar("VerdictOrMaterial", Verdict, Material)
@@ -92,7 +92,7 @@ def to_recorded_verdicts(
     """
     about = judgement.about
     texts = tuple(response.text for response in judgement.responses)
-    items: Any = [answer] * len(about)
+    items = [answer] * len(about)
     if judgement.question.scope == "group":
         items = result_or_error(partial(_split_group_answer, answer, len(about)))
     if isinstance(items, BaseException):
@@ -155,7 +155,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     is_infrastructure_error = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(
         error, _USER_CODE_ERRORS
     )
-    cause: FailureCause = "infrastructure" if is_infrastructure_error else "evaluator"
+    cause = "infrastructure" if is_infrastructure_error else "evaluator"
     kind = redactor.redact_text(type(error).__name__)[:MAX_FAILURE_KIND_CHARACTERS] or "error"
     if isinstance(error, TimeLimitExceeded):
         cause = "response"
@@ -270,7 +270,7 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
 
 def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
-    kind: Any = Verdict if isinstance(model, Verdict) else Material
+    kind = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
     # it has a digest, or is of a user's class with more fields
     if fields.keys() != RESULT_FIELD_NAMES[kind]:
@@ -311,7 +311,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     checked_evidence = []
     searched_quote_count = 0
     for evidence in item.evidence:
-        update: dict[str, Any] = {}
+        update: JsonFields = {}
         if (
             evidence.source == "response"
             and evidence.start is not None
@@ -353,8 +353,8 @@ def _has_quotation(text: str, evidence: Evidence) -> bool:
 
 
 def _locate_quote_in_conversation(
-    text: RenderedText, evidence: Evidence, update: dict[str, Any]
-) -> dict[str, Any]:
+    text: RenderedText, evidence: Evidence, update: JsonFields
+) -> JsonFields:
     """Return the update with the message of verified evidence, and offsets in the text of the whole conversation."""
     start, end = evidence.start, evidence.end
     if evidence.source != "response" or not evidence.verified or start is None or end is None:

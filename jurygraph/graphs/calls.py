@@ -21,7 +21,6 @@ from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
-    VerdictStamp,
     make_stamp,
 )
 from jurygraph.graphs.time_limits import CallTimeLimits, new_contextvars_context, time_limit
@@ -90,8 +89,8 @@ def evaluator_calls(
     The judgements of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
     gets each answer as it arrives, if the context has a listener: to make verdicts of them one by one costs more.
     """
-    judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
-    stamp_by_question: dict[str, VerdictStamp] = {}
+    judgements_by_evaluator = defaultdict(list)
+    stamp_by_question = {}
     for judgement in judgements:
         question = judgement.question
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
@@ -116,8 +115,8 @@ def evaluator_calls(
             for verdict in recorded_verdicts
         ]
 
-    evaluators_with_inputs: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
-    user_calls: list[UserCalls] = []
+    evaluators_with_inputs = []
+    user_calls = []
     for (name, judge), evaluator_judgements in judgements_by_evaluator.items():
         inputs = _make_evaluator_inputs(name, judge, evaluator_judgements, survey, context)
         if context.listener is not None:

@@ -1,11 +1,11 @@
 """The events of scoring a group, as they happen: a question sent, a verdict, a reward."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
 from jurygraph.schema.conversation import OMITTED_IF_NONE
-from jurygraph.schema.frozen_model import Id
+from jurygraph.schema.frozen_model import Id, JsonFields
 
 
 class QuestionSent(FrozenModel):
@@ -45,6 +45,6 @@ Event = QuestionSent | VerdictGiven | RewardGiven
 EventListener = Callable[[Event], object]
 
 
-def to_dict(event: Event) -> dict[str, Any]:
+def to_dict(event: Event) -> JsonFields:
     """Return an event as JSON values, for callbacks and streams of others; a trace comes without its plan."""
     return event.model_dump(mode="json", exclude={"trace": {"plan"}})

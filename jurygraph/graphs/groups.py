@@ -33,7 +33,7 @@ GroupOutcome = list[Trace] | BaseException
 
 def make_settled_future(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
     """Return a future that has the outcome already, of a group that is not judged."""
-    future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
+    future = asyncio.get_running_loop().create_future()
     future.set_result(outcome)
     return future
 
@@ -84,8 +84,8 @@ class Group(ShortRepr):
                 "responses", self.responses, (), "give a list of Responses, or of their texts"
             )
         name = self.name
-        responses: list[Response] = []
-        unnamed: set[int] = set()
+        responses = []
+        unnamed = set()
         for position, response in enumerate(self.responses):
             if isinstance(response, str):
                 response = Response(text=response)
@@ -131,7 +131,7 @@ def _to_step_number(step: Any) -> int:
     hint = "give a whole number from 0 on, or none"
     if isinstance(step, bool) or not hasattr(step, "__index__"):
         require_argument_type("step", step, (), hint)
-    number: int = operator.index(step)
+    number = operator.index(step)
     if number < 0:
         raise InputError(f"step: is {number}; {hint}")
     return number
@@ -168,7 +168,7 @@ def split_into_batches(
     items: Iterable[T], count: Callable[[T], int], size: int
 ) -> Iterator[list[T]]:
     """Yield the items in lists whose counts sum up to this size or just above; the last list may have less."""
-    batch: list[T] = []
+    batch = []
     batch_size = 0
     for item in items:
         batch.append(item)

@@ -39,7 +39,7 @@ from jurygraph.models.request import (
 )
 from jurygraph.prompts import RenderedPrompt, load_prompt
 from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import JsonFields, JsonObject
 from jurygraph.tools.tool import ToolInput
 
 MAX_INVESTIGATION_STEPS = 8
@@ -121,7 +121,7 @@ class ToolInvestigator(Toolbox):
             native=native,
             responses=len(self.responses),
         )
-        fields: dict[str, Any] = {
+        fields = {
             "messages": add_to_user_message(
                 request.messages, tool_instructions.messages[0].content.strip()
             ),
@@ -182,7 +182,7 @@ def _make_verdict_request(request: Request, question: Request) -> Request:
 
 async def _send_request(
     state: InvestigateState, runtime: Runtime[_InvestigationContext]
-) -> dict[str, Any]:
+) -> JsonFields:
     context = runtime.context
     request = state["request"]
     before = state["answered"]
@@ -212,7 +212,7 @@ def _tool_calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     tool_call_entries = (
         value.get(_LOOK_UP_KEY) if isinstance(value, dict) and len(value) == 1 else None
     )
-    calls: list[ToolCall] = []
+    calls = []
     for entry in tool_call_entries if isinstance(tool_call_entries, list) else ():
         if isinstance(entry, dict):
             arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
@@ -236,9 +236,7 @@ def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude",
     )
 
 
-async def _look_up(
-    state: InvestigateState, runtime: Runtime[_InvestigationContext]
-) -> dict[str, Any]:
+async def _look_up(state: InvestigateState, runtime: Runtime[_InvestigationContext]) -> JsonFields:
     """Make the calls that the reply asks for, one after another, and show their results in the next request."""
     context = runtime.context
     request = state["request"]
@@ -249,8 +247,8 @@ async def _look_up(
     result_number_by_call = dict(state["made"])
     tokens_left = request.investigation.tokens_left
     marks = dict.fromkeys(request.marks)
-    shown_result_texts: list[str] = []
-    outcomes: set[str] = set()
+    shown_result_texts = []
+    outcomes = set()
     for index, call in enumerate(state["calls"]):
         stored_lookup = await _run_tool_call(
             context, answered_call.call.id, index, call, result_number_by_call
@@ -371,7 +369,7 @@ def _node_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
 
 async def _ask_for_final_verdict(
     state: InvestigateState, runtime: Runtime[_InvestigationContext]
-) -> dict[str, Any]:
+) -> JsonFields:
     """Ask for the verdict, after the results and not in their place."""
     request = _make_verdict_request(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages

@@ -63,7 +63,7 @@ async def plan_tasks(
     defaults = contexts[0].config.task_defaults
     start = [_make_task_planning(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=TaskContexts(contexts))
-    plans: list[Plan | Exception] = []
+    plans = []
     for planning, initial_planning in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")
         plans.append(

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
 from operator import ge, gt, le, lt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import MaterialByName
@@ -44,7 +44,6 @@ from jurygraph.schema.verdict import (
     NO_TURN_GATE,
     NO_VARIANT_GATE,
     VerdictKey,
-    VerdictStatus,
 )
 
 DATA_MATERIAL_NAME = "data"
@@ -192,9 +191,8 @@ def mark_superseded(
     marked_verdicts = []
     for verdict in verdicts:
         if verdict.key.judged in last_judge_units and verdict.judge != last[verdict.question]:
-            marked_verdicts.append(verdict.model_copy(update={"superseded": True}))
-        else:
-            marked_verdicts.append(verdict)
+            verdict = verdict.model_copy(update={"superseded": True})
+        marked_verdicts.append(verdict)
     return marked_verdicts
 
 
@@ -253,7 +251,7 @@ class _WorkCollector:
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
-        exclusion_verdicts: dict[tuple[str, int | None], Verdict | None] = {}
+        exclusion_verdicts = {}
         unsettled_responses = []
         for response in self.responses:
             is_response_askable = False
@@ -275,7 +273,7 @@ class _WorkCollector:
         for (name, turn), verdict in verdict_by_unit.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
-        unsettled_judgements: list[DueJudgement] = []
+        unsettled_judgements = []
         for response_combination in self._list_combinations(question, unsettled_responses):
             if (response_combination.about[0], response_combination.turn) in verdict_by_unit:
                 continue
@@ -289,10 +287,9 @@ class _WorkCollector:
         self, question: Question, response_combination: _ResponseCombination, judge: str | None
     ) -> list[DueJudgement]:
         """Return the judgements of one judge about a combination, one for each sample."""
-        samples = range(question.samples)
         return [
             self._make_judgement(question, response_combination, sample, judge)
-            for sample in samples
+            for sample in range(question.samples)
         ]
 
     def _add_judgements(
@@ -334,7 +331,7 @@ class _WorkCollector:
         ]
         unsettled_judgements = []
         for response_combination in self._list_combinations(question, unsettled_responses):
-            keys: list[VerdictKey] = []
+            keys = []
             for judge in escalation_rule.first:
                 for judgement in self._list_sample_judgements(
                     question, response_combination, judge
@@ -425,7 +422,7 @@ class _WorkCollector:
             return gate_verdict
         failure = self._missing_material_failure(response, required_material_names(question))
         if failure is not None:
-            status: VerdictStatus = "abstained" if failure.kind == "no-model" else "failed"
+            status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
         if question.is_about_variants:
             material = self.material[response.id][question.material]
@@ -554,7 +551,7 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     identity = get_question_identity_fields(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, key: VerdictKey) -> RecordedVerdict:
-        fields: dict[str, Any] = {**key._asdict(), "superseded": False}
+        fields = {**key._asdict(), "superseded": False}
         if verdict.is_worst_case and _is_penalty_criterion(view):
             fields |= {"score": 1.0, "met": True}
         # without validation: the verdict was validated
@@ -571,7 +568,7 @@ def _should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVer
     if escalation_rule.when == "unsure":
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
         return any(abs(score - 0.5) <= escalation_rule.band for score in scores)
-    votes: dict[str, set[float | bool | None]] = defaultdict(set)
+    votes = defaultdict(set)
     for verdict in verdicts:
         votes[verdict.about].add(verdict.met if verdict.is_binary_verdict else verdict.score)
     return any(len(found) > 1 for found in votes.values())
@@ -604,12 +601,11 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
 
 def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict with the cause of the unjudged screening question, so that this is not hidden."""
-    verdict_failures = [v.failure for v in verdicts if v.failure is not None]
+    failure = next((v.failure for v in verdicts if v.failure is not None), None)
     reason = f"{when.question}, which it depends on, was not judged"
-    failure = verdict_failures[0] if verdict_failures else None
     status = "abstained"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
-        cause = verdict_failures[0].cause if verdict_failures else "infrastructure"
+        cause = "infrastructure" if failure is None else failure.cause
         failure = Failure(cause=cause, kind="gate", message=reason)
         status = "failed"
     return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)

@@ -27,6 +27,7 @@ from jurygraph.graphs.events import Event, EventListener, RewardGiven, to_dict
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import describe_type, did_you_mean
 from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
 
 _RUNNABLE_INPUT_KEYS = ("task", "responses", "plan", "step", "phase")
 _RUNNABLE_INPUT_HINT = (
@@ -61,7 +62,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
     def stream(
         self,
-        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
+        input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> Iterator[Any]:
@@ -70,7 +71,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
     async def astream(
         self,
-        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
+        input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
@@ -79,14 +80,14 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
                 yield event
 
     def _stream_run_events(
-        self, content: Mapping[str, Any], config: RunnableConfig | None
+        self, content: ReadOnlyFields, config: RunnableConfig | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a run that callbacks see as they see `ainvoke`."""
         return stream_events(lambda listener: self.ainvoke(content, config, listener=listener))
 
     def as_node(
         self, task: str, responses: str, traces: str, step: str | None
-    ) -> RunnableLambda[Any, dict[str, Any]]:
+    ) -> RunnableLambda[Any, JsonFields]:
         """Return a node of a StateGraph that reads and writes these keys of its state.
 
         The graph's callbacks get the events as custom events, and its stream of mode `custom` as dicts.
@@ -94,34 +95,34 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
         keys = {"task": task, "responses": responses, "step": step}
 
-        def read_state(state: Any) -> dict[str, Any]:
+        def read_state(state: Any) -> JsonFields:
             return {
                 name: _get_state_value(state, key) for name, key in keys.items() if key is not None
             }
 
-        def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        def judge(state: Any, config: RunnableConfig) -> JsonFields:
             write = get_stream_writer()
             return {traces: self.invoke(read_state(state), config, write=write)}
 
-        async def ajudge(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
             write = get_stream_writer()
             return {traces: await self.ainvoke(read_state(state), config, write=write)}
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
     def _run_jury(
-        self, content: Mapping[str, Any], config: RunnableConfig, write: WriteEvent | None = None
+        self, content: ReadOnlyFields, config: RunnableConfig, write: WriteEvent | None = None
     ) -> list[Trace]:
         return self._run(self._arun_jury(content, config, write))
 
     async def _arun_jury(
         self,
-        content: Mapping[str, Any],
+        content: ReadOnlyFields,
         config: RunnableConfig,
         write: WriteEvent | None = None,
         listener: EventListener | None = None,
     ) -> list[Trace]:
-        traces: list[Trace] = []
+        traces = []
         async with aclosing(self._score(read_runnable_input(content))) as events:
             async for event in events:
                 fields = to_dict(event)

@@ -1,7 +1,7 @@
 """The states of the graphs. Those of `prepare` and `annotate` have no field that could hold a response."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Required, TypedDict
+from typing import Required, TypedDict
 
 from jurygraph.agents.graph_annotator import (
     CheckedRoles,
@@ -19,6 +19,7 @@ from jurygraph.schema import (
     Task,
     UnansweredPair,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.task import CriterionRole, Profiles, ProfilesLine
 
 
@@ -36,7 +37,7 @@ class TaskPlanning(TypedDict, total=False):
     profiles: Profiles | None
     rubric: Rubric
     weights: dict[str, float]
-    difficulty: dict[str, Any]
+    difficulty: JsonFields
     plan: Plan
     error: Exception
 

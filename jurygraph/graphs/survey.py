@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from jurygraph.agents.registry import prefix_config_errors
 from jurygraph.agents.roles import Configurable, Deriver, Evaluator
@@ -24,6 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import TaskBackground, sort_by_id
 from jurygraph.schema.verdict import (
@@ -47,7 +47,7 @@ _RESERVED_QUESTION_IDS = (
 """What `gated_by` of a verdict names besides questions."""
 
 
-def _toolset_fields(owner: Configurable) -> dict[str, Any]:
+def _toolset_fields(owner: Configurable) -> JsonFields:
     return {} if owner.toolset is None else owner.toolset.to_plan_fields()
 
 
@@ -67,14 +67,14 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
     """Return one view for each member of each of the audiences; members in the order of their ids."""
     criteria = task.rubric.criteria if task.rubric else ()
     reviewers = [Reviewer(id=name) for name in task.reviewers]
-    members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
+    members = {
         "task": (None,),
         "everyone": (None,),
         "stakeholder": sort_by_id(task.stakeholders),
         "criterion": sort_by_id(criteria),
         "reviewer": sort_by_id(reviewers),
     }
-    views: list[TaskView] = []
+    views = []
     for audience in sorted(set(audiences)):
         views += [_make_task_view(task, audience, member) for member in members[audience]]
     return tuple(views)
@@ -117,7 +117,7 @@ def list_material_derivations(
     Raises PlanError where two derivers give material of the same name, or one gives `submitted`, and ConfigError where
     no deriver gives the material that one needs.
     """
-    derivations: dict[str, Derivation] = {}
+    derivations = {}
     available_material_names = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
         if deriver.gives in derivations or deriver.gives == SUBMITTED_MATERIAL_NAME:
@@ -125,12 +125,9 @@ def list_material_derivations(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
             )
-        needs_data = (
-            deriver.reads_data
-            and deriver.gives != DATA_MATERIAL_NAME
-            and DATA_MATERIAL_NAME in available_material_names
+        needs = _add_data_material(
+            deriver.needs, deriver, available_material_names - {deriver.gives}
         )
-        needs = _with_data_material(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
             gives=deriver.gives,
             deriver=name,
@@ -144,15 +141,13 @@ def list_material_derivations(
     return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 
-def _with_data_material(
-    declared_material_names: Sequence[str], needs_data: bool
+def _add_data_material(
+    needs: Sequence[str], component: Evaluator | Deriver, available_material_names: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the declared material, with derived data added where it is needed."""
-    return (
-        (*declared_material_names, DATA_MATERIAL_NAME)
-        if needs_data and DATA_MATERIAL_NAME not in declared_material_names
-        else tuple(declared_material_names)
-    )
+    """Return the material that is needed, with the data of others if the component reads data."""
+    is_data_available = component.reads_data and DATA_MATERIAL_NAME in available_material_names
+    added_names = {DATA_MATERIAL_NAME}.difference(needs) if is_data_available else ()
+    return (*needs, *added_names)
 
 
 def _task_path_of_view(view: TaskView) -> tuple[str, ...]:
@@ -180,7 +175,7 @@ def list_questions_of_evaluators(
     the `uses` of the config.
     """
     keys = {use.known_as: f"evaluators[{index}]." for index, use in enumerate(uses)}
-    listed_questions: list[ListedQuestion] = []
+    listed_questions = []
     for name, evaluator in evaluators.items():
         for view in views:
             if view.audience != evaluator.audience:
@@ -218,8 +213,8 @@ def configure_questions(
     question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
     ConfigError with the key of an evaluator that needs other material.
     """
-    questions: dict[str, Question] = {}
-    covered_views_and_subjects: set[tuple[str, str]] = set()
+    questions = {}
+    covered_views_and_subjects = set()
     keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
     for name, view, question in listed_questions:
         if question.id in questions:
@@ -228,9 +223,7 @@ def configure_questions(
             )
         use = uses[name]
         evaluator = evaluators[name]
-        needs = _with_data_material(
-            question.needs, evaluator.reads_data and DATA_MATERIAL_NAME in available_material_names
-        )
+        needs = _add_data_material(question.needs, evaluator, available_material_names)
         _refuse_material_needs(use, name, needs)
         if use.scope == "turn":
             _check_turn_question(name, evaluator, question, keys[name])
@@ -248,12 +241,12 @@ def configure_questions(
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
             covered_views_and_subjects.add((question.view, question.subject))
-    sorted_questions = []
-    for question_id in sorted(questions):
-        question = questions[question_id]
-        is_subject_covered = (question.view, question.subject) in covered_views_and_subjects
-        if not (question.standby and is_subject_covered):
-            sorted_questions.append(question)
+    sorted_questions = [
+        question
+        for _, question in sorted(questions.items())
+        if not question.standby
+        or (question.view, question.subject) not in covered_views_and_subjects
+    ]
     for question in sorted_questions:
         needs = required_material_names(question)
         _require_deriver_of_material(
@@ -286,9 +279,9 @@ def _check_turn_question(name: str, evaluator: Evaluator, question: Question, ke
         )
 
 
-def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> dict[str, Any]:
+def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> JsonFields:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
-    changes: dict[str, Any] = {}
+    changes = {}
     for field in ("when", "samples", "material", "escalate", "sees", "scope"):
         value = getattr(use, field)
         if value is not None:
@@ -431,8 +424,9 @@ def _dependencies_by_node(
             name = question.when.question
             if name not in ids:
                 suggestion = nearest_name(name, ids)
-                ids_hint = f"there are {', '.join(ids)}"
-                hint = f"did you mean {suggestion!r}?" if suggestion else ids_hint
+                hint = f"there are {', '.join(ids)}"
+                if suggestion:
+                    hint = f"did you mean {suggestion!r}?"
                 raise PlanError(
                     f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
                 )

@@ -9,10 +9,9 @@ response is not to blame for that.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langsmith import tracing_context
 
@@ -125,8 +124,7 @@ class UserCallThreads(DaemonThreads):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CallTimeLimits:
+class CallTimeLimits(NamedTuple):
     """The limits of the calls of one evaluator or deriver, `owner`: seconds for each, or None, and their threads."""
 
     owner: str

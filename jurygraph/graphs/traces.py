@@ -39,7 +39,7 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
     sorted_verdicts = sorted(active_group.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
     verdicts_by_response = group_verdicts_by_response(questions, ids, sorted_verdicts)
-    material_by_response: dict[str, list[Material]] = defaultdict(list)
+    material_by_response = defaultdict(list)
     for item in active_group.material:
         material_by_response[item.response].append(item)
     row_by_response = dict(zip(ids, rewards, strict=True))

@@ -7,9 +7,9 @@ counts as lost, so that both get less.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -34,7 +34,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY_SUBJECT, WEIGHT_SUBJECT
 from jurygraph.schema import Question
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams
 
 
 def _to_paper_scale(value: Floats) -> Floats:
@@ -70,7 +70,7 @@ class AdaptiveSum(Combiner):
         """Return false for the weights, which are no scores."""
         return name != WEIGHT_SUBJECT
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY_SUBJECT, WEIGHT_SUBJECT}:
             raise PlanError(
@@ -140,8 +140,7 @@ ComparisonForm = Literal["pairs", "lists"]
 FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 
 
-@dataclass(frozen=True, slots=True)
-class PairPreferences:
+class PairPreferences(NamedTuple):
     """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
 
     `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
@@ -291,7 +290,7 @@ class WinShare(Combiner):
     shown: ClassVar[ComparisonForm] = "pairs"
     """The form in which the columns are read."""
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         question_ids = chain.from_iterable(use.questions for use in inputs.values())
         number = len(list(question_ids))
         if number != 1:

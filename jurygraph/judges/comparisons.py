@@ -1,7 +1,7 @@
 """Judges that compare responses: pairs in both orders, or a whole group in one order and in reverse."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
@@ -19,6 +19,7 @@ from jurygraph.agents.roles import (
     describe_missing_quotes,
     failed_verdict,
     mark_unsupported,
+    require_client,
     shared_prompt_variables,
     shorten_quotes,
     verify_quotes,
@@ -37,7 +38,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.schema.frozen_model import ParamsModel, ReadOnlyFields
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
@@ -110,8 +111,7 @@ class ComparisonJudge(Evaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._compact = self.settings.profile == "compact"
         self._prompt = load_prompt(self.prompt_name)
         self.version = f"1 prompt {self._prompt.full_version}"
@@ -124,7 +124,7 @@ class ComparisonJudge(Evaluator):
     def has_preference(self, reply: Any) -> bool:
         """Return True if a reply prefers one response to another, and so needs a quotation."""
 
-    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def prompt_variables(self, names: Sequence[str]) -> ReadOnlyFields:
         """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
@@ -139,9 +139,7 @@ class ComparisonJudge(Evaluator):
 
         They are marked if there is no quotation for a preference.
         """
-        client = inputs.client
-        assert client is not None, "a model is required"
-        client = client.with_responses(responses)
+        client = require_client(inputs.client).with_responses(responses)
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model = self.reply_model(names, self._compact)
         named_response_texts = [
@@ -221,7 +219,7 @@ class ComparisonJudge(Evaluator):
         return quoted_evidence.evidence[index]
 
 
-def _tie_verdict_fields(verdict: Verdict) -> Mapping[str, Any]:
+def _tie_verdict_fields(verdict: Verdict) -> ReadOnlyFields:
     """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
     native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
     met = None if verdict.met is None else False
@@ -276,7 +274,7 @@ class Pairwise(ComparisonJudge):
         self, quoted_evidence: LocatedQuotations, index: int
     ) -> tuple[Evidence, ...]:
         first, second = quoted_evidence.evidence
-        opponent_evidence: list[Evidence] = []
+        opponent_evidence = []
         for passage in second:
             source = OPPONENT_EVIDENCE_SOURCE if passage.source == "response" else passage.source
             opponent_evidence.append(passage.model_copy(update={"source": source}))
@@ -309,7 +307,7 @@ class Listwise(ComparisonJudge):
     def has_preference(self, reply: Any) -> bool:
         return True
 
-    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def prompt_variables(self, names: Sequence[str]) -> ReadOnlyFields:
         return {"names": tuple(names)}
 
     def read_scores(self, reply: Any) -> list[Verdict]:

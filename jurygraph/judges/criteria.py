@@ -37,6 +37,7 @@ from jurygraph.agents.roles import (
     QuoteTexts,
     ReasonText,
     request_finding_verdicts,
+    require_client,
     share_client,
     shared_prompt_variables,
 )
@@ -61,12 +62,12 @@ from jurygraph.schema.frozen_model import (
     Id,
     ParamsModel,
     PositiveNumber,
+    ReadOnlyFields,
     StrictBool,
     UnitInterval,
     require_argument_type,
-    require_unique_ids,
 )
-from jurygraph.schema.task import require_different_texts
+from jurygraph.schema.task import require_different_criteria
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 T = TypeVar("T")
@@ -267,9 +268,9 @@ class PartialCredit(AnswerForm):
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
         quotes: list[str] = []
-        unjudged_parts: list[str] = []
-        claims: list[ClaimWithQuotes] = []
-        part_credits: list[float] = []
+        unjudged_parts = []
+        claims = []
+        part_credits = []
         for part, weight in zip(self.names, self.weights, strict=True):
             part_answer = getattr(answer, part)
             part_quotes = getattr(part_answer, "quotes", ())
@@ -347,7 +348,7 @@ async def judge_items(
     client: JudgeClient,
     prompt: Prompt,
     items: Mapping[str, Item],
-    variables: Mapping[str, Any],
+    variables: ReadOnlyFields,
     response: str,
     *,
     sample: int = 0,
@@ -474,7 +475,7 @@ class JudgeEvaluator(BatchEvaluator):
     def item(self, inputs: EvaluatorInput) -> Item:
         """Return the item to be judged."""
 
-    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+    def prompt_variables(self, inputs: EvaluatorInput) -> ReadOnlyFields:
         """Return additional prompt variables; they must be equal for all inputs of a batch."""
         return {}
 
@@ -492,7 +493,7 @@ class JudgeEvaluator(BatchEvaluator):
             return inputs.response.id, inputs.sample, batch_key, inputs.question.id
 
         order = sorted(range(len(batch)), key=sort_key)
-        calls: list[list[int]] = []
+        calls = []
         # the first three parts of the key say what may share a call
         for _, group in groupby(order, key=lambda index: sort_key(index)[:3]):
             indices = list(group)
@@ -506,17 +507,14 @@ class JudgeEvaluator(BatchEvaluator):
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         first = batch[0]
-        client = share_client(batch)
+        client = require_client(share_client(batch))
         sample = first.sample
-        assert client is not None, "a model is required"
         shift = sample if self.settings.rotate else 0
         items = {
             f"{self.item_name}_{number}": self.item(inputs)
             for number, inputs in enumerate(rotate(batch, shift), start=1)
         }
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
-        text = first.response.text
-        compact = self.settings.profile == "compact"
         passages = None
         if self.reads_context:
             passages = passages_by_name(first.task)
@@ -526,9 +524,9 @@ class JudgeEvaluator(BatchEvaluator):
             self.prompt,
             items,
             variables,
-            text,
+            first.response.text,
             sample=sample,
-            compact=compact,
+            compact=self.settings.profile == "compact",
             passages=passages,
         )
         verdicts = rotate(verdicts, -shift)
@@ -621,12 +619,7 @@ class Criteria(JudgeEvaluator):
 
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
-            criteria = self.own
-            require_unique_ids(
-                "criterion", "criteria[{}].id", [criterion.id for criterion in criteria]
-            )
-            texts = [(criterion.id, criterion.text) for criterion in criteria]
-            require_different_texts("criteria[{}].text", texts)
+            require_different_criteria(self.own)
             return self
 
     name = "criteria"
@@ -637,8 +630,7 @@ class Criteria(JudgeEvaluator):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._own = self.settings.own
         if self._own:
             self.audience = "task"
@@ -656,7 +648,7 @@ class Criteria(JudgeEvaluator):
         return questions
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        about: Any = inputs.task.about
+        about = inputs.task.about
         if self._own:
             subject = inputs.question.subject
             about = next(criterion for criterion in self._own if criterion.id == subject)
@@ -692,7 +684,7 @@ _WISH_FULFILMENT_ANCHORS = (
 
 
 class _StakeholderJudge(JudgeEvaluator):
-    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+    def prompt_variables(self, inputs: EvaluatorInput) -> ReadOnlyFields:
         about = inputs.task.about
         return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
 
@@ -758,8 +750,7 @@ class Checklist(_StakeholderJudge):
 
     settings: Params
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self.audience = self.settings.audience
 
     def item(self, inputs: EvaluatorInput) -> Item:

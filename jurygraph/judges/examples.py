@@ -9,6 +9,7 @@ A pair is one text that holds two others, its first and its second, each on line
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -102,12 +103,12 @@ class _ExampleSelection:
             (location, rating, (rating.reviewer, rating.key, rating.dimension or single_dimension))
             for location, rating in ratings.rows
         ]
-        scores: dict[tuple[str, str, str], set[float]] = {}
+        scores = defaultdict(set)
         for _, rating, cell in keyed_ratings:
             if rating.score is not None:
-                scores.setdefault(cell, set()).add(rating.score)
+                scores[cell].add(rating.score)
         for location, rating, cell in keyed_ratings:
-            kind = self._add_or_reject_rating(rating, cell, len(scores.get(cell, ())) > 1)
+            kind = self._add_or_reject_rating(rating, cell, len(scores[cell]) > 1)
             if kind is not None:
                 self.left_out[kind].append(location)
 
@@ -234,22 +235,22 @@ class ReviewerHistory:
         self.name = ratings.name
         self._ratings = ratings
         self._scales = dict(sorted(scales.items()))
-        self._examples_of: dict[tuple[str, str | None], list[Example]] = {}
+        self._examples_of: dict[tuple[str, str | None], list[Example]] = defaultdict(list)
         """The examples by dimension, and by dimension and domain, in order."""
         for example in self.examples:
             for domain in {None, example.domain}:
-                self._examples_of.setdefault((example.dimension, domain), []).append(example)
-        self._groups: dict[str, set[str]] = {}
-        self._items: dict[str, set[str]] = {}
-        self._texts: dict[str, set[str]] = {}
+                self._examples_of[example.dimension, domain].append(example)
+        self._groups: dict[str, set[str]] = defaultdict(set)
+        self._items: dict[str, set[str]] = defaultdict(set)
+        self._texts: dict[str, set[str]] = defaultdict(set)
         for _, rating in ratings.rows:  # including those that cannot be shown
-            self._items.setdefault(rating.key, set()).add(rating.item)
+            self._items[rating.key].add(rating.item)
             text = rated_text(rating, texts)
             for name in (rating.key, rating.item):
                 if rating.group is not None:
-                    self._groups.setdefault(name, set()).add(rating.group)
+                    self._groups[name].add(rating.group)
                 if text is not None:
-                    self._texts.setdefault(name, set()).add(text)
+                    self._texts[name].add(text)
 
     @classmethod
     def read(
@@ -494,7 +495,7 @@ def choose_examples(
     # texts may be rated under the task's id too
     texts += sorted(history.texts_of_ratings({*names, view.id}) - {response.text})
     examples: list[Example] = []
-    uses: list[ExampleUse] = []
+    uses = []
     for candidate in candidates:
         if len(examples) == count:
             break

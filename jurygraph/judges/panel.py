@@ -39,7 +39,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, format_number_for_sentence, join_names, quote
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.frozen_model import ParamsModel, RawParams, UnitInterval
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, UnitInterval
 from jurygraph.schema.rating import Confusions, Label
 
 
@@ -338,7 +338,7 @@ class ConsensusOfJudges(Combiner):
                 arranged_inputs[name] = judge.model_copy(update=split)
         return arranged_inputs
 
-    def freeze(self, inputs: ComponentInputs, params: RawParams) -> dict[str, Any]:
+    def freeze(self, inputs: ComponentInputs, params: RawParams) -> JsonFields:
         settings: ConsensusOfJudges.Params = self.read_params(params)
         confusions = settings.confusions
         for key, component_input in inputs.items():
@@ -351,9 +351,7 @@ class ConsensusOfJudges(Combiner):
                 raise PlanError(
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
-        frozen_params: dict[str, Any] = {
-            "levels": _resolve_class_values(settings.levels, confusions)
-        }
+        frozen_params: JsonFields = {"levels": _resolve_class_values(settings.levels, confusions)}
         panels = _panel_inputs_by_reviewer(inputs)
         if panels:
             frozen_params["panels"] = panels
@@ -369,9 +367,9 @@ class ConsensusOfJudges(Combiner):
             panel_component = _fuse_votes(matrices, params)
             means = {name: matrix.mean()[0] for name, matrix in matrices.items()}
             return replace(panel_component, parts=means)
-        reviewer_components: list[Component] = []
-        parts: dict[str, Floats] = {}
-        diagnostics: dict[str, Floats] = {}
+        reviewer_components = []
+        parts = {}
+        diagnostics = {}
         for reviewer, names in panels.items():
             panel_component = _fuse_votes({name: matrices[name] for name in names}, params)
             reviewer_components.append(panel_component)
@@ -393,11 +391,8 @@ def _panel_inputs_by_reviewer(inputs: ComponentInputs) -> dict[str, list[str]]:
     reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
     panels = {}
     for reviewer in sorted(reviewers):
-        voting_reviewers = (
-            reviewer,
-            None,
-        )  # whoever predicts nobody in particular votes in every panel
-        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in voting_reviewers]
+        # Whoever predicts nobody in particular votes in every panel.
+        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in (reviewer, None)]
     return panels
 
 

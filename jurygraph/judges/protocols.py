@@ -24,13 +24,14 @@ from jurygraph.agents.roles import (
     ReasonText,
     SingleCallEvaluator,
     request_finding_verdicts,
+    require_client,
     shared_prompt_variables,
 )
 from jurygraph.judges.criteria import rotate
 from jurygraph.models.request import Reply
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import ParamsModel, StrictBool, UnitInterval
+from jurygraph.schema.frozen_model import ParamsModel, ReadOnlyFields, StrictBool, UnitInterval
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -57,8 +58,7 @@ class ScoringProtocol(SingleCallEvaluator):
     prompt_name: ClassVar[str]
     """Name of the prompt with the judging instructions."""
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._prompt = load_prompt(self.prompt_name)
         self.version = f"2 prompt {self._prompt.full_version}"
 
@@ -78,15 +78,14 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return the most reasons that a reply may hold, each with its quotations: one per subject by default."""
         return len(self.subjects(people))
 
-    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> ReadOnlyFields:
         return {}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        client = inputs.client
-        assert client is not None, "a model is required"
+        client = require_client(inputs.client)
         shift = inputs.sample if self.settings.rotate else 0
         people = rotate(inputs.task.people, shift)
         reply_model = self.reply_model(people)
@@ -304,7 +303,7 @@ class ChecklistProtocol(ScoringProtocol):
             findings[subject] = Finding(path, judged_value, item.reason, item.quotes, claims)
         return findings
 
-    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> ReadOnlyFields:
         return {"names": person_names(len(people))}
 
 
@@ -396,7 +395,7 @@ class _DecomposedProtocol(ScoringProtocol):
     """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        subjects: list[str] = []
+        subjects = []
         for kind in self.subject_kinds:
             subjects += [f"{kind}/{person.id}" for person in people]
         return subjects

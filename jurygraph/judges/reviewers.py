@@ -23,6 +23,7 @@ from jurygraph.agents.roles import (
     EvaluatorInput,
     Finding,
     JudgedValue,
+    require_client,
     shared_prompt_variables,
 )
 from jurygraph.concurrency import gather_all
@@ -66,6 +67,7 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import (
     Count,
     Id,
+    JsonFields,
     Number,
     NumberRange,
     ParamsModel,
@@ -142,9 +144,9 @@ def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenM
     if form.step == 1.0 and form.low.is_integer() and form.high.is_integer():
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     else:
-        bounds: Any = Field(strict=True, ge=form.low, le=form.high)
+        bounds = Field(strict=True, ge=form.low, le=form.high)
         value = Annotated[float, bounds, AfterValidator(require_valid_score)]
-    confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
+    confidence = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
     explanation = {} if compact else REASON_AND_QUOTES_FIELDS
     return create_model(
         "PredictionStated",
@@ -320,8 +322,7 @@ class ReviewerJudge(Evaluator):
     _example_pool: ClassVar[str] = ""
     """The one of `EXAMPLE_POOLS` that its examples come from; empty for no examples."""
 
-    def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+    def _set_up_from_settings(self) -> None:
         self._dimensions = dict(sorted(self.settings.resolved_dimensions.items()))
         shows_examples = bool(self._example_pool) and self.settings.shots > 0
         self._history = self._load_history() if shows_examples else None
@@ -378,10 +379,10 @@ class ReviewerJudge(Evaluator):
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
-        questions = []
-        for name, dimension in self._dimensions.items():
-            questions.append(self._make_dimension_question(view, name, dimension))
-        return questions
+        return [
+            self._make_dimension_question(view, name, dimension)
+            for name, dimension in self._dimensions.items()
+        ]
 
     def _make_dimension_question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None
@@ -391,7 +392,7 @@ class ReviewerJudge(Evaluator):
                 question=question, op=">", threshold=threshold, reduce="median", on="native"
             )
         dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: dict[str, Any] = {"dimension": dimension_params}
+        params: JsonFields = {"dimension": dimension_params}
         params |= self._question_params(view, name)
         if self.settings.profile == "compact":
             params["compact"] = True
@@ -399,7 +400,7 @@ class ReviewerJudge(Evaluator):
             params["both_orders"] = True
         return self.question(view, name, when=when, samples=self.settings.samples, params=params)
 
-    def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
+    def _question_params(self, view: TaskView, dimension: str) -> JsonFields:
         """Return the question parameters, which are the same for both kinds of judges with examples.
 
         They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
@@ -424,7 +425,7 @@ class ReviewerJudge(Evaluator):
             ]
             count = min(count, *map(len, draws_by_pool[pool]))
         kept = count + max(count, MIN_SPARE_CANDIDATES)
-        params: dict[str, Any] = {"count": count}
+        params: JsonFields = {"count": count}
         for pool in EXAMPLE_POOLS:
             params[pool] = [
                 [
@@ -521,7 +522,6 @@ class ReviewerJudge(Evaluator):
         self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]
     ) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
-        assert inputs.client is not None, "a model is required"
         name = inputs.question.subject
         dimension = self._dimensions[name]
         variables = {
@@ -534,7 +534,7 @@ class ReviewerJudge(Evaluator):
         }
         item = Item(dimension.text, dimension.form, anchors=sort_anchors(dimension.anchors))
         (verdict,) = await judge_items(
-            inputs.client,
+            require_client(inputs.client),
             self._prompt,
             {"score": item},
             variables,

@@ -111,7 +111,7 @@ class Backend(ABC):
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         redactor = make_process_redactor(self.secrets)
         message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BODY_BYTES]).split())
-        settings: list[str] = []
+        settings = []
         for pattern, setting in _HINT_BY_PARAMETER.items():
             if setting not in settings and re.search(pattern, message[:_MAX_MESSAGE_LENGTH]):
                 settings.append(setting)

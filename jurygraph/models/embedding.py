@@ -29,7 +29,7 @@ from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import CallsConfig
-from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.frozen_model import JsonFields, Number
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
@@ -161,14 +161,14 @@ async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats 
         if fault.cause == "infrastructure" or len(batch) == 1:
             return [fault] * len(batch)
         # A server refuses the batch and does not say for which of its texts.
-        results: list[Floats | Fault] = []
+        results = []
         for text in batch:
             results += await _embed_batch(embedder, [text])
         return results
     zero_vector_fault = Fault(
         "unreadable", f"{embedder.name}: gives a vector of nothing for a text that is not blank"
     )
-    vectors: list[Floats | Fault] = []
+    vectors = []
     for text, row in zip(batch, rows, strict=True):
         is_zero_vector = text.strip() and not np.any(row)
         vectors.append(zero_vector_fault if is_zero_vector else row)
@@ -247,7 +247,7 @@ class _RemoteModel(_EmbedderOrReranker):
         self._url = self._make_server_backend(url).endpoint
         self.version = f"openai-compatible {model} at {self._url}"
 
-    async def _post(self, path: str, reply_adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
+    async def _post(self, path: str, reply_adapter: TypeAdapter[T], fields: JsonFields) -> T:
         server = self._make_server_backend(self._url)
         try:
             reply = await server.post(path, {"model": self.name, **fields}, REQUEST_TIMEOUT_SECONDS)

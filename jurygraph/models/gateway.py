@@ -228,11 +228,10 @@ class Gateway:
     ) -> "tuple[DryRunBackend, Gateway]":
         """Return a dry-run backend and a gateway to it, with the same limits, that has no cache and no sink."""
         backend = DryRunBackend(self, sink)
-        limits = replace(self.limits, deadline=None)
         return backend, Gateway(
             backend,
             RequestLimiter(concurrency),
-            limits,
+            replace(self.limits, deadline=None),
             redactor=self.redactor,
             parameters=self.parameters,
         )
@@ -284,13 +283,14 @@ class Gateway:
 
         The request was sent with its secrets, and its digest includes them, but it is stored without them.
         """
-        fields = {
-            "served": reply.served,
-            "tokens_in": reply.tokens_in,
-            "tokens_out": reply.tokens_out,
+        call = make_call_record(
+            request,
+            served=reply.served,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
             **call_fields,
-        }
-        answered_call = AnsweredCall(reply, make_call_record(request, **fields))
+        )
+        answered_call = AnsweredCall(reply, call)
         if sink is not None:
             try:
                 await sink.store(self._redact_request(request), answered_call)
@@ -309,10 +309,10 @@ class Gateway:
         contents = [message.content for message in request.messages]
         if not self.redactor.has_secret_in("\n".join(contents)):
             return request
-        redacted_messages: list[Message] = []
-        for message in request.messages:
-            text = self.redactor.redact_text(message.content)
-            redacted_messages.append(message.model_copy(update={"content": text}))
+        redacted_messages = [
+            message.model_copy(update={"content": self.redactor.redact_text(message.content)})
+            for message in request.messages
+        ]
         return request.model_copy(update={"messages": tuple(redacted_messages)})
 
     async def _request_model(
@@ -353,13 +353,14 @@ class Gateway:
                         )
                     if reply is not None:
                         turn.limiter.release_turn(turn)
-                        fields = {
-                            "cost": self._reply_cost(reply),
-                            "attempts": sent_count,
-                            "latency": monotonic() - start,
-                        }
                         return await self._store_call(
-                            request, self._redact_reply(reply), sink, cache_hit=False, **fields
+                            request,
+                            self._redact_reply(reply),
+                            sink,
+                            cost=self._reply_cost(reply),
+                            cache_hit=False,
+                            attempts=sent_count,
+                            latency=monotonic() - start,
                         )
                 repeats += 1
 
@@ -533,10 +534,9 @@ class FirstRepliesCheck:
         are_enough_replies_rejected = len(self._rejections) >= MAX_UNUSABLE_FIRST_REPLIES
         if self._is_accepted or not are_enough_replies_rejected or {*self._rejections} != {reason}:
             return None
-        problem = self.problem or fault
         return Fault(
             ALL_REJECTED_FAULT_KIND,
-            f"all of the first {MAX_UNUSABLE_FIRST_REPLIES} requests were rejected: {problem}",
+            f"all of the first {MAX_UNUSABLE_FIRST_REPLIES} requests were rejected: {self.problem or fault}",
         )
 
     def note(self, answered_call: AnsweredCall, fault: Fault | None) -> None:
@@ -565,7 +565,7 @@ class FirstRepliesCheck:
         fault, text = self._example
         if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
             return None
-        changes: list[str] = []
+        changes = []
         if fault.setting is not None:
             changes.append(f"write `{setting_as_config_line(fault.setting)}` in the config")
         if self.are_all_requests_rejected:
@@ -583,9 +583,10 @@ class FirstRepliesCheck:
         if not self._usable_stored:
             return f"no reply of {model} could be used: {self.problem}; then"
         unusable_reply_count = len(self._reasons)
-        total = unusable_reply_count + self._usable_stored
-        lead = f"{unusable_reply_count} of {total} replies of {model} could not be used"
-        return f"{lead}: {self.problem}; to ask for these again"
+        return (
+            f"{unusable_reply_count} of {unusable_reply_count + self._usable_stored} replies of {model} could not be "
+            f"used: {self.problem}; to ask for these again"
+        )
 
     @property
     def are_all_requests_rejected(self) -> bool:
@@ -722,11 +723,8 @@ class Gateways(dict[str | None, Gateway]):
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
-        matching_gateway_names = [
-            name for name, gateway in self.items() if gateway.identity == identity
-        ]
         return max(
-            matching_gateway_names,
+            (name for name, gateway in self.items() if gateway.identity == identity),
             key=lambda name: self[name].count_matching_parameters(request),
             default=None,
         )
@@ -734,7 +732,7 @@ class Gateways(dict[str | None, Gateway]):
     def make_dry_run_gateways(
         self, concurrency: int, sink: CallSink | None = None
     ) -> "tuple[list[DryRunBackend], Gateways]":
-        backends: list[DryRunBackend] = []
+        backends = []
         gateways = Gateways()
         for name, gateway in self.items():
             backend, dry_gateway = gateway.make_dry_run_gateway(concurrency, sink)

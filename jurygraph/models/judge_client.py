@@ -48,7 +48,13 @@ from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
-from jurygraph.schema.frozen_model import ConstantJsonObject, JsonObject, decode_json_strictly
+from jurygraph.schema.frozen_model import (
+    ConstantJsonObject,
+    JsonFields,
+    JsonObject,
+    ReadOnlyFields,
+    decode_json_strictly,
+)
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.chat_model import JudgeChatModel
@@ -71,17 +77,8 @@ _JSON_ALONE_HINT = "no code fence, and no word before or after it"
 _COPIED_SCHEMA_KEYWORDS = (
     "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum"
 ).split()
-_HANDLED_SCHEMA_KEYWORDS = frozenset(
-    (
-        *_COPIED_SCHEMA_KEYWORDS,
-        "const",
-        "anyOf",
-        "oneOf",
-        "items",
-        "properties",
-        "required",
-        "additionalProperties",
-    )
+_HANDLED_SCHEMA_KEYWORDS = frozenset(_COPIED_SCHEMA_KEYWORDS).union(
+    "const anyOf oneOf items properties required additionalProperties".split()
 )
 _DROPPED_SCHEMA_KEYWORDS = frozenset(
     "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
@@ -125,7 +122,7 @@ def answer_schema(reply_model: type[BaseModel]) -> JsonObject:
 
 
 def _strict_schema(
-    source: Mapping[str, Any], location: str, schema_definitions: Mapping[str, Any]
+    source: ReadOnlyFields, location: str, schema_definitions: ReadOnlyFields
 ) -> JsonObject:
     if "$ref" in source:
         name = str(source["$ref"]).removeprefix("#/$defs/")
@@ -456,7 +453,7 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
-    read = [token for token in map(_parse_token, entries) if token is not None]
+    read = list(filter(None, map(_parse_token, entries)))
     if len(read) < len(entries):
         return ()
     texts = [token for token, _ in read]
@@ -465,18 +462,18 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
             [(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)]
         )
     indices = find_value_token_indices(text, texts)
-    tokens: list[Token] = []
+    tokens = []
     for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
         others = _read_token_alternatives(entries[index]) if index in indices else ()
         tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
     return tuple(tokens)
 
 
-def _read_token_alternatives(entry: dict[str, Any]) -> tuple[WordLogprob, ...]:
+def _read_token_alternatives(entry: JsonFields) -> tuple[WordLogprob, ...]:
     top_entries = entry.get("top_logprobs")
     if not isinstance(top_entries, list):
         return ()
-    others = [other for other in map(_parse_token, top_entries) if other is not None]
+    others = filter(None, map(_parse_token, top_entries))
     return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
@@ -484,8 +481,8 @@ def _parse_token(entry: Any) -> WordLogprob | None:
     """Return a token and its log probability, which is at most 0; None if there is no such pair."""
     if not isinstance(entry, dict):
         return None
-    text: Any = entry.get("token")
-    number: Any = entry.get("logprob")
+    text = entry.get("token")
+    number = entry.get("logprob")
     if (
         not isinstance(text, str)
         or not isinstance(number, (float, int))
@@ -519,7 +516,7 @@ def find_value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int
     before = "".join(tokens).rfind(text)
     if before < 0 or text.lstrip(_JSON_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
-    indices: set[int] = set()
+    indices = set()
     for match in _JSON_VALUE_PATTERN.finditer(text):
         if match["named"]:  # the name of a field is no value
             continue
@@ -558,7 +555,7 @@ def _token_alternatives_at(reply: Reply, offset: int) -> list[WordLogprob] | Non
     lead = token.text[: offset - token_start].rstrip(_JSON_SPACES)
     # some servers include the token itself
     others = [other for other in token.others if other[0] != token.text]
-    alternatives: list[WordLogprob] = []
+    alternatives = []
     for text, logprob in [(token.text, token.logprob), *others]:
         rest = text[len(lead) :].lstrip(_JSON_SPACES) if text.startswith(lead) else ""
         alternatives.append((rest, logprob))
@@ -662,8 +659,8 @@ class JudgeClient:
         lookups: dict[str, Lookup] | None = None,
         settings: CallsConfig = DEFAULT_CALLS_CONFIG,
     ) -> None:
-        self.calls: dict[str, Call] = {} if calls is None else calls
-        self.lookups: dict[str, Lookup] = {} if lookups is None else lookups
+        self.calls = {} if calls is None else calls
+        self.lookups = {} if lookups is None else lookups
         self.safety = safety
         self._render_options = RenderOptions(
             safety.fence, safety.reminder, key, gateway.backend.mark_length
@@ -730,7 +727,7 @@ class JudgeClient:
         self,
         prompt: Prompt,
         reply_model: type[BaseModel],
-        variables: Mapping[str, Any],
+        variables: ReadOnlyFields,
         *,
         sample: int = 0,
         logprobs: bool = False,
@@ -744,9 +741,7 @@ class JudgeClient:
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
-        parameters: dict[str, Any] = {
-            "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)
-        }
+        parameters = {"max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)}
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         return self._build_request(
@@ -772,7 +767,7 @@ class JudgeClient:
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
         content = "".join(message.content for message in messages)
-        parameters: dict[str, Any] = {
+        parameters = {
             "max_tokens": self._gateway.limits.max_tokens,
             **self._parameters,
             **settings,
@@ -791,12 +786,12 @@ class JudgeClient:
     def _build_request(
         self,
         build: Callable[..., Request],
-        parameters: dict[str, Any],
+        parameters: JsonFields,
         reply_model: type[BaseModel] | None,
         **fields: Any,
     ) -> Request:
         backend = self._gateway.backend
-        parameters = {"temperature": 0.0} | parameters
+        parameters = {"temperature": 0.0, **parameters}
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters |= {"logprobs": None, "top_logprobs": None}
         sent_parameters = {name: value for name, value in parameters.items() if value is not None}

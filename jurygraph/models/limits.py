@@ -17,7 +17,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
@@ -457,8 +457,7 @@ class _TokenBucket:
             self._full_at = max(self._full_at, _loop_time()) + amount * self._seconds_per_unit
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """Most attempts, at least 1, and the waits between them.
 
     The first wait is drawn from 0 to `first` seconds; the range doubles with each attempt, up to `longest` seconds.
@@ -478,7 +477,7 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    failed: list[Fault] = []
+    failed = []
     try:
         return await once()  # most requests succeed at once, without what a retry loop costs
     except Fault as fault:
@@ -516,11 +515,12 @@ async def call_with_retries(
         requested = _requested_wait(fault)
         if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
             raise
-        problem = (
+        raise Fault(
+            fault.kind,
             f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
-            f"{MAX_RETRY_AFTER_SECONDS:.0f} s"
-        )
-        raise Fault(fault.kind, f"{problem}: {fault}", fault.retry_after) from fault.__cause__
+            f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
+            fault.retry_after,
+        ) from fault.__cause__
 
 
 def _last_error(state: RetryCallState) -> BaseException | None:
@@ -698,24 +698,31 @@ class Budget:
 
     def _budget_refusal_reason(self, most: Fraction | None) -> str | None:
         if self._has_no_call_left():
-            usage = f"{self.calls} sent, {self._in_flight} in flight"
             limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
-            return f"the limit of {limit} is reached ({usage}); raise --max-calls to go on"
+            return (
+                f"the limit of {limit} is reached ({self.calls} sent, {self._in_flight} in flight); raise --max-calls "
+                "to go on"
+            )
         if self.max_cost is None:
             return None
         limit = f"the limit of {_format_dollars(self.max_cost)}"
         spent_amount_text = f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
-            hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
-            return f"{limit} cannot be held: {self._overrun} ({spent_amount_text}); {hint}"
+            return (
+                f"{limit} cannot be held: {self._overrun} ({spent_amount_text}); raise calls.max_tokens to all that a "
+                "reply may take, hidden reasoning too, or check calls.prices"
+            )
         if most is None:
-            hint = "state it under `calls.prices` in the config, or leave --max-cost out"
-            return f"{limit} cannot be held, as the price of the model is unknown; {hint}"
+            return (
+                f"{limit} cannot be held, as the price of the model is unknown; state it under `calls.prices` in the "
+                "config, or leave --max-cost out"
+            )
         if self._spent + self._reserved + most <= self.max_cost:
             return None
-        usage = f"{spent_amount_text}, {_format_dollars(self._reserved)} reserved for requests in flight"
-        cost_excess_text = f"{usage}, and this one may cost {_format_dollars(most)}"
-        return f"{limit} might be passed: {cost_excess_text}; raise --max-cost to go on"
+        return (
+            f"{limit} might be passed: {spent_amount_text}, {_format_dollars(self._reserved)} reserved for requests "
+            f"in flight, and this one may cost {_format_dollars(most)}; raise --max-cost to go on"
+        )
 
     def _settle_request(self, most: Fraction | None, bill: Fraction | None) -> None:
         """Charge the bill of a request in place of its reservation; all sending stops if it is more."""
@@ -727,8 +734,10 @@ class Budget:
         if bill:
             self._spent += bill
         if bill is not None and most is not None and bill > most:
-            problem = f"a request was billed {_format_dollars(bill)}"
-            self._overrun = f"{problem}, and at most {_format_dollars(most)} was reserved for it"
+            self._overrun = (
+                f"a request was billed {_format_dollars(bill)}, and at most {_format_dollars(most)} was reserved for "
+                "it"
+            )
         waiting_futures = self._waiting
         self._waiting = []
         for freed_future in waiting_futures:
@@ -765,9 +774,9 @@ class BudgetReservation:
     def settle_unbounded_bill(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""
         if self._most:  # else the attempt was free, or there is no limit to hold
-            bound_text = f"the {_format_dollars(self._most)} reserved for it"
             self._budget._overrun = (
-                f"a reply was too large to read, so its bill may exceed {bound_text}"
+                "a reply was too large to read, so its bill may exceed the "
+                f"{_format_dollars(self._most)} reserved for it"
             )
         self.settle_cost(None)
 

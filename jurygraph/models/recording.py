@@ -219,7 +219,7 @@ class Replay(Backend):
         self._path = Path(path)
         self._calls = recording.calls
         self._lookups = recording.lookups
-        by_model: dict[str, list[Request]] = defaultdict(list)
+        by_model = defaultdict(list)
         for call in recording.calls.values():
             by_model[_model_id(call.request)].append(call.request)
         requests = by_model[_choose_recorded_model(self._path, list(by_model), which)]

@@ -77,7 +77,16 @@ from jurygraph.schema import (
     canonical_json,
 )
 from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
-from jurygraph.schema.frozen_model import Count, Id, JsonObject, Number, StrictBool, digest_of
+from jurygraph.schema.frozen_model import (
+    Count,
+    Id,
+    JsonFields,
+    JsonObject,
+    Number,
+    ReadOnlyFields,
+    StrictBool,
+    digest_of,
+)
 from jurygraph.schema.task import NonNegativeNumber
 
 R = TypeVar("R", RecordedVerdict, Material)
@@ -274,7 +283,7 @@ def parse_server_error(content: bytes | bytearray) -> ServerErrorDetails:
 
 
 def fault_kind_of_error(status: int, error: ServerErrorDetails) -> str:
-    if error.codes & OUT_OF_FUNDS_CODES or error.codes & _INVALID_KEY_CODES:
+    if error.codes & (OUT_OF_FUNDS_CODES | _INVALID_KEY_CODES):
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
         return "unknown-model"
@@ -309,14 +318,14 @@ class Investigation(FrozenModel):
     tokens_left: Count
     sources: str = ""
 
-    def to_chat(self) -> dict[str, Any]:
+    def to_chat(self) -> JsonFields:
         """Return the fields of OpenAI's chat completions; with no step left, no tool may be called.
 
         The tools stay: some providers refuse messages with calls of tools that a request does not list.
         """
         if not self.native:
             return {}
-        functions: list[dict[str, Any]] = []
+        functions = []
         for tool in self.tools:
             function = {
                 "name": tool.name,
@@ -324,7 +333,7 @@ class Investigation(FrozenModel):
                 "parameters": tool.parameters,
             }
             functions.append({"type": "function", "function": function})
-        chat: dict[str, Any] = {"tools": functions}
+        chat = {"tools": functions}
         return chat if self.steps_left else {**chat, "tool_choice": "none"}
 
 
@@ -366,11 +375,9 @@ class Request(FrozenModel):
         """SHA-256 of the canonical JSON of `to_identity_fields()`."""
         return digest_of(self.to_identity_fields())
 
-    def to_chat(self) -> dict[str, Any]:
+    def to_chat(self) -> JsonFields:
         """Return the messages, the tools, and a schema that the endpoint enforces, as in OpenAI's chat completions."""
-        chat: dict[str, Any] = {
-            "messages": [_message_to_json(message) for message in self.messages]
-        }
+        chat: JsonFields = {"messages": [_message_to_json(message) for message in self.messages]}
         if self.investigation is not None:
             chat |= self.investigation.to_chat()
         if self.form == "native" and self.answer is not None:
@@ -378,7 +385,7 @@ class Request(FrozenModel):
             chat["response_format"] = {"type": "json_schema", "json_schema": schema}
         return chat
 
-    def to_identity_fields(self) -> dict[str, Any]:
+    def to_identity_fields(self) -> JsonFields:
         """Return the fields as `to_dict` does, with each fence mark replaced by its number: the key has no effect."""
         request_fields = self.to_dict()
         if self.marks:
@@ -387,24 +394,25 @@ class Request(FrozenModel):
                 message["content"] = _replace_fence_marks(message["content"], self.marks)
         return request_fields
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonFields:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
-        fields = {name: getattr(self, name) for name in Request.model_fields}
+        fields = {name: getattr(self, name) for name in _PLAIN_REQUEST_FIELDS}
         fields["messages"] = [_message_to_json(message) for message in self.messages]
         if self.marks:
             fields["marks"] = list(self.marks)
-        else:
-            del fields["marks"]
         if self.investigation is not None:
             fields["investigation"] = self.investigation.model_dump(mode="json")
-        else:
-            del fields["investigation"]
         return fields
 
 
-def _message_to_json(message: Message) -> dict[str, Any]:
+_PLAIN_REQUEST_FIELDS = [
+    name for name in Request.model_fields if name not in ("marks", "investigation")
+]
+
+
+def _message_to_json(message: Message) -> JsonFields:
     """Return a message as JSON, without pydantic's visit to those that call no tool and answer none."""
-    message_fields: dict[str, Any] = {"role": message.role, "content": message.content}
+    message_fields: JsonFields = {"role": message.role, "content": message.content}
     if message.tool_calls:
         message_fields["tool_calls"] = [call.model_dump(mode="json") for call in message.tool_calls]
     if message.tool_call_id is not None:
@@ -458,7 +466,7 @@ def _positions_of_fence_marks(text: str, length: int, marks: Collection[str]) ->
     if len(marks) > _MAX_MARKS_SEARCHED_SINGLY:  # a conversation has one for each of its messages
         candidates = re.finditer(f"(?=([0-9a-f]{{{length}}}))", text)
         return (candidate.start() for candidate in candidates if candidate[1] in marks)
-    starts: list[int] = []
+    starts = []
     for mark in marks:
         start = text.find(mark) if len(mark) == length else -1
         while start >= 0:
@@ -500,12 +508,12 @@ class Reply(FrozenModel):
     tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
 
 
-def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tuple[ToolCall, ...]:
+def read_tool_calls(message: ReadOnlyFields, request: Request | None) -> tuple[ToolCall, ...]:
     """Return the calls of tools in a message of a reply, in OpenAI's form, if the request offers any.
 
     A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
-    calls: list[ToolCall] = []
+    calls = []
     raw_tool_calls = (
         message.get("tool_calls") if request is not None and request.offers_tools else None
     )
@@ -527,7 +535,7 @@ def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tupl
     return tuple(calls)
 
 
-def find_non_content_field(message: Mapping[str, Any]) -> str | None:
+def find_non_content_field(message: ReadOnlyFields) -> str | None:
     """Return the name of the field that has something, in a message without text; None if there is none."""
     return next((name for name in NON_CONTENT_MESSAGE_FIELDS if message.get(name)), None)
 
@@ -733,7 +741,7 @@ class CallLog:
             and all(use.id != call_id for use in calls)
         ):
             calls.append(CallUse(id=call_id, purpose=JUDGE_CALL_PURPOSE))
-        fields: dict[str, Any] = {}
+        fields: JsonFields = {}
         if calls:
             fields |= {"call": call_id, "calls": tuple(calls)}
         lookups = [name for use in calls for name in self.lookups.get(use.id, ())]

@@ -79,11 +79,10 @@ def is_within_word(text: str, index: int, get_original_character: Callable[[int]
             or get_original_character(index - 1) in _NUMBER_SIGNS
         ):
             return True
-    if _is_joining_character(text, index, get_original_character):
-        return True
-    return _is_joining_character(
-        text, index - 1, get_original_character
-    ) and not _begins_after_elision(text, index)
+    return _is_joining_character(text, index, get_original_character) or (
+        _is_joining_character(text, index - 1, get_original_character)
+        and not _begins_after_elision(text, index)
+    )
 
 
 def _is_joining_character(
@@ -196,18 +195,11 @@ class SearchableText:
         return self._support_cache[quotation]
 
     def _find_supporting_passage(self, quotation: str) -> Passage | None:
-        attempts = [quotation]
         inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
-        if inner != quotation:
-            attempts.append(inner)
-        quotation_with_backslashes = self._restore_backslashes(quotation)
-        if not quotation_with_backslashes:
-            quotation_with_backslashes = self._restore_backslashes(
-                quotation.strip(_BLANK_AND_DOT_CHARACTERS)
-            )
-        if quotation_with_backslashes is not None:
-            attempts.append(quotation_with_backslashes)
-        for attempt in attempts:
+        quotation_with_backslashes = self._restore_backslashes(
+            quotation
+        ) or self._restore_backslashes(quotation.strip(_BLANK_AND_DOT_CHARACTERS))
+        for attempt in dict.fromkeys((quotation, inner, quotation_with_backslashes or "")):
             passage = self._find_candidate_passage(attempt)
             if passage is not None:
                 return passage

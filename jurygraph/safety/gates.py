@@ -15,7 +15,8 @@ import re
 import tomllib
 import unicodedata
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from html import unescape
@@ -29,7 +30,7 @@ from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
 from jurygraph.schema.conversation import RenderedText, Turn
-from jurygraph.schema.frozen_model import split_into_pieces
+from jurygraph.schema.frozen_model import JsonFields, split_into_pieces
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 INVISIBLE_CHARACTERS = (
@@ -264,7 +265,7 @@ def _build_sign_patterns(has_word_spaces: bool) -> list[str]:
     return patterns
 
 
-def _load_toml(name: str) -> dict[str, Any]:
+def _load_toml(name: str) -> JsonFields:
     return tomllib.loads(files("jurygraph.safety").joinpath(f"{name}.toml").read_bytes().decode())
 
 
@@ -309,7 +310,7 @@ _SignCombination = tuple[frozenset[ManipulationSign], int]
 def _find_sign_combinations(view: TextReading) -> Iterator[tuple[frozenset[ManipulationSign], str]]:
     """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hiding_place else _COMBINATIONS_BY_SIGN
-    last: dict[ManipulationSign, ManipulationSignMatch] = {}
+    last = {}
     for signal in find_manipulation_signs(view.folded, has_word_spaces=not view.has_lost_spaces):
         last[signal.sign] = signal
         for signs, max_passage_length in combinations[signal.sign]:
@@ -327,9 +328,7 @@ def _find_sign_combinations(view: TextReading) -> Iterator[tuple[frozenset[Manip
 
 
 def _load_manipulation_signs(*names: str) -> Mapping[ManipulationSign, list[_SignCombination]]:
-    combinations: dict[ManipulationSign, list[_SignCombination]] = {
-        sign: [] for sign in MANIPULATION_SIGNS
-    }
+    combinations: dict[ManipulationSign, list[_SignCombination]] = defaultdict(list)
     for entry in chain.from_iterable(_MANIPULATION_SIGN_TABLES[name] for name in names):
         for alternatives in product(*map(str.split, entry["signs"])):
             signs: frozenset[Any] = frozenset(alternatives)
@@ -363,11 +362,12 @@ def is_task_about(topic: str, folded_query: str) -> bool:
     )
 
 
-_BOXED_LETTER_PAIRS: list[str] = []
-for _first_code_point in (0x1F150, 0x1F170, 0x1F1E6):
-    _BOXED_LETTER_PAIRS += [
-        f"{chr(_first_code_point + index)}{letter}" for index, letter in enumerate(ascii_lowercase)
-    ]
+_BOXED_LETTER_PAIRS = [
+    f"{chr(first_code_point + index)}{letter}"
+    for first_code_point, (index, letter) in product(
+        (0x1F150, 0x1F170, 0x1F1E6), enumerate(ascii_lowercase)
+    )
+]
 _FOREIGN_LOOKALIKE_PAIRS = _MANIPULATION_SIGN_TABLES["look_alikes"]["foreign"].split()
 _ODD_LOOKALIKE_PAIRS = [
     *_MANIPULATION_SIGN_TABLES["look_alikes"]["odd"].split(),
@@ -400,20 +400,8 @@ _BACKWARD_WORDS_PATTERN = re2.compile(
 )
 _DIRECTION_CONTROLS_PATTERN = re2.compile("[\u202d\u202e\u2066\u2067]")
 _ASCII_HIDING_PATTERN = re2.compile(
-    "|".join(
-        [
-            "&#",
-            *(
-                e.pattern
-                for e in (
-                    _HIDDEN_COMMENT_PATTERN,
-                    _BASE64_PATTERN,
-                    _SPACED_LETTERS_PATTERN,
-                    _BACKWARD_WORDS_PATTERN,
-                )
-            ),
-        ]
-    )
+    f"&#|{_HIDDEN_COMMENT_PATTERN.pattern}|{_BASE64_PATTERN.pattern}|{_SPACED_LETTERS_PATTERN.pattern}"
+    f"|{_BACKWARD_WORDS_PATTERN.pattern}"
 )
 """Matches in every folded ASCII text that hides another one: most texts are searched for this only."""
 
@@ -510,7 +498,7 @@ def find_stopping_gate(
         return _gate_conversation(text, gates, query, reference)
     read = fold_text(text)
     reference = reference or ""
-    reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
+    reasons = {
         "empty-response": lambda: _check_empty(text),
         "punctuation-only": lambda: _check_punctuation(text, query, reference),
         "bare-opener": lambda: _check_opener(text, read, query, reference),
@@ -535,18 +523,15 @@ def _gate_conversation(
     """
     assistant_turns = [turn for turn in text.turns if turn.role == "assistant"]
     grader_address_gates = [gate for gate in gates if gate == "addresses-grader"]
-    for turn in assistant_turns:
-        words = text[turn.start : turn.end]
+    passages = [
+        (f"message {turn.message}: ", text[turn.start : turn.end]) for turn in assistant_turns
+    ]
+    # an address may be split over several messages
+    passages.append(("", _join_turn_texts(text, assistant_turns)))
+    for lead, words in passages:
         found = find_stopping_gate(words, grader_address_gates, query=query, reference=reference)
         if found is not None:
-            return found._replace(reason=f"message {turn.message}: {found.reason}")
-    # an address may be split over several messages
-    assistant_text = _join_turn_texts(text, assistant_turns)
-    found = find_stopping_gate(
-        assistant_text, grader_address_gates, query=query, reference=reference
-    )
-    if found is not None:
-        return found
+            return found._replace(reason=f"{lead}{found.reason}")
     last = [turn for turn in assistant_turns if turn.message == assistant_turns[-1].message]
     if any(turn.kind == "call" for turn in last):
         return None
@@ -604,9 +589,7 @@ def _check_opener(text: str, read: str, query: str, reference: str) -> str | Non
     # it may be a word that the query asks for, or that a short reference contains
     if len(text) <= _MAX_SHORT_ANSWER_LENGTH:
         is_short_reference = len(reference) <= _MAX_SHORT_ANSWER_LENGTH
-        if is_short_reference and keep_letters_and_digits(read) in keep_letters_and_digits(
-            fold_text(reference)
-        ):
+        if is_short_reference and keep_letters_and_digits(read) in _letters_of(reference):
             return None
         if is_task_about("words", fold_text(query)):
             return None

@@ -130,7 +130,7 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
 
     These are the values of variables that are named like a secret, and the passwords in addresses.
     """
-    candidates: list[str] = []
+    candidates = []
     for name, value in environment.items():
         if _SECRET_NAME_PATTERN.fullmatch(name.upper()):
             candidates.append(value.strip())

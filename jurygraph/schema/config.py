@@ -656,7 +656,7 @@ class Config(ModelWithCode):
     def escalated_only_models(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
         first_choice_models: set[str] = set()
-        fallback_models: set[str] = set()
+        fallback_models = set()
         for use in self.evaluators:
             if use.escalate is None:
                 first_choice_models.update(use.judges)

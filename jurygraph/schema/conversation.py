@@ -10,14 +10,20 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from pydantic import Field, model_validator
 
 from jurygraph.messages import describe_value, quote
-from jurygraph.schema.frozen_model import FrozenModel, JsonObject, canonical_json
+from jurygraph.schema.frozen_model import (
+    FrozenModel,
+    JsonFields,
+    JsonObject,
+    ReadOnlyFields,
+    canonical_json,
+)
 
 RENDERING_VERSION = 1
 """Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
@@ -67,7 +73,7 @@ class ToolCall(FrozenModel):
         return self.function.name
 
     @property
-    def arguments(self) -> dict[str, Any] | None:
+    def arguments(self) -> JsonFields | None:
         """Return the arguments; None where they are not the JSON of an object, which is the model's mistake."""
         return parse_tool_arguments(self.function.arguments)
 
@@ -133,13 +139,13 @@ class ChatMessage(FrozenModel):
 ChatMessages = tuple[ChatMessage, ...]
 
 
-def content_part_placeholder(part: Mapping[str, Any]) -> str:
+def content_part_placeholder(part: ReadOnlyFields) -> str:
     """Return the line that stands for a part that is no text: its type and its digest."""
     digest = hashlib.sha256(canonical_json(dict(part))).hexdigest()
     return f"[{part.get('type', 'part')}, sha256 {digest}]"
 
 
-def parse_tool_arguments(arguments: str) -> dict[str, Any] | None:
+def parse_tool_arguments(arguments: str) -> JsonFields | None:
     """Return the arguments of a call; None if they are not the JSON of an object."""
     try:
         parsed_arguments = json.loads(arguments, parse_constant=_refuse_json_constant)

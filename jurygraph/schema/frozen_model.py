@@ -38,6 +38,8 @@ from jurygraph.messages import (
 
 JsonFields = dict[str, Any]
 """The fields of a JSON object that is written or was read: their types are those of the code that makes it."""
+ReadOnlyFields = Mapping[str, Any]
+"""The same, or other values by name, for code that only reads them."""
 
 
 def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
@@ -172,21 +174,12 @@ _PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantJsonObject))
 def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     text = _write_plain_json(value, _to_json_fragment, orjson.OPT_SORT_KEYS)
-    return (
-        _CANONICAL_JSON_ENCODER.encode(value).encode("ascii")
-        if text is None
-        else _escape_non_ascii(text)
-    )
+    return _to_ascii(text, value, _CANONICAL_JSON_ENCODER)
 
 
 def to_ascii_json(value: Any) -> bytes:
     """Return JSON as `canonical_json` does, with the keys in the order of the value."""
-    text = _write_plain_json(value)
-    return (
-        _ASCII_JSON_ENCODER.encode(value).encode("ascii")
-        if text is None
-        else _escape_non_ascii(text)
-    )
+    return _to_ascii(_write_plain_json(value), value, _ASCII_JSON_ENCODER)
 
 
 def to_compact_json(value: Any) -> bytes:
@@ -216,8 +209,10 @@ def _write_plain_json(
     return text if _has_plain_values(value) else None
 
 
-def _escape_non_ascii(text: bytes) -> bytes:
-    """Return the JSON in ASCII."""
+def _to_ascii(text: bytes | None, value: Any, encoder: json.JSONEncoder) -> bytes:
+    """Return a value's JSON in ASCII: from its `text` by orjson, or by the encoder if there is none."""
+    if text is None:
+        return encoder.encode(value).encode("ascii")
     if text.isascii() and b"\x7f" not in text:
         return text
     return _ESCAPED_CHARACTERS_PATTERN.sub(
@@ -368,7 +363,7 @@ class FrozenModel(ShortRepr, BaseModel):
         """The model as JSON, for one that is part of several others."""
         return ConstantJsonObject(self.model_dump(mode="json"))
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: ReadOnlyFields | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content.
 
         A shallow copy without private attributes is made directly, in half of the time.
@@ -398,7 +393,7 @@ def require_unique_ids(
     noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own"
 ) -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
-    earlier_ids: set[str] = set()
+    earlier_ids = set()
     for index, name in enumerate(ids):
         if name in earlier_ids:
             raise ValueError(

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from jurygraph.messages import describe_value, did_you_mean
 from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.frozen_model import ReadOnlyFields
 
 MessageFields = dict[str, Any]
 
@@ -35,13 +36,13 @@ def read_messages(value: Any) -> Any:
         value = _list_messages_with_system(value)
     if not isinstance(value, list | tuple):
         return value
-    messages: list[Any] = []
+    messages = []
     for index, item in enumerate(value):
         messages += _read_message(item, index)
     return tuple(messages)  # a list is no tuple where types are strict
 
 
-def _list_messages_with_system(conversation: Mapping[str, Any]) -> Any:
+def _list_messages_with_system(conversation: ReadOnlyFields) -> Any:
     """Return the messages, after the `system` that Anthropic's form has outside them, unless they begin with one."""
     messages = conversation["messages"]
     system = conversation.get("system")
@@ -67,7 +68,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
         )
     fields = {name: content for name, content in item.items() if content is not None}
     _refuse_misspelled_fields(fields, index)
-    message: MessageFields = {name: fields[name] for name in _MESSAGE_FIELDS if name in fields}
+    message = {name: fields[name] for name in _MESSAGE_FIELDS if name in fields}
     if isinstance(message.get("role"), str):
         message["role"] = _ROLE_BY_ALIAS.get(message["role"], message["role"])
     reasoning = [fields[name] for name in _REASONING_FIELDS if isinstance(fields.get(name), str)]
@@ -100,7 +101,7 @@ def _message_model_to_fields(item: BaseModel) -> Any:
     return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
-def _with_message_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_message_role(item: ReadOnlyFields) -> ReadOnlyFields:
     """Return a message of ShareGPT's, or a stored one of LangChain's, with its role; others unchanged.
 
     LangChain's is flat, with `data`, or a constructor.

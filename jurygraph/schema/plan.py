@@ -23,12 +23,14 @@ from jurygraph.schema.conversation import (
 from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
+    JsonFields,
     JsonObject,
     LongId,
     Number,
     NumberRange,
     PositiveInt,
     PositiveNumber,
+    ReadOnlyFields,
     StrictBool,
     UnitInterval,
     digest_of,
@@ -235,7 +237,7 @@ class SurveyWithoutTexts(FrozenModel):
         return cls(members=members, **_rename_views(survey, indices))
 
     @cached_property
-    def identity_fields_by_question(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
+    def identity_fields_by_question(self) -> Mapping[str, tuple[int, ReadOnlyFields]]:
         """Return the place of each question, by id, and the fields that all its verdicts share."""
         identities = {}
         for index, question in enumerate(self.questions):
@@ -255,7 +257,7 @@ class SurveyWithoutTexts(FrozenModel):
         return survey
 
 
-def _rename_views(survey: Survey | SurveyWithoutTexts, names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_views(survey: Survey | SurveyWithoutTexts, names: Mapping[str, str]) -> JsonFields:
     """Return the parts that a survey has with or without texts, with other names of its views."""
     derivations = [
         derivation.model_copy(update={"view": names[derivation.view]})
@@ -443,8 +445,9 @@ class Plan(FrozenModel):
         content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
         # the decision and the views are parts of many plans: their JSON is computed once
         content["decision"] = self.decision.json_object
-        views = self.survey.views
-        content["survey"]["views"] = {digest: view.json_object for digest, view in views.items()}
+        content["survey"]["views"] = {
+            digest: view.json_object for digest, view in self.survey.views.items()
+        }
         return digest_of(content)
 
     @property
@@ -530,7 +533,7 @@ def task_as_planned(
 
 def get_question_identity_fields(
     question: Question, audience: Audience, member: str | None
-) -> dict[str, Any]:
+) -> JsonFields:
     """Return the fields of a recorded verdict that identify its question and the member of its audience."""
     return {
         "question": question.id,

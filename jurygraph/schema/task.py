@@ -39,6 +39,7 @@ from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
     Id,
+    JsonFields,
     JsonObject,
     Number,
     NumberRange,
@@ -100,18 +101,16 @@ class Criterion(FrozenModel):
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 
-def require_different_texts(field: str, criteria: Iterable[tuple[str, str]]) -> None:
-    """Raise ValueError for two criteria with the same text: it would be judged, and count, twice.
-
-    `criteria` are pairs of id and text; `field` is the path of a text, with `{}` for its index.
-    """
+def require_different_criteria(criteria: Sequence[Criterion]) -> None:
+    """Raise ValueError for two criteria with one id, or with the same text: it would be judged, and count, twice."""
+    require_unique_ids("criterion", "criteria[{}].id", [criterion.id for criterion in criteria])
     ids: dict[str, str] = {}
-    for index, (name, text) in enumerate(criteria):
-        other = ids.setdefault(text.strip(), name)
-        if other != name:
+    for index, criterion in enumerate(criteria):
+        other = ids.setdefault(criterion.text.strip(), criterion.id)
+        if other != criterion.id:
             raise ValueError(
-                f"`{field.format(index)}` is the same for {quote(other)} and {quote(name)}; leave one of them out, or "
-                "write how they differ"
+                f"`criteria[{index}].text` is the same for {quote(other)} and {quote(criterion.id)}; leave one of them "
+                "out, or write how they differ"
             )
 
 
@@ -187,12 +186,9 @@ class Rubric(FrozenModel):
 
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
-        ids = [criterion.id for criterion in self.criteria]
-        require_unique_ids("criterion", "criteria[{}].id", ids)
-        texts = [(criterion.id, criterion.text) for criterion in self.criteria]
-        require_different_texts("criteria[{}].text", texts)
-        criterion_ids = set(ids)
-        edge_pairs: set[tuple[str, str]] = set()
+        require_different_criteria(self.criteria)
+        criterion_ids = {criterion.id for criterion in self.criteria}
+        edge_pairs = set()
         for index, edge in enumerate(self.edges):
             field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
@@ -302,7 +298,7 @@ ItemWithId = TypeVar("ItemWithId", Stakeholder, Criterion, Reviewer, Constraint)
 
 def sort_by_id(items: Iterable[ItemWithId]) -> tuple[ItemWithId, ...]:
     """Return things sorted by id, because the order in a file must not matter."""
-    return tuple(sorted(items, key=lambda item: item.id))
+    return tuple(sorted(items, key=attrgetter("id")))
 
 
 class TaskMembers(FrozenModel):
@@ -428,8 +424,8 @@ class TaskDefaults(TaskMembers):
 
     def key_of_part(self, part: Sequence[str]) -> str:
         """Return the key of a part whose members are named by their ids: `reviewers[0]` for ("reviewers", "ann")."""
-        path: list[str | int] = []
-        value: Any = self
+        path = []
+        value = self
         for step in part:
             if isinstance(value, tuple):
                 ids = [getattr(member, "id", member) for member in value]
@@ -498,7 +494,7 @@ def _is_rendered_conversation(text: str) -> bool:
     return isinstance(text, RenderedText) and text.is_whole_conversation
 
 
-def _require_text_or_messages(schema: dict[str, Any]) -> None:
+def _require_text_or_messages(schema: JsonFields) -> None:
     del schema["properties"]["text"]["default"]
     schema["anyOf"] = [{"required": ["text"]}, {"required": ["messages"]}]
 
@@ -606,7 +602,7 @@ class Response(FrozenModel):
         return {}
 
     def _truncate_at_turn(self, turn: int, sees: VisiblePart, names_turn: bool) -> "Response":
-        update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
+        update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
             messages = self.messages[: turn + 1]
             update["text"] = render_visible_part(self.messages, sees, turn, names_turn)

@@ -14,6 +14,7 @@ from jurygraph.schema.conversation import OMITTED_IF_EMPTY
 from jurygraph.schema.frozen_model import (
     Count,
     FrozenModel,
+    JsonFields,
     JsonObject,
     Number,
     NumberRange,
@@ -212,7 +213,7 @@ class Trace(FrozenModel):
                 del step["duration"]
         return digest_of(content)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonFields:
         """Return the JSON object that `jurygraph show --json` prints for a stored trace: all fields except the plan."""
         return self.model_dump(mode="json")
 
@@ -258,7 +259,7 @@ def group_verdicts_by_response(
 
 def question_score_statistics(
     questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]
-) -> dict[str, Any]:
+) -> JsonFields:
     """Return, for every question, the number of judged verdicts and the mean, lowest and highest score in the group.
 
     `scored` gives the question id and the score of every verdict of the group; the score is None where there is none.
@@ -268,7 +269,7 @@ def question_score_statistics(
     for question, score in scored:
         if score is not None:
             scores[question].append(score)
-    statistics: dict[str, Any] = {
+    statistics: JsonFields = {
         q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions
     }
     for name, values in scores.items():

@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from jurygraph.agents.registry import load_components_by_name, load_evaluator
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
 from jurygraph.schema.config import ModelWithShorthand
-from jurygraph.schema.frozen_model import Id, ParamsModel, PositiveInt
+from jurygraph.schema.frozen_model import Id, JsonObject, ParamsModel, PositiveInt
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.tools.result import to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
@@ -26,7 +26,7 @@ class CheckUse(ModelWithShorthand):
 
     use: Id
     name: Id | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
 
 
 class CheckArguments(ToolArguments):

@@ -15,9 +15,9 @@ from jurygraph.agents.feedback import closure_digest
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, did_you_mean, shorten
+from jurygraph.messages import Problem, shorten, suggest_known_name
 from jurygraph.schema import digest_of
-from jurygraph.schema.frozen_model import RawParams
+from jurygraph.schema.frozen_model import JsonFields, RawParams, ReadOnlyFields
 from jurygraph.tools.result import to_result_text
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
@@ -68,18 +68,16 @@ class FunctionTool(CustomTool):
             raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
         unknown_params = sorted(params.keys() - parameters.keys())
         if unknown_params:
-            hint = (
-                did_you_mean(unknown_params[0], parameters) or f"there are {', '.join(parameters)}"
-            )
+            hint = suggest_known_name(unknown_params[0], parameters)
             raise ConfigError(
                 f"tool {name!r} has no argument {unknown_params[0]!r} for its params; {hint}"
             )
         self._make_arguments_model(parameters, type_hints)
 
     def _make_arguments_model(
-        self, parameters: Mapping[str, inspect.Parameter], type_hints: Mapping[str, Any]
+        self, parameters: Mapping[str, inspect.Parameter], type_hints: ReadOnlyFields
     ) -> None:
-        fields: dict[str, Any] = {}
+        fields: JsonFields = {}
         for name, parameter in parameters.items():
             hint = type_hints.get(name)
             if hint is ToolInput:
@@ -143,9 +141,9 @@ class RunnableTool(CustomTool):
 
         self._validator = Draft202012Validator(self._schema)
 
-    def _read_input_schema(self) -> dict[str, Any]:
+    def _read_input_schema(self) -> JsonFields:
         try:
-            schema: dict[str, Any] = self.target.get_input_jsonschema()
+            schema: JsonFields = self.target.get_input_jsonschema()
         except (PydanticUserError, NameError, TypeError) as error:
             raise ConfigError(
                 f"tool {self.name!r}: its input has no schema: {shorten(str(error), 200)}"
@@ -153,7 +151,7 @@ class RunnableTool(CustomTool):
         return schema
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> JsonFields:
         return self._schema
 
     def validate_arguments(self, arguments: Any) -> Any:
@@ -161,7 +159,7 @@ class RunnableTool(CustomTool):
             return Problem(tuple(error.path), error.message[:300])
         return arguments
 
-    def run(self, inputs: ToolInput, arguments: dict[str, Any]) -> Awaitable[str]:
+    def run(self, inputs: ToolInput, arguments: JsonFields) -> Awaitable[str]:
         return _await_result(self.target.ainvoke(arguments))
 
 

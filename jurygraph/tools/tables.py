@@ -8,9 +8,9 @@ from pydantic import Field
 
 from jurygraph.agents.facts.evaluators import table_file_digests
 from jurygraph.agents.facts.tables import FactTableSpec, RowValues, are_equal, normalise_text
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import suggest_known_name
 from jurygraph.schema import TaskView
-from jurygraph.schema.frozen_model import PositiveInt
+from jurygraph.schema.frozen_model import PositiveInt, ReadOnlyFields
 from jurygraph.sources.task_tables import read_rows
 from jurygraph.tools.result import take_rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
@@ -44,12 +44,12 @@ class LookUpTool(Tool):
         if arguments.table is None:
             return "\n".join(_describe_fact_table(name, tables[name]) for name in sorted(tables))
         if arguments.table not in tables:
-            hint = did_you_mean(arguments.table, tables) or f"there are {', '.join(sorted(tables))}"
+            hint = suggest_known_name(arguments.table, sorted(tables))
             raise ToolError(f"there is no such table; {hint}")
         return _look_up_rows(tables[arguments.table], arguments.where, arguments.first_row)
 
 
-def _parse_fact_table_specs(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
+def _parse_fact_table_specs(facts: ReadOnlyFields | None) -> dict[str, FactTableSpec]:
     specs = (facts or {}).get("tables")
     if not specs:
         raise ToolError("the task has no tables")
@@ -99,9 +99,7 @@ def _look_up_rows(table: FactTableSpec, where: RowValues, first_row: int) -> str
             lines.append(to_json(row))
     unknown_columns = sorted(where.keys() - columns)
     if unknown_columns:
-        hint = (
-            did_you_mean(unknown_columns[0], columns) or f"there are {', '.join(sorted(columns))}"
-        )
+        hint = suggest_known_name(unknown_columns[0], sorted(columns))
         raise ToolError(f"there is no such column; {hint}"[:MAX_ROW_CHARACTERS])
     if total and not lines:
         raise ToolError(f"the last matching row is number {total}; ask for one before")

@@ -17,7 +17,7 @@ from jurygraph.display import ShortRepr
 from jurygraph.errors import ToolError as ToolError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, TaskView, ToolSpec
-from jurygraph.schema.frozen_model import FrozenModel
+from jurygraph.schema.frozen_model import FrozenModel, JsonFields
 from jurygraph.tools.result import mask_tool_words
 from jurygraph.tools.workspace import Workspace
 
@@ -60,7 +60,7 @@ class ToolSet:
         """The records of all tools; each investigation needs them, and a schema takes .3 ms to make."""
         return tuple(tool.spec for tool in self.tools.values())
 
-    def to_plan_fields(self) -> dict[str, Any]:
+    def to_plan_fields(self) -> JsonFields:
         """Return the fields of a question or derivation that a plan fixes."""
         return {
             "tools": self.specs,
@@ -92,7 +92,7 @@ class Tool(Configurable, ABC):
     timeout = 10.0
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> JsonFields:
         """Return the JSON schema of the arguments, as models are shown it."""
         schema = self.Arguments.model_json_schema()
         schema.pop("title", None)

@@ -54,7 +54,7 @@ from jurygraph.agents.functions import source_version
 from jurygraph.agents.registry import import_objects_by_name
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import PlanError
-from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
+from jurygraph.messages import Problem, did_you_mean, list_first, quote, shorten, validate
 from jurygraph.schema import (
     Constraint,
     Evidence,
@@ -178,11 +178,7 @@ class UnknownValues:
 
 
 def _join_first_texts(texts: Sequence[str], separator: str = "; ", max_texts: int = 5) -> str:
-    unique_texts = list(dict.fromkeys(texts))
-    joined_text = separator.join(unique_texts[:max_texts])
-    if len(unique_texts) > max_texts:
-        joined_text += f"{separator}and {len(unique_texts) - max_texts} more"
-    return joined_text
+    return separator.join(list_first([*dict.fromkeys(texts)], max_texts))
 
 
 def _find_lacking_columns(tests: TestsByColumn, item: ListedItem) -> list[str] | None:

@@ -22,14 +22,15 @@ from functools import cached_property
 from itertools import chain, combinations, product
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, value_to_text
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.messages import quote
 from jurygraph.schema import Constraint, FrozenModel, Stakeholder
-from jurygraph.schema.frozen_model import Id, LongId, Number, PositiveNumber, StrictBool
+from jurygraph.schema.frozen_model import Id, JsonObject, LongId, Number, PositiveNumber, StrictBool
+from jurygraph.schema.task import sort_by_id
 
 
 def _validate_items_path(source: str) -> str:
@@ -137,7 +138,7 @@ class Check(FrozenModel):
     at_most: Number | None = None
     equals: Number | None = None
     between: tuple[Number, Number] | None = None
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonObject = Field(default_factory=dict)
     partial: StrictBool = False
 
     @model_validator(mode="after")
@@ -169,12 +170,8 @@ class Check(FrozenModel):
                 "a share has `where`, and at most one bound; without one all must pass"
             )
         if measure == "values":
-            requirement_fields = [
-                name
-                for name in ("includes", "excludes", "distinct")
-                if getattr(self, name) is not None
-            ]
-            if len(requirement_fields) != 1 or self.column is None:
+            requirements = (self.includes, self.excludes, self.distinct)
+            if requirements.count(None) != 2 or self.column is None:
                 raise ValueError(
                     "values have a `column`, and one of `includes`, `excludes` and `distinct`"
                 )
@@ -274,7 +271,7 @@ def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTen
 def _parse_constraint_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     """Return the checks with their constraints' ids, ordered by id; without those of another evaluator's vocabulary."""
     checks = []
-    for constraint in sorted(constraints, key=lambda c: c.id):
+    for constraint in sort_by_id(constraints):
         with contextlib.suppress(ValidationError):
             if constraint.check is not None:
                 checks.append((constraint.id, Check.model_validate(constraint.check)))

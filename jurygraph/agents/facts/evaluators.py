@@ -28,9 +28,17 @@ from jurygraph.agents.facts.tables import (
 from jurygraph.agents.registry import import_objects_by_name
 from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, add_part_to_plan_errors
-from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, shorten, validate
+from jurygraph.messages import (
+    Problem,
+    did_you_mean,
+    list_first,
+    nearest_name,
+    quote,
+    shorten,
+    validate,
+)
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
 from jurygraph.sources.files import searched_folders_text
 
 CachedEntry = TypeVar("CachedEntry", "Facts", RowTable)
@@ -199,7 +207,7 @@ class FactClaim(NamedTuple):
     text: str
     form: ClaimPattern | None
     values: Mapping[str, str]
-    record_values: Mapping[str, Any]
+    record_values: ReadOnlyFields
     order: tuple[Any, ...]
 
 
@@ -235,7 +243,7 @@ def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[A
     return notation.location_to_jsonpath(location), notation.location_sort_key(location)
 
 
-def _iter_record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iter_record_values(kind: ClaimsSpec, record: ReadOnlyFields) -> Iterator[tuple[str, Any]]:
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, record_field in kind.beside.items():
         value = record.get(record_field.field)
@@ -269,7 +277,7 @@ class FactFinding(TypedDict):
     found: FindingStatus
     table: str | None
     row: int | None
-    values: dict[str, Any]
+    values: JsonFields
     own: list[str]
     claimed: dict[str, str]
     differs: list[str]
@@ -536,13 +544,11 @@ def _build_claim_kind_verdict(all_findings: Sequence[FactFinding], kind: str) ->
             reason="the response's data claims nothing that could be looked up",
         )
     unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
-    reported_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS]
     confirmed_claim_count = len(findings) - len(unconfirmed_findings)
     reasons = [f"{confirmed_claim_count} of {len(findings)} {kind} are confirmed"]
-    reasons += map(describe_finding, reported_findings)
-    if len(unconfirmed_findings) > _MAX_SHOWN_CLAIMS:
-        reasons.append(f"and {len(unconfirmed_findings) - _MAX_SHOWN_CLAIMS} more")
-    evidence = chain.from_iterable(map(make_claim_evidence, reported_findings or findings[:1]))
+    reasons += list_first([*map(describe_finding, unconfirmed_findings)], _MAX_SHOWN_CLAIMS)
+    shown_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS] or findings[:1]
+    evidence = chain.from_iterable(map(make_claim_evidence, shown_findings))
     return Verdict(
         score=confirmed_claim_count / len(findings),
         met=not unconfirmed_findings,

@@ -20,7 +20,7 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.agents import notation
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Id, UnitInterval
+from jurygraph.schema.frozen_model import Id, JsonObject, UnitInterval
 from jurygraph.sources.files import explain_full_temp_disk, path_change_stamp
 from jurygraph.sources.task_tables import read_rows, row_to_json_values, sha256_of_file
 
@@ -189,7 +189,7 @@ class FactTableSpec(FrozenModel):
     """
 
     key: tuple[Id, ...] = Field(min_length=1)
-    rows: tuple[dict[str, JsonValue], ...] | None = None
+    rows: tuple[JsonObject, ...] | None = None
     file: str | None = None
     tool: str | None = None
     order: Id | None = None
@@ -242,7 +242,7 @@ class RecordField(FrozenModel):
     """A value from the record that holds a claim: that of a `field`, translated by `map` if given."""
 
     field: Id
-    map: dict[str, JsonValue] | None = None
+    map: JsonObject | None = None
 
 
 class ClaimsSpec(FrozenModel):

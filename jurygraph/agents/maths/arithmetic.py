@@ -10,7 +10,6 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -76,8 +75,7 @@ class _NotArithmeticError(Exception):
     """The text is not pure arithmetic within the limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class CalculationStep:
+class CalculationStep(NamedTuple):
     """One written equality: `quote` is `text[start:end]`, and `expression` its left side as written.
 
     `claimed` is the value of the right side, `value` the exact value of the left one; None if that divides by zero,
@@ -128,8 +126,7 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
             )
             equals_sign_count, line_steps = read_line_equalities(line, remaining_equals_sign_count)
             for step in line_steps:
-                moved_step = replace(step, start=step.start + start, end=step.end + start)
-                all_steps.append(moved_step)
+                all_steps.append(step._replace(start=step.start + start, end=step.end + start))
             remaining_equals_sign_count -= equals_sign_count
         start += len(line) + 1
     return tuple(all_steps)

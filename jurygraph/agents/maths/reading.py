@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unicodedata import normalize
+
+from jurygraph.schema.frozen_model import JsonFields
 
 
 class MeasureUnit(NamedTuple):
@@ -44,7 +46,7 @@ class AnswerValue:
     unit: MeasureUnit | None = None
 
 
-def _read_toml(name: str) -> dict[str, Any]:
+def _read_toml(name: str) -> JsonFields:
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 

@@ -17,8 +17,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import JsonValue
-
 from jurygraph.agents.extraction import UNKNOWN_VALUE_TEXT, Extract
 from jurygraph.agents.maths.labels import iter_sentence_ends
 from jurygraph.agents.presentation.rewrites import (
@@ -39,6 +37,7 @@ from jurygraph.agents.presentation.variants import (
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.concurrency import gather_all
 from jurygraph.schema import Material, Response, TaskView
+from jurygraph.schema.frozen_model import JsonFields, JsonObject
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -113,9 +112,9 @@ class Prose(NamedTuple):
         return statements
 
 
-def _build_record_kinds(people: Sequence[str]) -> dict[str, Any]:
+def _build_record_kinds(people: Sequence[str]) -> JsonFields:
     """Return the kinds of records for `extract`; without known people, they are the names that the text gives."""
-    person_field: dict[str, Any] = {"about": "the person"}
+    person_field: JsonFields = {"about": "the person"}
     if people:
         person_field["one_of"] = list(people)
     return {
@@ -477,7 +476,7 @@ async def keep_faithful_variants(
     differences = await gather_all(map(find_fact_difference, model_presentations.variants))
     presentations = PresentationSet(model_presentations.original)
     presentations.add(replace(model_presentations, variants=[]))
-    texts: defaultdict[str, dict[str, JsonValue]] = defaultdict(dict)
+    texts: defaultdict[str, JsonObject] = defaultdict(dict)
     for variant, difference in zip(model_presentations.variants, differences, strict=True):
         if difference is None:
             texts[variant.family][variant.text] = variant.data

@@ -19,12 +19,13 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import JsonFields, JsonObject, ReadOnlyFields
 
 FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
 LayoutFormat = Literal["bullets", "numbers", "prose", "table", "columns", "blocks"]
 LAYOUT_FORMATS: tuple[LayoutFormat, ...] = get_args(LayoutFormat)
-PRESENTATION_WORDS: Mapping[str, Any] = tomllib.loads(
+PRESENTATION_WORDS: ReadOnlyFields = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text("utf-8")
 )
 """Headings by kind of section, and the operations of the families that a model writes."""
@@ -116,7 +117,7 @@ def _make_sentence_records(sentences: Iterable[FactValue]) -> tuple[FactRecord, 
 
 def document_to_data(document: FactDocument) -> JsonValue:
     """Return the data of a document: the itinerary alone as a list, else a mapping of the parts that there are."""
-    data: dict[str, Any] = {}
+    data: JsonFields = {}
     for section in document:
         if section.kind == "stakeholder":
             sentences_by_name = data.setdefault("stakeholders", {})
@@ -424,7 +425,7 @@ def present(data: Any, versions: int = 5) -> PresentationSet | None:
         Presentation(ORIGINAL_FAMILY, 0, text, document_to_data(parse_document(text)))
     )
     for family, draw in FAMILIES.items() if versions else ():
-        texts: dict[str, JsonValue] = {}
+        texts: JsonObject = {}
         tried_texts = {text}
         for changed_document, layout in draw(document, random.Random(f"{family} {seed}")):
             variant_text = render_document(changed_document, layout)

@@ -37,7 +37,7 @@ from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText
-from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
+from jurygraph.schema.frozen_model import Count, Id, ParamsModel, ReadOnlyFields, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
 _MAX_LISTED_ITEMS = 5
@@ -118,7 +118,7 @@ class ToolsMatch(TrajectoryEvaluator):
         return super().questions(view)
 
     def _refuse_unmatchable_action(
-        self, where: str, action: ReferenceCall, schemas: Mapping[str, Any], view: TaskView
+        self, where: str, action: ReferenceCall, schemas: ReadOnlyFields, view: TaskView
     ) -> None:
         """Raise PlanError for an action of no tool, or with arguments that its tool excludes, lacks or refuses.
 
@@ -282,7 +282,7 @@ def _compile_argument_validators(task_id: str, tools: tuple[bytes, ...]) -> Mapp
     return validators
 
 
-def _get_arguments_schema(tool: Mapping[str, Any]) -> Any:
+def _get_arguments_schema(tool: ReadOnlyFields) -> Any:
     """Return the schema of a tool's arguments, in OpenAI's form or Anthropic's."""
     return tool.get("parameters", tool.get("input_schema")) or {}
 

@@ -25,6 +25,7 @@ from jurygraph.models.request import (
 )
 from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import Message
+from jurygraph.schema.frozen_model import ReadOnlyFields
 from jurygraph.sources.user_modules import import_module
 
 _ROLE_BY_MESSAGE_TYPE = {"human": "user", "ai": "assistant", "system": "system"}
@@ -53,7 +54,7 @@ class ChatModelBackend(Backend):
     fixed_form_reason = "your own chat model gets the schema as instructions"
 
     def __init__(self, model: BaseChatModel | str) -> None:
-        chat: Any = _load_chat_model(model) if isinstance(model, str) else model
+        chat = _load_chat_model(model) if isinstance(model, str) else model
         path = model if isinstance(model, str) else type(model).__name__
         kind = type(chat).__name__
         if not isinstance(chat, BaseChatModel):
@@ -95,7 +96,7 @@ class ChatModelBackend(Backend):
         fields = type(self._chat).model_fields
         by_name = {field.alias: name for name, field in fields.items() if field.alias}
         by_name |= {name: name for name in fields}  # a field's own name goes before an alias
-        settings: dict[str, Any] = {}
+        settings = {}
         for name, value in request.parameters.items():
             if name in by_name:
                 settings[by_name[name]] = value
@@ -140,7 +141,7 @@ def _to_reply(message: AIMessage) -> Reply:
     )
 
 
-def _first_nonempty_text(values: Mapping[str, Any], *names: str) -> str | None:
+def _first_nonempty_text(values: ReadOnlyFields, *names: str) -> str | None:
     for name in names:
         value = values.get(name)
         if isinstance(value, str) and value:

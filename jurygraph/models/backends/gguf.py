@@ -17,6 +17,7 @@ from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.judge_client import read_token_logprobs
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.gates import SHORT_FENCE_MARK_LENGTH
+from jurygraph.schema.frozen_model import JsonFields
 
 _GGUF_SIGNATURE = b"GGUF"
 _FIRST_CALL_TIMEOUT_SECONDS = 600.0  # seconds
@@ -89,10 +90,10 @@ class GgufBackend(Backend):
             self.open()
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
-        chunks: list[dict[str, Any]] = []  # in the form of OpenAI's chat completions
+        chunks = []  # in the form of OpenAI's chat completions
         cancellation_event = threading.Event()
 
-        def collect_chunk(chunk: dict[str, Any]) -> bool:
+        def collect_chunk(chunk: JsonFields) -> bool:
             chunks.append(chunk)
             return cancellation_event.is_set()
 
@@ -198,7 +199,7 @@ def _gguf_digest(path: Path) -> str:
         ) from None
 
 
-def _to_engine_request(request: Request) -> dict[str, Any]:
+def _to_engine_request(request: Request) -> JsonFields:
     """Return a request in the engine's form: streamed, so that it can be stopped early, even in the prompt."""
     stream = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
     body = {**request.parameters, "messages": request.to_chat()["messages"], **stream}
@@ -210,7 +211,7 @@ def _to_engine_request(request: Request) -> dict[str, Any]:
     return body
 
 
-def bound_schema_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
+def bound_schema_values(schema: JsonFields, max_tokens: Any) -> JsonFields:
     """Return a JSON schema whose strings together fit into a reply of so many tokens, and whose numbers end.
 
     A small model may write on and on in a value that the grammar does not end. A token is taken for two letters.
@@ -225,7 +226,7 @@ def bound_schema_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, An
     )
 
 
-def _count_reply_strings(part: dict[str, Any]) -> int:
+def _count_reply_strings(part: JsonFields) -> int:
     if part.get("type") == "string":
         return not part.keys() & {"enum", "const"}
     if part.get("type") == "array":
@@ -252,7 +253,7 @@ def _bound_string_lengths(part: Any, max_letters: int) -> Any:
     return bounded_schema
 
 
-def _reply_of_chunks(chunks: Sequence[dict[str, Any]]) -> Reply:
+def _reply_of_chunks(chunks: Sequence[JsonFields]) -> Reply:
     for chunk in chunks:
         if error := chunk.get("error"):
             kind = "rejected"
@@ -266,7 +267,7 @@ def _reply_of_chunks(chunks: Sequence[dict[str, Any]]) -> Reply:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
-    entries: list[Any] = []
+    entries = []
     for choice in choices:
         logprobs = choice.get("logprobs") or {}
         entries += logprobs.get("content", ())

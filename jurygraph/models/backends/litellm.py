@@ -42,7 +42,7 @@ from jurygraph.models.request import (
     read_tool_calls,
 )
 from jurygraph.safety.redaction import find_secrets
-from jurygraph.schema.frozen_model import iter_strings
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields, iter_strings
 
 _PROVIDER_FACTS = tomllib.loads(
     files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8")
@@ -346,7 +346,7 @@ class LiteLLMBackend(Backend):
             _CURRENT_HTTP_EXCHANGE.reset(token)
 
     async def _call_litellm(
-        self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]
+        self, call: Callable[..., Awaitable[Any]], arguments: ReadOnlyFields
     ) -> Any:
         """Call litellm with the kind of client that it takes for this provider."""
         if self._takes_handler:
@@ -453,7 +453,7 @@ def import_litellm() -> Any:
     return litellm
 
 
-def _longest_prefix_entry(table: dict[str, Any], model: str, default: Any) -> Any:
+def _longest_prefix_entry(table: JsonFields, model: str, default: Any) -> Any:
     starts = [start for start in table if model.startswith(start)]
     return table.get(max(starts, key=len, default=""), default)
 

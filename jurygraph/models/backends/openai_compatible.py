@@ -35,6 +35,7 @@ from jurygraph.models.request import (
     parse_server_error,
     read_tool_calls,
 )
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -172,7 +173,7 @@ _NO_ADDRESS_HINT = "the URL is not a web address; give one such as http://127.0.
 
 
 class _CompletionMessage(TypedDict):
-    content: NotRequired[str | list[dict[str, Any]] | None]
+    content: NotRequired[str | list[JsonFields] | None]
     refusal: NotRequired[str | None]
     reasoning_content: NotRequired[Any]
     reasoning: NotRequired[Any]
@@ -245,7 +246,7 @@ class OpenAICompatibleBackend(Backend):
             )
         return reply
 
-    async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> HttpReply:
+    async def post(self, path: str, body: ReadOnlyFields, timeout: float) -> HttpReply:
         """Send a request to a path below the URL, and return the reply if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import as_file, files
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from jurygraph.schema import FrozenModel, Response, Task, digest_of
-from jurygraph.schema.frozen_model import Id
+from jurygraph.schema.frozen_model import Id, JsonFields
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import Document
 
@@ -54,7 +54,7 @@ def _load_suite(suite: AttackSuite) -> Iterator[Attack]:
                 yield Attack(id=attack_id, suite=suite, kind=kind, language=language, text=text)
 
 
-def _load_suite_texts(suite: AttackSuite) -> dict[str, Any]:
+def _load_suite_texts(suite: AttackSuite) -> JsonFields:
     """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
     if suite not in SUITE_BY_ATTACK_CHANNEL:
         return _load_attacks_yaml(suite)
@@ -82,7 +82,7 @@ def make_attack_response(attack: Attack, task: Task) -> Response | None:
     if attack.suite != "tool-result":
         return Response(id=attack.id, text=text)
     call = {"id": "1", "function": {"name": "look_up", "arguments": {"query": task.id}}}
-    messages: Any = [
+    messages = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": text, "tool_call_id": "1"},
         {"role": "assistant", "content": _WORTHLESS_ANSWER},
@@ -134,6 +134,6 @@ _REFERENCE_WRITER_BY_PLACEHOLDER: Mapping[str, Callable[[str], str]] = {
 
 
 @cache
-def _load_attacks_yaml(name: str) -> dict[str, Any]:
+def _load_attacks_yaml(name: str) -> JsonFields:
     content = files(__package__).joinpath(f"{name}.yaml").read_bytes()
     return dict(Document(content.decode()).value)
