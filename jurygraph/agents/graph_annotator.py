@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from itertools import chain, filterfalse, product, starmap
+from itertools import chain, product, starmap
 from pathlib import Path
 from statistics import fmean, multimode
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
@@ -322,7 +322,7 @@ def check_edges(
             answers[pair] = pair_edges[0]
             rejected_replies += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
     answered_pairs = set(map(_criterion_pair_of_edge, ordered_edges))
-    unanswered_pairs = filterfalse(answered_pairs.__contains__, requested_pairs)
+    unanswered_pairs = [pair for pair in requested_pairs if pair not in answered_pairs]
     unanswered_pair_reasons = dict.fromkeys(unanswered_pairs, "was not answered")
     return CheckedEdges(answers, tuple(rejected_replies), unanswered_pair_reasons)
 
@@ -512,8 +512,7 @@ def elect_edges(
             answers = defaultdict(list)
             for vote in votes:
                 answers[vote.relation].append(vote)
-            most_frequent_kinds = multimode(vote.relation for vote in votes)
-            winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
+            winning_kind = _winning_kind(votes)
             if winning_kind != "none":
                 vote_result.proposed.append(
                     _build_edge(answers[winning_kind], len(samples), source)
@@ -524,6 +523,11 @@ def elect_edges(
                 why = f"the vote was: {vote_counts_text}"
                 vote_result.rejected.append(RejectedEdge(**losing_fields, stage="vote", why=why))
     return vote_result
+
+
+def _winning_kind(votes: Sequence[EdgeReply]) -> EdgeKindOrNone:
+    most_frequent_kinds = multimode(vote.relation for vote in votes)
+    return most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
 
 
 def _build_edge(

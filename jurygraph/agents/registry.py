@@ -140,7 +140,9 @@ def prepare_isolated(setup: JsonFields) -> Callable[[str], Any]:
     """Load and open an isolated evaluator in its worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     folder = setup["folder"]
-    folder_modules = folder and FolderModules(Path(folder), Config(evaluators=(use,)))
+    folder_modules = None
+    if folder is not None:
+        folder_modules = FolderModules(Path(folder), Config(evaluators=(use,)))
     with importing_from(folder_modules):
         evaluator = load_evaluator(use)
     return open_request_handler(evaluator)

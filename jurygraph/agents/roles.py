@@ -252,7 +252,13 @@ class Evaluator(Configurable, ABC):
     @property
     def record(self) -> EvaluatorRecord:
         """Return the record of this evaluator that a run stores."""
-        return EvaluatorRecord.model_validate(self, from_attributes=True)
+        return EvaluatorRecord(
+            version=self.version,
+            audience=self.audience,
+            combiner=self.combiner,
+            shares=dict(self.shares),
+            depends_on=self.depends_on,
+        )
 
     @property
     def notes(self) -> Sequence[str]:

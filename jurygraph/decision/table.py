@@ -544,6 +544,7 @@ def _place_verdicts_in_cells(
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
     column_index_by_turn = _column_index_by_turn(verdicts) if question.scope == "turn" else {}
+    is_about_unordered_pairs = question.is_about_unordered_pairs
     for verdict in verdicts:
         if verdict.superseded:
             continue
@@ -561,7 +562,7 @@ def _place_verdicts_in_cells(
         for column in columns:
             seat = question.seat(verdict.judge, verdict.sample)
             cells[row, column * question.seats + seat] = (verdict, False)
-            if question.is_about_unordered_pairs and verdict.responses:
+            if is_about_unordered_pairs and verdict.responses:
                 # The opponent's row has the same verdict, in the column of this response.
                 cells[column, row * question.seats + seat] = (verdict, True)
 

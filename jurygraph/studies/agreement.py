@@ -154,7 +154,7 @@ class ReviewerItemScores(NamedTuple):
 
 def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItemScores]:
     """Yield the matrix of a dimension, and those of its domains if it has several."""
-    views: list[tuple[str | None, Bools]] = [(None, part.domain >= 0)]
+    views: list[tuple[str | None, Bools]] = [(None, np.ones(len(part.score), dtype=np.bool_))]
     if len(part.domains) > 1:
         for index, name in enumerate(part.domains):
             views.append((name or "none", part.domain == index))

@@ -637,9 +637,16 @@ def _proportion_figures(hits: Counter[int], counts: Counter[int]) -> Figures:
     with one task, and all but the counts without any.
     """
     share = share_interval([hits[task] for task in counts], list(counts.values()))
-    estimate = share or (None, None, None, None, 0)
-    values = (hits.total(), counts.total(), *estimate)
-    return dict(zip(_ATTACK_RATE_FIELDS, values, strict=True))
+    figures: Figures = {"hits": hits.total(), "n": counts.total()}
+    if share is None:
+        return figures | {"rate": None, "low": None, "high": None, "n_eff": None, "tasks": 0}
+    return figures | {
+        "rate": share.value,
+        "low": share.low,
+        "high": share.high,
+        "n_eff": share.effective,
+        "tasks": share.clusters,
+    }
 
 
 def report_attacks(figures: Figures) -> Report:

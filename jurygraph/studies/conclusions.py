@@ -42,7 +42,10 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     """Return how many more of `count` would move an interval off the bound, as the end of a sentence."""
     estimate = as_interval(cell)
     assert estimate is not None
-    value, low, high = (end or 0.0 for end in estimate)  # it contains the bound, so it has ends
+    value, low, high = estimate[:3]
+    assert value is not None
+    assert low is not None
+    assert high is not None
     distance_to_bound = abs(value - bound)
     half_width = value - low if value > bound else high - value
     if half_width >= distance_to_bound * math.sqrt(MAX_SAMPLE_FACTOR):

@@ -225,10 +225,11 @@ def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> L
     scale_text = ", ".join(names[:_MAX_LISTED_NAMES])
     if len(names) > _MAX_LISTED_NAMES:
         scale_text += ", …"
-    hint = isinstance(parsed, str) and did_you_mean(parsed, names)
+    hint = "write one of these, or have --classes name it"
+    if isinstance(parsed, str):
+        hint = did_you_mean(parsed, names) or hint
     raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; "
-        f"{hint or 'write one of these, or have --classes name it'}"
+        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
     )
 
 

@@ -36,7 +36,7 @@ from jurygraph.studies.judgements import (
     resolve_label_questions,
     split_pair_name,
 )
-from jurygraph.studies.pairs import has_order_flip, majority_choice
+from jurygraph.studies.pairs import has_order_flip
 
 _LABEL_COLUMN_PREFIX = "label."
 _UNNAMED_REVIEWER = "unnamed"
@@ -323,11 +323,12 @@ def _join_judge_labels(
             response, _majority_pair_value(values) if is_pair_judgement else fmean(values)
         )
         judgement = judgements.get(response)
-        if has_binary_labels:
-            target = majority_choice([target])
         if has_binary_labels and target == MET_THRESHOLD:
             left_out["tied"] += 1
-        elif judgement is None or judgement.score is None:
+            continue
+        if has_binary_labels:
+            target = float(target > MET_THRESHOLD)
+        if judgement is None or judgement.score is None:
             left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
                 counted_value = low + judgement.counted * (high - low)
@@ -403,8 +404,8 @@ def _person_labels(
     for (response, person), labels in labels_by_response_and_person.items():
         judgement = judgements[response]
         label = fmean(labels)
-        if has_binary_labels:
-            label = majority_choice([label])
+        if has_binary_labels and label != MET_THRESHOLD:
+            label = float(label > MET_THRESHOLD)
         prediction = _prediction_of_judgement(judgement, has_binary_labels)
         rows.append(PersonLabel(response, judgement.task, person, label, prediction))
     return rows

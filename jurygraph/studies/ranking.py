@@ -142,7 +142,9 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         )
     for name, weight in decided_by.criteria.items():
         criterion_config = config.criteria.get(name)
-        settings.append(_criterion_setting(name, getattr(criterion_config, "weight", weight)))
+        if criterion_config is not None:
+            weight = criterion_config.weight
+        settings.append(_criterion_setting(name, weight))
     rubric = config.rubric
     if names & set(_RUBRIC_AGGREGATION_NAMES):
         if "gear" in names:

@@ -821,9 +821,12 @@ def _measure_pooled_signal(
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
     size = round(fmean(group.group for group in groups))
-    # an end of 0 is an SNR of 0, too
-    snrs = [end and max(0.0, end - 1.0) * (1.0 - 1.0 / size) for end in ratio[:3]]
-    signs = [None if snr is None else sign_correctness(snr, size) for snr in snrs]
+    snrs: list[float | None] = []
+    signs: list[float | None] = []
+    for end in ratio[:3]:
+        snr = None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size)
+        snrs.append(snr)
+        signs.append(None if snr is None else sign_correctness(snr, size))
     return {"SNR": IntervalCell(*snrs), "P(correct sign)": IntervalCell(*signs)}
 
 

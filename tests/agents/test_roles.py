@@ -11,6 +11,7 @@ from jurygraph import (
     TaskView,
 )
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE
+from jurygraph.errors import InputError
 from jurygraph.schema import Criterion, Reviewer
 
 WHOLE = TaskView(id="t", query="q")
@@ -44,6 +45,15 @@ def test_an_evaluator_has_one_question_per_member(view: TaskView, name: str, sub
         "checks",
         "submitted",
     )
+
+
+def test_a_wrong_declaration_is_an_input_error_of_its_author() -> None:
+    tone = Tone()
+    tone.audience = "criteria"  # type: ignore[assignment]
+    with pytest.raises(
+        InputError, match="audience: is the text 'criteria'; did you mean criterion"
+    ):
+        tone.record  # noqa: B018 - made when it is read
 
 
 def test_every_audience_belongs_to_a_branch() -> None:

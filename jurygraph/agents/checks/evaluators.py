@@ -754,8 +754,11 @@ class Constraints(Evaluator):
         reason = f"{label}: {result.reason}"
         if result.holds is None:
             return Verdict.abstain(reason)
-        score = result.share if result.holds or check.partial else 0.0
-        items = () if result.holds else result.items[:10]
+        score = 1.0
+        items: Sequence[ListedItem] = ()
+        if not result.holds:
+            score = result.share if check.partial else 0.0
+            items = result.items[:10]
         evidence = tuple(chain.from_iterable(map(_make_item_evidence, items)))
         return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
-from itertools import islice, starmap
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -441,5 +441,9 @@ class ToolTable(ReferenceFactTable):
                 f"facts table {self.name!r}: its tool gave {type(result).__name__}; "
                 "give a mapping, or a list of such"
             )
-        numbered_rows = starmap(FactRow, enumerate(map(row_to_json_values, rows), start=1))
-        return self.sort_rows(row for row in numbered_rows if self.build_row_key(row.values) == key)
+        matching_rows = []
+        for number, content in enumerate(rows, start=1):
+            row = FactRow(number, row_to_json_values(content))
+            if self.build_row_key(row.values) == key:
+                matching_rows.append(row)
+        return self.sort_rows(matching_rows)
