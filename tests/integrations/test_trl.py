@@ -5,6 +5,7 @@ import csv
 import inspect
 import json
 import logging
+import os
 import pickle
 import re
 from collections.abc import Iterator
@@ -251,6 +252,35 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     exported = run_command("export", tmp_path / "run" / "3", "--to", "csv", "--advantages")
     rows = list(csv.DictReader(exported.out.splitlines()))
     assert [row["advantage"][:6] for row in rows] == ["-0.707", "0.7071", "", "0.0"]
+
+
+def test_without_a_rank_a_training_that_is_started_again_goes_on_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    for step in (1, 2):
+        function = reward_function(CONFIG, record=tmp_path / "run" / "{rank}")
+        call(function, [QUESTIONS[0]] * 2, texts([0.5, 1.0]), **Trainer().columns(step))
+        with (
+            pytest.raises(InputError, match="each needs its RANK"),
+            jg.Jury(**CONFIG) as jury,
+            jury.record(tmp_path / "run" / "{rank}"),
+        ):
+            pass
+        function.close()
+    assert "holds a run, which is gone on with" in caplog.text
+    with jg.Run.open(tmp_path / "run" / "0") as run:
+        labels = [trace.labels for trace in run.traces()]
+    assert labels[1:3] == [{"step": 1}, {"step": 2, "session": 2}]
+
+
+def test_processes_without_ranks_may_have_a_folder_each(tmp_path: Path) -> None:
+    function = reward_function(CONFIG, record=tmp_path / "{pid}", task_id="id")
+    trainer = Trainer()
+    call(function, [QUESTIONS[0]] * 2, texts([0.5, 1.0]), **trainer.columns(id=["a"] * 2))
+    function.close()
+    assert (tmp_path / str(os.getpid()) / "config.yaml").is_file()
+    assert trainer.extra["response_id"][0].endswith(f"@1#{os.getpid()}/1")
 
 
 @all_rows(
