@@ -283,7 +283,10 @@ class _ComponentSpecBuilder:
             }.get(name, "question")
             remedy = "complete the task"
             if name == RUBRIC_COMPONENT_NAME:
-                remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
+                remedy = (
+                    "write one in the task, for all tasks in `task_defaults`, or in a column "
+                    "(--rubric-column; of a trainer, rubric=)"
+                )
                 if not may_be_absent:
                     remedy += "; or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
             if self._predicts_reviewers(name):

@@ -144,14 +144,16 @@ class OutageGuard:
     def observe(self, rewards: Sequence[float | None], why: str = "") -> None:
         """Take in a group's rewards before failed ones are filled in. Raises `NoRewardError` for one too many.
 
-        `why` follows the problem in its message.
+        They may be those of all groups judged at the same time, where the judge works. `why` follows the problem in
+        its message.
         """
         if any(reward is not None for reward in rewards):
             self._in_a_row = 0
             return
         self._in_a_row += 1
         if self._in_a_row >= self._most:
-            problem = f"{self._in_a_row} groups in a row got no reward at all, the judge does not work{why}"
+            problem = f"{self._in_a_row} groups in a row got no reward at all{why}"
             raise NoRewardError(
-                f"{problem}; `jurygraph score TASKS --limit 1` asks it, and `show` says why, of what `record` stored"
+                f"{problem}; `jurygraph score TASKS --limit 1` asks the judge, and `show` says why, of what `record` "
+                "stored"
             )

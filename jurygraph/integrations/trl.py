@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.agents.maths.answer import NO_ANSWER_REASON
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
+from jurygraph.decision.recipe import default_component_name
 from jurygraph.display import format_value
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
@@ -377,11 +378,13 @@ class JuryScorer:
         traces: list[Trace | None] = [None] * size
         values: RewardValues = [None] * size
         factors: list[float | None] = [None] * size
-        for members, group in zip(batch.members, scored, strict=True):
+        judged_rewards = self._find_judged_rewards(scored)
+        for unscored_group, members, group in zip(batch.groups, batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            why = describe_first_failure(group)
-            self._warn_of_failure(group)
-            self.jury.outages.observe(rewards, why)
+            hint = self._describe_missing_fields(unscored_group.task, group)
+            why = describe_first_failure(group) + hint
+            self._warn_of_failure(group, hint)
+            self.jury.outages.observe(judged_rewards or rewards, why)
             filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace
@@ -394,14 +397,41 @@ class JuryScorer:
         _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
-    def _warn_of_failure(self, group: Sequence[Trace]) -> None:
+    def _find_judged_rewards(self, scored: Sequence[Sequence[Trace]]) -> RewardValues:
+        """Return the rewards of a call for which a model was asked, where the jury has any: one shows that it works.
+
+        The groups next to it that got none are then no outage, in whatever order they come.
+        """
+        uses_model = bool(self.jury.open().gateways)
+        return [
+            trace.reward.value
+            for trace in chain.from_iterable(scored)
+            if trace.reward.value is not None and (trace.calls or not uses_model)
+        ]
+
+    def _describe_missing_fields(self, task: Task, group: Sequence[Trace]) -> str:
+        """Return which arguments name no column, or an empty one, of what the jury reads, where nothing applies."""
+        verdicts = chain.from_iterable(trace.verdicts for trace in group)
+        if any(verdict.status != "not_applicable" for verdict in verdicts):
+            return ""
+        fields: set[str] = set()
+        for name, evaluator in self.jury.open().evaluators.items():
+            fields |= {default_component_name(name, evaluator.audience), *evaluator.task_fields}
+        hints = []
+        for field, column in self._columns.items():
+            if field in fields and not getattr(task, field):
+                hint = f"`{field}=` names no column"
+                hints.append(hint if column is None else f"`{field}={column!r}` has no value there")
+        return f"; {', '.join(hints)}" if hints else ""
+
+    def _warn_of_failure(self, group: Sequence[Trace], hint: str) -> None:
         """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
         traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
         for trace in group:
             if trace.reward.value is None:
                 traces_by_kind[_kind_of_failure(trace)].append(trace)
         for kind, failed_traces in traces_by_kind.items():
-            why = describe_first_failure(failed_traces)
+            why = describe_first_failure(failed_traces) + hint
             self._warn_once(
                 "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
                 *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
@@ -514,7 +544,8 @@ async def jury_reward(
 ) -> RewardValues:
     """Return the reward of each completion, None where the trainer is to leave it out.
 
-    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward.
+    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward,
+    those next to a judged one left out.
     """
     return (await scorer.score(prompts, completions, columns)).values
 

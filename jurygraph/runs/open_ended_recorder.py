@@ -51,14 +51,14 @@ class GroupName(NamedTuple):
 
 
 def resolve_recording_folder(folder: str | Path) -> Path:
-    """Return the folder to record in, with this process's rank for `{rank}`.
+    """Return the folder to record in, with this process's rank for `{rank}` and its number for `{pid}`.
 
     Raises `InputError` for any other field, and for a file.
     """
-    path = Path(str(folder).replace("{rank}", _read_rank()))
+    path = Path(str(folder).replace("{rank}", _read_rank()).replace("{pid}", str(os.getpid())))
     if unknown := re.search(r"\{[^/}]*\}?", str(path)):
         raise InputError(
-            f"{folder}: {unknown[0]!r} is no field of a folder to record in; write {{rank}}, the only one"
+            f"{folder}: {unknown[0]!r} is no field of a folder to record in; write {{rank}} or {{pid}}"
         )
     if path.is_file():
         raise InputError(f"{path}: is a file; to record, name a folder, such as run")
@@ -66,7 +66,8 @@ def resolve_recording_folder(folder: str | Path) -> Path:
 
 
 def _read_rank() -> str:
-    return os.environ.get("RANK") or str(os.getpid())
+    """Return the rank of this process; 0 without one, so that a training that is started again goes on with its run."""
+    return os.environ.get("RANK") or "0"
 
 
 class OpenEndedRecorder:
@@ -75,14 +76,18 @@ class OpenEndedRecorder:
         with jury.record("run") as recorder:
             traces = jury.score(task, responses, step=7)
 
-    `phase` is that of the groups without one of their own. The folder may contain `{rank}`: the RANK of a distributed
-    training, or the number of this process. Leaving the block releases the run, and `close_run` ends it.
+    `phase` is that of the groups without one of their own. The folder may contain `{rank}`, the RANK of a distributed
+    training, else 0, or `{pid}`, the number of this process. Leaving the block releases the run, and `close_run` ends
+    it.
     """
 
     def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
         """Open the run, or make one. Raises `InputError` as `resolve_recording_folder` and `open_open_ended_run`."""
         self.folder = resolve_recording_folder(folder)
-        self._rank = _read_rank() if str(self.folder) != str(folder) else None
+        self._rank: str | None = None
+        """What keeps the names of groups apart from those of other processes."""
+        if str(self.folder) != str(folder):
+            self._rank = str(os.getpid()) if "{pid}" in str(folder) else _read_rank()
         self.phase = phase
         self._defaults = jury.config.task_defaults
         self._recorder = RunRecorder(open_open_ended_run(self.folder, jury))

@@ -340,7 +340,7 @@ class LabelledSteps:
             self.notes.append(
                 f"steps recorded again, as after a restart: {names_text}; all their groups count"
             )
-        self.notes += _describe_incomplete_runs(steps_by_run)
+        self.notes += _describe_incomplete_runs(steps_by_run, ordered_names)
         return {name: numbers_by_step[name] for name in ordered_names}
 
     def _fill_step_names(self, names: Sequence[StepName | None]) -> list[StepName]:
@@ -412,11 +412,18 @@ class LabelledSteps:
         return _to_step_name(values[0])
 
 
-def _describe_incomplete_runs(steps_by_run: Mapping[str, Sequence[StepName]]) -> Iterator[str]:
-    """Yield a note on runs, such as of ranks, that end at different steps, and one on ranks that are not there."""
+def _describe_incomplete_runs(
+    steps_by_run: Mapping[str, Sequence[StepName]], ordered_names: Sequence[StepName]
+) -> Iterator[str]:
+    """Yield a note on runs, such as of ranks, that end at different steps, and one on ranks that are not there.
+
+    A restart may have ended before the steps that it repeats: the last step of a run is that with the last name.
+    """
+    positions = {name: position for position, name in enumerate(ordered_names)}
     runs_by_last_step: dict[StepName, list[str]] = defaultdict(list)
     for run_name, steps in steps_by_run.items():
-        runs_by_last_step[steps[-1]].append(run_name)
+        last_step = max(steps, key=positions.__getitem__)
+        runs_by_last_step[last_step].append(run_name)
     if len(runs_by_last_step) > 1:
         ends = [f"{join_names(runs)} at step {step}" for step, runs in runs_by_last_step.items()]
         yield f"runs end at different steps, so that the last ones lack groups: {'; '.join(ends)}"

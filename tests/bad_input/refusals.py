@@ -283,7 +283,8 @@ STORED = {
     ),
     "reward_of_what_a_task_does_not_have": Refusal(
         "tasks.jsonl, line 2",
-        "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column); "
+        "write one in the task, for all tasks in `task_defaults`, or in a column "
+        "(--rubric-column; of a trainer, rubric=); "
         "or leave such tasks out of it: `if_missing: not_applicable` at its evaluators; or leave the "
         "component out of `reward` and `gates`",
     ),

@@ -5,6 +5,7 @@ import csv
 import inspect
 import json
 import logging
+import os
 import pickle
 import re
 from collections.abc import Iterator
@@ -90,7 +91,11 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     ("if_missing", "why"),
     [
         (None, "the task's reference states no final answer"),
-        ("not_applicable", "no evaluator that counts applies: the task has no reference"),
+        (
+            "not_applicable",
+            "no evaluator that counts applies: the task has no reference; "
+            "`reference='solution'` has no value there",
+        ),
     ],
 )
 def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
@@ -253,6 +258,35 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     assert [row["advantage"][:6] for row in rows] == ["-0.707", "0.7071", "", "0.0"]
 
 
+def test_without_a_rank_a_training_that_is_started_again_goes_on_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    for step in (1, 2):
+        function = reward_function(CONFIG, record=tmp_path / "run" / "{rank}")
+        call(function, [QUESTIONS[0]] * 2, texts([0.5, 1.0]), **Trainer().columns(step))
+        with (
+            pytest.raises(InputError, match="each needs its RANK"),
+            jg.Jury(**CONFIG) as jury,
+            jury.record(tmp_path / "run" / "{rank}"),
+        ):
+            pass
+        function.close()
+    assert "holds a run, which is gone on with" in caplog.text
+    with jg.Run.open(tmp_path / "run" / "0") as run:
+        labels = [trace.labels for trace in run.traces()]
+    assert labels[1:3] == [{"step": 1}, {"step": 2, "session": 2}]
+
+
+def test_processes_without_ranks_may_have_a_folder_each(tmp_path: Path) -> None:
+    function = reward_function(CONFIG, record=tmp_path / "{pid}", task_id="id")
+    trainer = Trainer()
+    call(function, [QUESTIONS[0]] * 2, texts([0.5, 1.0]), **trainer.columns(id=["a"] * 2))
+    function.close()
+    assert (tmp_path / str(os.getpid()) / "config.yaml").is_file()
+    assert trainer.extra["response_id"][0].endswith(f"@1#{os.getpid()}/1")
+
+
 @all_rows(
     "failed, settings, expected, factor",
     [
@@ -387,6 +421,62 @@ def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
         assert call(function, [QUESTIONS[0]] * 2, ["x", "y"]) == [None, None]
     with pytest.raises(NoRewardError, match="3 groups in a row"):
         call(function, [QUESTIONS[0]] * 2, ["x", "y"])
+
+
+MIXED: dict[str, Any] = {
+    "evaluators": [
+        {"use": "maths.accuracy", "if_missing": "not_applicable"},
+        {"use": "criteria", "if_missing": "not_applicable"},
+    ],
+    "reward": {"accuracy": 1.0, "rubric": 1.0},
+}
+
+
+@pytest.mark.parametrize("judged_position", [0, 3])
+def test_prompts_that_the_judge_never_answers_stop_no_training_in_which_it_judges_others(
+    judged_position: int, opened: list[JuryReward]
+) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        is_refused = "Refuse" in str(body["messages"])
+        return status(500) if is_refused else judge_reply(body)
+
+    prompts = [f"Refuse {number}." for number in range(4)]
+    prompts[judged_position] = "Thank Ann."
+    with run_server(script) as server:
+        calls = {"attempts": 1, "cache": False}
+        config = {**MIXED, "model": f"openai-compatible:{server.url}#tiny", "calls": calls}
+        function = reward_function(config, reference="answers", rubric="points")
+        opened.append(function)
+        columns = {"answers": [None] * 4, "points": ["Does it thank?"] * 4}
+        for _ in range(2):
+            rewards = call(function, prompts, ["Thank you, Ann."] * 4, **columns)
+            assert [reward is not None for reward in rewards].index(True) == judged_position
+        prompts[judged_position] = "2 + 2?"  # a right answer says nothing of the judge
+        columns["answers"][judged_position] = "4"
+        columns["points"][judged_position] = None  # type: ignore[call-overload]
+        with pytest.raises(NoRewardError, match=r"3 groups in a row got no reward at all: .*500"):
+            call(function, prompts, ["It is 4."] * 4, **columns)
+
+
+@all_rows(
+    "rubric, problem",
+    [
+        (None, "`rubric=` names no column"),
+        ("points", "`rubric='points'` has no value there"),
+    ],
+)
+def test_rows_to_which_nothing_applies_name_the_columns_that_they_lack(
+    rubric: str | None, problem: str
+) -> None:
+    function = reward_function({**MIXED, "model": "none"}, reference="answers", rubric=rubric)
+    columns = {"answers": [None] * 3, "points": [None] * 3}
+    message = (
+        "3 groups in a row got no reward at all: no evaluator that counts applies: the task has no "
+        rf"reference; `reference='answers'` has no value there, {problem}; "
+    )
+    with pytest.raises(NoRewardError, match=message):
+        call(function, ["Thank Ann.", "Thank Ben.", "Thank Eve."], ["Thanks."] * 3, **columns)
+    function.close()
 
 
 def test_a_jury_of_pairs_refuses_a_part_of_a_group(

@@ -199,7 +199,8 @@ def acquire_lock(path: Path) -> IO[str]:
             raise InputError(
                 f"{path.parent}: is being written by {_describe_lock_holder(file)}; "
                 "wait until it ends, or end it "
-                "(if that is your own process: close its first writer, or name another folder)"
+                "(if that is your own process: close its first writer, or name another folder; "
+                "of several that record in {rank}, each needs its RANK)"
             ) from None
         except OSError as error:
             raise InputError(

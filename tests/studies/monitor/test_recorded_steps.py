@@ -97,6 +97,19 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     assert len(shown.out.splitlines()) == 8
 
 
+def test_a_rank_ends_at_its_last_step_and_not_where_its_restart_ended(
+    train: Any, tmp_path: Path
+) -> None:
+    for rank in (0, 1):
+        train(tmp_path, range(8, 13), rank)
+    train(tmp_path, (9, 10), rank=1)
+    steps = LabelledSteps(tmp_path, "step")
+    assert count_groups(steps)[10] == 6
+    assert steps.notes == [
+        "steps recorded again, as after a restart: 9 to 10; all their groups count"
+    ]
+
+
 def test_a_training_that_is_followed_repeats_the_steps_of_a_restart(
     train: Any, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from jurygraph.integrations import openrlhf
 
 HERE = Path(__file__).parent
 
-# what is scored is stored, in a folder for each process
+# what is scored is stored, in a folder for each process: OpenRLHF has several, without a RANK
 reward_func = partial(
-    openrlhf.reward_func, config=HERE / "jury.yaml", record=HERE / "run" / "{rank}"
+    openrlhf.reward_func, config=HERE / "jury.yaml", record=HERE / "run" / "{pid}"
 )
