@@ -131,6 +131,10 @@ class Gateway:
         """Return provider, endpoint and model, as requests name them."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
+    def note_earlier_answer(self) -> None:
+        """Note that the server answered in an earlier process, so that even its first outage is waited for."""
+        self._limiter.has_answered = True
+
     def count_matching_parameters(self, request: Request | Call) -> int:
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 

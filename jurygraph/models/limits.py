@@ -128,7 +128,7 @@ class RequestLimiter:
         self._failures_of_outage = after
         self._longest_outage = wait
         self._longest_first_outage = min(first, wait)
-        self._has_answered = False
+        self.has_answered = False
         self.outages = 0
         self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, RequestLimiter] = (
             WeakKeyDictionary()
@@ -154,7 +154,7 @@ class RequestLimiter:
                     wait=self._longest_outage,
                     first=self._longest_first_outage,
                 )
-                loop_limiter._has_answered = self._has_answered
+                loop_limiter.has_answered = self.has_answered
                 loop_limiter._requests = self._requests
                 loop_limiter._tokens = self._tokens
                 self._twins[loop] = loop_limiter
@@ -362,7 +362,7 @@ class RequestLimiter:
 
         A turn that was a probe is none any more: what it sends next counts as that of any other.
         """
-        self._has_answered = True
+        self.has_answered = True
         if self._refusal is not None and not turn.is_probe:
             return
         turn.is_probe = False
@@ -377,7 +377,7 @@ class RequestLimiter:
         self._failures += 1
         if self._failures >= self._failures_of_outage:
             self._is_away = True
-            self._was_never_there = fault.is_unsent and not self._has_answered
+            self._was_never_there = fault.is_unsent and not self.has_answered
             longest = self._longest_outage
             if self._was_never_there:
                 longest = self._longest_first_outage

@@ -97,6 +97,8 @@ class RunRecorder:
 def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     """Open the open-ended run of a jury in a folder, or make one.
 
+    A run with calls shows that the servers have answered: one that is away now is no wrong URL, and is waited for.
+
     Raises `InputError` where it has other settings, was scored from a file of tasks or is closed, and where another
     process writes it.
     """
@@ -109,6 +111,9 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
         if problem is not None:
             raise InputError(f"{folder}: {problem}; record into another folder")
     assert isinstance(existing_run, WritableRun), "a closed run is refused"
+    if existing_run.ledger.count_records("call"):
+        for gateway in jury.gateways.values():
+            gateway.note_earlier_answer()
     return existing_run
 
 

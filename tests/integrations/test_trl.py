@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import ConfigError, InputError, NoRewardError
+from jurygraph.errors import ConfigError, InputError, ModelOutageError, NoRewardError
 from jurygraph.integrations import lazy_jury
 from jurygraph.integrations.trl import (
     JuryReward,
@@ -182,6 +182,27 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
         function.close()
     with jg.Run.open(tmp_path / "run") as run:
         assert len(list(run.traces())) == 20
+
+
+def test_a_run_that_has_calls_is_gone_on_with_once_its_server_is_up(tmp_path: Path) -> None:
+    """Its first outage is no wrong URL: `calls.outage.first`, here 0.1, is for those that never answered."""
+    rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
+    with run_server(lambda body, _: judge_reply(body)) as server:
+        outage = {"after": 1, "first": 0.1, "wait": 2}
+        config = judge_scripts.config(server.url, attempts=1, cache=False, outage=outage)
+        config["task_defaults"] = {"rubric": rubric}
+        function = reward_function(config, record=tmp_path / "run")
+        assert call(function, ["Write."], ["Dear Ann."]) == [0.9]
+        function.close()
+    function = reward_function(config, record=tmp_path / "run")
+    with pytest.raises(ModelOutageError, match=r"for 2 s .* calls\.outage\.wait sets") as caught:
+        call(function, ["Write."], ["Dear Ben."])
+    assert caught.value.__cause__ is None
+    function.close()
+    function = reward_function(config, record=tmp_path / "other")
+    with pytest.raises(ModelOutageError, match=r"calls\.outage\.first sets"):
+        call(function, ["Write."], ["Dear Ben."])
+    function.close()
 
 
 def test_each_kind_of_failure_is_warned_of_once(
