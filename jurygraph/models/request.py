@@ -244,7 +244,7 @@ class Fault(ModelError):
     def raise_if_run_ends(self) -> None:
         """Raise the error in `errors.RUN_ENDING` for a fault that is about more than one question."""
         if self.kind in _RUN_ENDING_ERROR_BY_FAULT_KIND:
-            raise _RUN_ENDING_ERROR_BY_FAULT_KIND[self.kind](str(self)) from None
+            raise _RUN_ENDING_ERROR_BY_FAULT_KIND[self.kind](str(self)) from self
 
 
 class ServerErrorDetails(NamedTuple):

@@ -19,6 +19,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.alternative_annotator import DEFAULT_WIN_RATE_MARGIN
 from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import describe_needed_count
 from jurygraph.studies.judge import (
@@ -418,7 +419,7 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
             ]
             others = [(f"t{n // 2}", said[n]) for n in range(size, len(people))]
             studies.append(JudgeStudy(Judge("run", question, "e"), True, rows, others))
-        found = _measure_judge_agreement(studies[0], None)
+        found = _measure_judge_agreement(studies[0], None, DEFAULT_WIN_RATE_MARGIN)
         for name, value in true.items():
             covered[name] += found[name].low <= value <= found[name].high
         if draw < 200:
