@@ -195,9 +195,8 @@ def test_a_run_that_has_calls_is_gone_on_with_once_its_server_is_up(tmp_path: Pa
         assert call(function, ["Write."], ["Dear Ann."]) == [0.9]
         function.close()
     function = reward_function(config, record=tmp_path / "run")
-    with pytest.raises(ModelOutageError, match=r"for 2 s .* calls\.outage\.wait sets") as caught:
+    with pytest.raises(ModelOutageError, match=r"for 2 s .* calls\.outage\.wait sets"):
         call(function, ["Write."], ["Dear Ben."])
-    assert caught.value.__cause__ is None
     function.close()
     function = reward_function(config, record=tmp_path / "other")
     with pytest.raises(ModelOutageError, match=r"calls\.outage\.first sets"):
