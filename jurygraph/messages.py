@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from os import PathLike
@@ -201,11 +201,12 @@ def describe_type(value: Any) -> str:
 _MAX_NAMES_LISTED = 5
 
 
-def join_names(names: Sequence[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return the names in a row, with the number of those beyond the fifth."""
-    listed_names = list(names[:_MAX_NAMES_LISTED])
-    if len(names) > _MAX_NAMES_LISTED:
-        listed_names.append(f"{len(names) - _MAX_NAMES_LISTED} more")
+    listed_names = list(names)
+    excess = len(listed_names) - _MAX_NAMES_LISTED
+    if excess > 0:
+        listed_names[_MAX_NAMES_LISTED:] = [f"{excess} more"]
     return ", ".join(listed_names)
 
 

@@ -81,7 +81,7 @@ class PointsLine(FrozenModel):
         points = f"Lost {format_number_for_sentence(self.lost)}"
         if has_gained_points:
             points = f"Gained {format_number_for_sentence(self.points)}"
-        names = join_names([criteria.get((self.component, name), name) for name in self.names])
+        names = join_names(criteria.get((self.component, name), name) for name in self.names)
         if is_penalty:
             names = f"penalty {names}"
         value = format_number_for_sentence(self.value)
@@ -630,7 +630,7 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
             groups[heading, reason].append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, reason), names in groups.items():
         count = f" ({len(names)})" if len(names) > 1 else ""
-        sentence = f"{heading}{count}: {join_names(list(dict.fromkeys(names)))}"
+        sentence = f"{heading}{count}: {join_names(dict.fromkeys(names))}"
         yield ": ".join(filter(None, (sentence, reason))) + "."
 
 
@@ -650,7 +650,7 @@ def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
             )
             labels[reason].append(majority_vote.voting_verdicts[0].label)
     for reason, names in labels.items():
-        yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
+        yield f"No majority on {join_names(dict.fromkeys(names))}: {reason}."
 
 
 def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str, str]]:

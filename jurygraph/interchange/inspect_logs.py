@@ -4,7 +4,6 @@ Read are logs in JSON. The other form, `.eval`, is compressed with Zstandard, wh
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
@@ -18,6 +17,7 @@ from jurygraph.interchange.trials import (
     make_trials_reader,
     read_json_document,
 )
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, JsonObject, StrPath
 
 OMITTED_EVENTS_IMPORT_NOTE = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES_IMPORT_NOTE = "samples without messages are left out"
@@ -39,7 +39,7 @@ class Sample(ImportedRow):
     target: str | tuple[str, ...] = ""
     messages: tuple[Any, ...] = ()
     scores: dict[str, Score] | None = None
-    metadata: dict[str, JsonValue] | None = None
+    metadata: JsonObject | None = None
     attachments: dict[str, str] | None = None
     input: JsonValue = None
 
@@ -48,7 +48,7 @@ class Log(ImportedRow):
     samples: tuple[Any, ...] | None = None
 
 
-def _read_inspect_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_inspect_trials(path: StrPath) -> Iterator[Trial | ImportNote]:
     if str(path).endswith(".eval"):
         raise InputError(f"{path}: is packed; {_LOG_CONVERSION_HINT}")
     document, value = read_json_document(path)
@@ -97,7 +97,7 @@ def _to_trial(location: FileLocation, sample: Sample) -> Trial | ImportNote:
     )
 
 
-def _add_reward_label(labels: Mapping[str, Any]) -> dict[str, Any]:
+def _add_reward_label(labels: JsonMapping) -> JsonFields:
     """Return the values of scores, and that of a single one as `reward` if it is a number or a grade."""
     values = {name: value for name, value in labels.items() if value is not None}
     if len(values) == 1:

@@ -435,7 +435,7 @@ class FitProblem:
         while True:
             expected = self.e_step(model)
             next_model = self.m_step(expected.posterior)
-            steps = steps + 1
+            steps += 1
             arrays_compared = (expected.posterior, posterior)
             if self.settings.convergence_on == "confusion":
                 arrays_compared = (next_model.confusion, model.confusion)

@@ -20,7 +20,7 @@ from queue import Queue
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.schema.frozen_model import JsonFields, to_ascii_json
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, to_ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_CHAIN_LINK = bytes(32)
@@ -34,7 +34,7 @@ class RecordDraft(NamedTuple):
 
     kind: str
     key: str
-    body: Mapping[str, Any]
+    body: JsonMapping
     texts: Sequence[bytes] = ()
 
 
@@ -404,7 +404,7 @@ class Ledger:
                 raise TraceMismatch(f"{self.path}: record {expected} is missing")
             self._check_link(record, previous)
             previous = record.link
-            expected = expected + 1
+            expected += 1
             yield record
         if expected <= last:
             raise TraceMismatch(f"{self.path}: record {expected} is missing")
