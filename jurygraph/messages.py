@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain, islice
 from os import PathLike
 from types import UnionType
@@ -228,6 +229,11 @@ def shell_quote(value: object) -> str:
 
 def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def format_time(milliseconds: int) -> str:
+    """Format a time in milliseconds since 1970 as a date and a time of day, UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000.0, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -204,12 +204,13 @@ def _describe_judge_disagreement(
             disagreement_texts.append(f"{label_prefix}{scores_text}")
     if not disagreement_texts:
         return ""
-    more = (
-        f"; and {len(disagreement_texts) - _MAX_REASONS_LISTED} more"
-        if len(disagreement_texts) > _MAX_REASONS_LISTED
-        else ""
-    )
-    return f"judges differ{rule}: {'; '.join(disagreement_texts[:_MAX_REASONS_LISTED])}{more}"
+    return f"judges differ{rule}: {_join_first_reasons(disagreement_texts)}"
+
+
+def _join_first_reasons(reasons: list[str]) -> str:
+    if len(reasons) > _MAX_REASONS_LISTED:
+        reasons[_MAX_REASONS_LISTED:] = [f"and {len(reasons) - _MAX_REASONS_LISTED} more"]
+    return "; ".join(reasons)
 
 
 def _judge_name(verdict: ExplainedVerdict) -> str:
@@ -431,9 +432,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
         if len(subjects) > len(names):
             loss_text += f", {len(subjects)} times"
         loss_texts.append(loss_text)
-    if len(loss_texts) > _MAX_REASONS_LISTED:
-        loss_texts[_MAX_REASONS_LISTED:] = [f"and {len(loss_texts) - _MAX_REASONS_LISTED} more"]
-    return "; ".join(loss_texts)
+    return _join_first_reasons(loss_texts)
 
 
 def _describe_loss(verdict: ExplainedVerdict) -> str:

@@ -300,9 +300,11 @@ def _require_parameter(request: web.Request, name: str) -> str:
     return value
 
 
-PAGE_HANDLERS: Mapping[
-    str, Callable[[DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]]
-] = {
+PageHandler = Callable[
+    [DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]
+]
+
+PAGE_HANDLERS: Mapping[str, PageHandler] = {
     "/": show_run,
     "/responses": show_table,
     "/response": show_response,

@@ -5,17 +5,17 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.consensus.model import (
     AgentScore,
-    Bounds,
     Consensus,
     FitPreset,
     FitSettings,
+    GoldLabels,
     ItemAgentsAndPrompts,
     ItemKey,
     ItemPosteriors,
@@ -34,7 +34,7 @@ from jurygraph.aggregation.consensus.model import (
 )
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import INTERVAL_QUANTILES, draw_clusters
+from jurygraph.inference.clusters import INTERVAL_QUANTILES, Bounds, draw_clusters
 
 TieRule = Literal["shared", "first", "highest"]
 MIN_ANNOTATORS = 3
@@ -61,7 +61,7 @@ def fit(
     tol: float | None = None,
     max_iter: int | None = None,
     accelerated: bool | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    gold: GoldLabels | None = None,
 ) -> Consensus:
     """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
@@ -166,7 +166,7 @@ def majority_vote(
     ties: TieRule = "shared",
     *,
     classes: Sequence[ItemKey] | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    gold: GoldLabels | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
 
@@ -413,7 +413,7 @@ def ranking_stability(
     settings: FitSettings | None = None,
     classes: Sequence[ItemKey] | None = None,
     values: ArrayLike | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    gold: GoldLabels | None = None,
     report: Callable[[int], None] = lambda draw_count: None,
 ) -> Mapping[ConsensusMethod, RankingStability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.

@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import bounded_interval, mean_interval, members_by_cluster
+from jurygraph.inference.clusters import Bounds, bounded_interval, mean_interval, members_by_cluster
 
 ItemKey = Hashable
+GoldLabels = Mapping[Any, Any]
+"""Known classes, by item."""
 MAX_CONFUSION_CELLS = 2**28
 """Cells of all confusion matrices together; more would take over 2 GB."""
 
@@ -208,7 +210,7 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         ) from None
 
 
-def gold_class_codes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
+def gold_class_codes(votes: Votes, gold: GoldLabels) -> Ints:
     """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
     index_by_item = {item: index for index, item in enumerate(votes.items)} if gold else {}
     code_by_label = {label: code for code, label in enumerate(votes.classes)}
@@ -509,7 +511,6 @@ def _normalize_confusion_rows(confusion: Floats) -> Floats:
 
 
 IntervalMethod = Literal["t", "bootstrap"]
-Bounds = tuple[float | None, float | None]
 
 HIGH_AMBIGUITY = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
