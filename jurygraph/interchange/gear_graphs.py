@@ -12,12 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import read_located_rows
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportedRow,
     ImportedTurn,
     ImportNote,
@@ -91,7 +92,7 @@ class AuthorsGraph(ImportedRow):
 
 
 class RewardModel(ImportedRow):
-    rubrics: tuple[GraphItem, ...] = Field(min_length=1)
+    rubrics: tuple[GraphItem, ...] = NOT_EMPTY
     graph: AuthorsGraph | None = None
 
     @property
@@ -101,9 +102,7 @@ class RewardModel(ImportedRow):
 
 
 class AnnotatedRow(ImportedRow):
-    prompt: Annotated[
-        tuple[ImportedTurn, ...], BeforeValidator(_parse_json_if_text), Field(min_length=1)
-    ]
+    prompt: Annotated[tuple[ImportedTurn, ...], BeforeValidator(_parse_json_if_text), NOT_EMPTY]
     reward_model: Annotated[RewardModel, BeforeValidator(_parse_json_if_text)]
     data_source: str = "gear"
 

@@ -7,9 +7,10 @@ places and hotels) with 1: here hard and soft.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportedRow,
     ImportNote,
     RowKey,
@@ -74,8 +75,8 @@ class GroupTrip(TaskRow):
     EXPECTED_FILE_CONTENT = "GroupTravelBench's tasks"
 
     task_id: RowKey
-    query: Annotated[str, Field(min_length=1)]
-    user_preferences: dict[Annotated[ShortName, Field(min_length=1)], Traveller]
+    query: Annotated[str, NOT_EMPTY]
+    user_preferences: dict[Annotated[ShortName, NOT_EMPTY], Traveller]
     context: str | None = None
     time: str | None = None
     initial_messages: tuple[Opening, ...] = ()

@@ -4,9 +4,8 @@ import math
 import re
 from itertools import pairwise
 
-from pydantic import Field
-
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportNote,
     ScoredItem,
     TaskFieldsAndNotes,
@@ -30,7 +29,7 @@ class Case(TaskRow):
     EXPECTED_FILE_CONTENT = "PLawBench's practical case analyses"
 
     context: str | None = None
-    question: str = Field(min_length=1)
+    question: str = NOT_EMPTY
     rubrics: tuple[ScoredItem, ...]
     reference: str | None = None
 

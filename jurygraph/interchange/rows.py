@@ -25,12 +25,15 @@ def _text_to_number(value: Any) -> Any:
     return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
 
 
+NOT_EMPTY: Any = Field(min_length=1)
+"""Of a field: its text has a character, or its list an entry."""
+
 ShortName = Annotated[str, StringConstraints(max_length=240)]
 """Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
 RowKey = Annotated[
     ShortName,
-    Field(min_length=1),
+    NOT_EMPTY,
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
 ]
 """Id of a published row: text, or a whole number, which is read as text."""

@@ -2,9 +2,14 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
-from jurygraph.interchange.rows import ImportedRow, RowKey, TaskFieldsAndNotes, TaskRow, add_rubric
+from jurygraph.interchange.rows import (
+    NOT_EMPTY,
+    ImportedRow,
+    RowKey,
+    TaskFieldsAndNotes,
+    TaskRow,
+    add_rubric,
+)
 from jurygraph.schema.frozen_model import JsonFields
 
 RUBRIC_SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
@@ -42,7 +47,7 @@ class ImportedQuery(TaskRow):
     """The end of the scale that counts 0: a value v scores (v - LOWEST) / (10 - LOWEST)."""
 
     index: RowKey
-    query: str = Field(min_length=1)
+    query: str = NOT_EMPTY
     checklist: tuple[Entry, ...]
 
     def to_content(self) -> TaskFieldsAndNotes:

@@ -35,7 +35,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.conversation import SplitConversation, is_none, split_conversation
+from jurygraph.schema.conversation import OMITTED_IF_NONE, SplitConversation, split_conversation
 from jurygraph.schema.frozen_model import (
     Count,
     Id,
@@ -458,13 +458,13 @@ class TableColumns(FrozenModel):
     id: Id | None = None
     group_by: Id | None = None
     agent: Id | None = None
-    messages: Id | None = Field(default=None, exclude_if=is_none)
-    context: Id | None = Field(default=None, exclude_if=is_none)
-    response_from: Count | Literal["first-reply"] | None = Field(default=None, exclude_if=is_none)
-    tools: Id | None = Field(default=None, exclude_if=is_none)
-    reference_actions: Id | None = Field(default=None, exclude_if=is_none)
-    system: Id | None = Field(default=None, exclude_if=is_none)
-    workspace: Id | None = Field(default=None, exclude_if=is_none)
+    messages: Id | None = OMITTED_IF_NONE
+    context: Id | None = OMITTED_IF_NONE
+    response_from: Count | Literal["first-reply"] | None = OMITTED_IF_NONE
+    tools: Id | None = OMITTED_IF_NONE
+    reference_actions: Id | None = OMITTED_IF_NONE
+    system: Id | None = OMITTED_IF_NONE
+    workspace: Id | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _require_prompts_and_responses(self) -> Self:

@@ -18,6 +18,7 @@ from jurygraph.aggregation.consensus.model import (
     GoldLabels,
     ItemAgentsAndPrompts,
     ItemKey,
+    ItemKeys,
     ItemPosteriors,
     MajorityVote,
     Model,
@@ -54,7 +55,7 @@ def fit(
     preset: FitPreset = "converged",
     n_classes: int | None = None,
     *,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
     prior_mu: float | None = None,
     prior_confusion: float | None = None,
     diagonal: float | None = None,
@@ -105,15 +106,13 @@ def dawid_skene(
     preset: FitPreset = "converged",
     n_classes: int | None = None,
     *,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
 ) -> ItemPosteriors:
     """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def _resolve_label_classes(
-    n_classes: int | None, classes: Sequence[ItemKey] | None
-) -> Sequence[ItemKey] | None:
+def _resolve_label_classes(n_classes: int | None, classes: ItemKeys | None) -> ItemKeys | None:
     if n_classes is None:
         return classes
     if classes is not None:
@@ -165,7 +164,7 @@ def majority_vote(
     label: ArrayLike,
     ties: TieRule = "shared",
     *,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
     gold: GoldLabels | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
@@ -411,7 +410,7 @@ def ranking_stability(
     prompt: ArrayLike | None = None,
     preset: FitPreset = "converged",
     settings: FitSettings | None = None,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
     values: ArrayLike | None = None,
     gold: GoldLabels | None = None,
     report: Callable[[int], None] = lambda draw_count: None,
