@@ -3,7 +3,7 @@
 Read are logs in JSON. The other form, `.eval`, is compressed with Zstandard, which Python reads from 3.14 on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from jurygraph.interchange.trials import (
     Conversation,
     FileLocation,
     Trial,
+    TrialsAndNotes,
     make_trials_reader,
     read_json_document,
 )
@@ -48,7 +49,7 @@ class Log(ImportedRow):
     samples: tuple[Any, ...] | None = None
 
 
-def _read_inspect_trials(path: StrPath) -> Iterator[Trial | ImportNote]:
+def _read_inspect_trials(path: StrPath) -> TrialsAndNotes:
     if str(path).endswith(".eval"):
         raise InputError(f"{path}: is packed; {_LOG_CONVERSION_HINT}")
     document, value = read_json_document(path)

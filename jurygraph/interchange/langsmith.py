@@ -4,7 +4,7 @@ Runs of one example are trials of one task; the outputs of an example are the re
 form, plain or as its constructors, or in OpenAI's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
@@ -12,6 +12,7 @@ from jurygraph.interchange.trials import (
     Conversation,
     FileLocation,
     Trial,
+    TrialsAndNotes,
     make_trials_reader,
     read_located_lines,
 )
@@ -40,7 +41,7 @@ class ExportedRow(ImportedRow):
     metadata: JsonObject | None = None
 
 
-def _read_langsmith_trials(path: StrPath) -> Iterator[Trial | ImportNote]:
+def _read_langsmith_trials(path: StrPath) -> TrialsAndNotes:
     for location, row in read_located_lines(path, ExportedRow):
         name = row.id
         if not name:

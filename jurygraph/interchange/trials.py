@@ -81,7 +81,9 @@ class Trial:
     notes: Sequence[ImportNote] = ()
 
 
-TrialReader = Callable[[StrPath], Iterator[Trial | ImportNote]]
+TrialsAndNotes = Iterator[Trial | ImportNote]
+"""The conversations of a file, and what of it makes none."""
+TrialReader = Callable[[StrPath], TrialsAndNotes]
 
 
 def make_trials_reader(

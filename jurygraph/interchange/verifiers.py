@@ -4,12 +4,18 @@ An episode has the traces of its agents: graphs of messages, of which the path t
 one task are trials.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pydantic import Field
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, nonempty_fields
-from jurygraph.interchange.trials import FileLocation, Trial, make_trials_reader, read_located_lines
+from jurygraph.interchange.trials import (
+    FileLocation,
+    Trial,
+    TrialsAndNotes,
+    make_trials_reader,
+    read_located_lines,
+)
 from jurygraph.schema.frozen_model import Count, JsonFields, JsonObject, Number, StrPath, digest_of
 
 OMITTED_BRANCHES_IMPORT_NOTE = "messages off the path to the last one are left out"
@@ -57,7 +63,7 @@ class Episode(ImportedRow):
     traces: tuple[AgentTrace, ...]
 
 
-def _read_verifiers_trials(path: StrPath) -> Iterator[Trial | ImportNote]:
+def _read_verifiers_trials(path: StrPath) -> TrialsAndNotes:
     for location, episode in read_located_lines(path, Episode):
         for index, trace in enumerate(episode.traces):
             yield _to_trial(location, index, trace, episode.other)
