@@ -11,11 +11,13 @@ from jurygraph.errors import PlanError
 
 PlanErrorType = type[PlanError]
 Floats = NDArray[np.float64]
+ScalarOrFloats = np.float64 | Floats
+"""What is left of an array without its last axis."""
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
 
-def total(a: ArrayLike, axis: int = -1) -> np.float64 | Floats:
+def total(a: ArrayLike, axis: int = -1) -> ScalarOrFloats:
     """Sum over one short axis, left to right, from 0.0, by elementwise additions.
 
     NumPy's own sum groups its terms by shape, memory order and CPU. This function does not, so its bits are the same

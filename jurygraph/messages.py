@@ -7,8 +7,9 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain, islice
 from os import PathLike
 from types import UnionType
@@ -206,11 +207,12 @@ def describe_type(value: Any) -> str:
 _MAX_NAMES_LISTED = 5
 
 
-def join_names(names: Sequence[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return the names in a row, with the number of those beyond the fifth."""
-    listed_names = list(names[:_MAX_NAMES_LISTED])
-    if len(names) > _MAX_NAMES_LISTED:
-        listed_names.append(f"{len(names) - _MAX_NAMES_LISTED} more")
+    listed_names = list(names)
+    excess = len(listed_names) - _MAX_NAMES_LISTED
+    if excess > 0:
+        listed_names[_MAX_NAMES_LISTED:] = [f"{excess} more"]
     return ", ".join(listed_names)
 
 
@@ -238,6 +240,11 @@ def shell_quote(value: object) -> str:
 
 def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def format_time(milliseconds: int) -> str:
+    """Format a time in milliseconds since 1970 as a date and a time of day, UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000.0, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def shorten(text: str, limit: int = 60) -> str:

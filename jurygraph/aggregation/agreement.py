@@ -74,7 +74,7 @@ def _task_codes_of_items(tasks: ArrayLike | None, items: int) -> Ints:
     """Return the code of each item's task; without tasks, each item is a cluster of its own."""
     if tasks is None:
         return np.arange(items)
-    _, codes = np.unique(np.asarray(tasks), return_inverse=True)
+    _, codes = np.unique(tasks, return_inverse=True)
     return codes
 
 

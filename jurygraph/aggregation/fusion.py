@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Floats, as_finite, check_shape, total
+from jurygraph.arrays import ScalarOrFloats, as_finite, check_shape, total
 from jurygraph.errors import PlanError
 
 
 def collaborative(
     components: Mapping[str, ArrayLike], weights: Mapping[str, float]
-) -> np.float64 | Floats:
+) -> ScalarOrFloats:
     """Return R = Σ_k w_k r_k, summed in the order of the components' sorted names: Eq. 3 of MACRM.
 
     Args:
@@ -52,7 +52,7 @@ def collaborative(
     return result[()]
 
 
-def disagreement(components: ArrayLike) -> np.float64 | Floats:
+def disagreement(components: ArrayLike) -> ScalarOrFloats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
     components [..., m], m ≥ 2 (PlanError for fewer) -> [...]; a response with a NaN has no disagreement (NaN).

@@ -27,6 +27,7 @@ from jurygraph.arrays import (
     Bools,
     Floats,
     Ints,
+    ScalarOrFloats,
     as_booleans,
     as_finite,
     as_floats,
@@ -165,7 +166,7 @@ def hard(
 
 
 @np.errstate(over="ignore")
-def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
+def reward(q: ArrayLike, weights: ArrayLike) -> ScalarOrFloats:
     """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR; of local scores p, the flat baseline (Eq. 2).
 
     Args:

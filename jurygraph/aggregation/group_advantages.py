@@ -18,10 +18,12 @@ AdvantageNormalization = Literal["std", "none", "leave-one-out"]
 """Of an advantage: by the group's standard deviation (GRPO), not at all (Dr. GRPO), or against the mean of the other
 members (RLOO)."""
 
+GroupIds = Sequence[Any] | NDArray[Any]
+
 
 def advantages(
     rewards: ArrayLike,
-    groups: Sequence[Any] | NDArray[Any] | None = None,
+    groups: GroupIds | None = None,
     *,
     normalize: AdvantageNormalization = "std",
     ddof: int = 1,
@@ -87,9 +89,7 @@ def _check_options(normalize: str, ddof: int) -> None:
         raise PlanError(f"ddof is {ddof!r}: 0 or 1")
 
 
-def _indices_by_group(
-    groups: Sequence[Any] | NDArray[Any] | None, size: int
-) -> list[NDArray[np.intp]]:
+def _indices_by_group(groups: GroupIds | None, size: int) -> list[NDArray[np.intp]]:
     """Return the members of each group by their index, in the order of its first member."""
     if groups is None:
         return [np.arange(size)]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import (
     Floats,
+    ScalarOrFloats,
     as_finite,
     as_nonnegative,
     check_shape,
@@ -93,7 +94,7 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
     return exponentials / total(exponentials)
 
 
-def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | Floats:
+def reward(w: ArrayLike, u: ArrayLike) -> ScalarOrFloats:
     """Return R = Σ w û: Eq. 2 of DecompR.
 
     w [n], at least 0, sum 1 within 1e-9; utilities u [n] or [R, n], finite, on any one scale -> scalar or [R], on that
@@ -123,23 +124,23 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
     return (solo_utility - joint_utility) / solo_utility
 
 
-def group_utility(u: ArrayLike) -> np.float64 | Floats:
+def group_utility(u: ArrayLike) -> ScalarOrFloats:
     """Return the mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
     utilities = _check_utilities_shape(as_finite("u", u))
-    mean_utility: np.float64 | Floats = total(utilities) / utilities.shape[-1]
+    mean_utility: ScalarOrFloats = total(utilities) / utilities.shape[-1]
     return mean_utility
 
 
-def minimum(u: ArrayLike) -> np.float64 | Floats:
+def minimum(u: ArrayLike) -> ScalarOrFloats:
     """Return the utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
     # + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    lowest_utility: np.float64 | Floats = (
+    lowest_utility: ScalarOrFloats = (
         np.min(_check_utilities_shape(as_finite("u", u)), axis=-1) + 0.0
     )
     return lowest_utility
 
 
-def gini(u: ArrayLike) -> np.float64 | Floats:
+def gini(u: ArrayLike) -> ScalarOrFloats:
     """Return the Gini coefficient Σ_ij |u_i - u_j| / (2 n Σ u), in [0, 1): 0 if all utilities are equal (also all 0).
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
@@ -151,7 +152,7 @@ def gini(u: ArrayLike) -> np.float64 | Floats:
     return _divide_or_default(total(total(gaps)), max_possible_gap_sum, value_if_empty=0.0)
 
 
-def jain(u: ArrayLike) -> np.float64 | Floats:
+def jain(u: ArrayLike) -> ScalarOrFloats:
     """Return Jain's fairness index (Σ u)² / (n Σ u²), in [1/n, 1]: 1 if all utilities are equal (also all 0).
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
@@ -164,7 +165,7 @@ def jain(u: ArrayLike) -> np.float64 | Floats:
     )
 
 
-def group_fairness(u: ArrayLike) -> np.float64 | Floats:
+def group_fairness(u: ArrayLike) -> ScalarOrFloats:
     """Return 100 · min u / max u, the group fairness of GroupTravelBench (arXiv 2605.25200; Table 6 of DecompR).
 
     u [n] or [R, n], finite, of any sign -> scalar or [R], in [0, 100]. Equal utilities give 100, also if all are 0.
@@ -181,7 +182,7 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     return 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
 
 
-def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float64 | Floats:
+def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> ScalarOrFloats:
     """Return 100 · Σ collected / Σ stated, the preference completeness of GroupTravelBench (Table 6 of DecompR).
 
     It is a recall over the preferences of all members together: each entry of a list and each number is one, hard and
@@ -218,8 +219,8 @@ def _check_utilities_shape(u: Floats, name: str = "u") -> Floats:
 
 
 def _divide_or_default(
-    numerator: np.float64 | Floats, denominator: np.float64 | Floats, value_if_empty: float
-) -> np.float64 | Floats:
+    numerator: ScalarOrFloats, denominator: ScalarOrFloats, value_if_empty: float
+) -> ScalarOrFloats:
     is_zero_total = np.equal(denominator, 0.0)
     shares = np.where(
         is_zero_total, value_if_empty, numerator / np.where(is_zero_total, 1.0, denominator)

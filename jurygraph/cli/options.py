@@ -86,9 +86,7 @@ SortColumnOption = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
 ]
 MarkdownOption = Annotated[bool, option(None, "Print Markdown.", "--markdown")]
-PortOption = Annotated[
-    int, option(None, "Port; 0 takes a free one.", min=0, max=65535, show_default=True)
-]
+PortOption = Annotated[int, option(None, "Port; 0 takes a free one.", min=0, max=65535)]
 JsonOption = Annotated[bool, option(None, "Print JSON.", "--json")]
 RatingsFileArgument = Annotated[
     Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")

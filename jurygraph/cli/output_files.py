@@ -9,12 +9,13 @@ from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.runs.store.atomic_files import open_replacement_file, write_atomically
+from jurygraph.schema.frozen_model import StrPath
 
 _STREAM_PATH_PREFIXES = ("/dev/std", "/dev/fd/", "/proc/")
 """Beginnings of paths that lead to an open file, which another file must not replace."""
 
 
-def write_output(path: str, lines: Iterable[bytes]) -> None:
+def write_output(path: StrPath, lines: Iterable[bytes]) -> None:
     """Write a file completely or not at all; symbolic links are followed. Pipes and devices are written directly.
 
     Raises `InputError` if nothing can be written.
@@ -22,7 +23,7 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
     existing_file_mode = _require_writable_path(path)
     with _convert_os_errors(path):
         if existing_file_mode is None or (
-            stat.S_ISREG(existing_file_mode) and not path.startswith(_STREAM_PATH_PREFIXES)
+            stat.S_ISREG(existing_file_mode) and not str(path).startswith(_STREAM_PATH_PREFIXES)
         ):
             write_atomically(Path(os.path.realpath(path)), lines, private=False)
         else:
@@ -30,7 +31,7 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
                 file.writelines(lines)
 
 
-def write_output_with(path: str, write: Callable[[Path], None]) -> None:
+def write_output_with(path: StrPath, write: Callable[[Path], None]) -> None:
     """Write a file like `write_output`, for libraries that write by themselves: `write` gets the path.
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
@@ -48,14 +49,14 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def _convert_os_errors(path: str) -> Iterator[None]:
+def _convert_os_errors(path: StrPath) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
-def refuse_unwritable(path: str, *sources: str) -> None:
+def refuse_unwritable(path: StrPath, *sources: StrPath) -> None:
     """Raise `InputError` if no file can be created at the path, or if it is a file of a run, or one of the sources.
 
     To be called before any work is done.
@@ -93,14 +94,14 @@ def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _require_writable_path(path: str) -> int | None:
+def _require_writable_path(path: StrPath) -> int | None:
     """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
     if not path:
         raise InputError("the name of the output file is empty; name a file")
     mode = None
     with _convert_os_errors(path), suppress(FileNotFoundError, NotADirectoryError):
         mode = os.stat(path).st_mode
-    if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
+    if str(path).endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is a folder; name a file in it")
     if mode is None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise InputError(f"{path}: its folder does not exist; create it first")

@@ -444,7 +444,7 @@ def _write_run_tasks(
     task_folder.mkdir(parents=True, exist_ok=True)
     tasks = task_folder / f"{run.name}.jsonl"
     if not tasks.exists():
-        write_output(str(tasks), run.lines)
+        write_output(tasks, run.lines)
     elif tasks.read_bytes() != b"".join(run.lines):
         raise InputError(f"{tasks}: holds other tasks; name another --out, or remove {folder}")
     return replace(options, tasks=str(tasks), run=folder / run.name, revise=run.revise)

@@ -22,7 +22,7 @@ from jurygraph.explanation.points import (
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
-from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 
 class Explanation(ShortRepr):
@@ -89,10 +89,10 @@ class Explanation(ShortRepr):
         )
         return [*reward_sentences(self.explained, self.lines), *changes]
 
-    def to_dict(self, what_if: bool = False) -> dict[str, Any]:
+    def to_dict(self, what_if: bool = False) -> JsonFields:
         """Return the explanation as a JSON value: lines, gates and sentences, and on request all changes."""
         reward = self.trace.reward
-        content: dict[str, Any] = {
+        content: JsonFields = {
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,
             "reward": reward.value,

@@ -81,7 +81,7 @@ class PointsLine(FrozenModel):
         points = f"Lost {format_number_for_sentence(self.lost)}"
         if has_gained_points:
             points = f"Gained {format_number_for_sentence(self.points)}"
-        names = join_names([criteria.get((self.component, name), name) for name in self.names])
+        names = join_names(criteria.get((self.component, name), name) for name in self.names)
         if is_penalty:
             names = f"penalty {names}"
         value = format_number_for_sentence(self.value)
@@ -204,12 +204,13 @@ def _describe_judge_disagreement(
             disagreement_texts.append(f"{label_prefix}{scores_text}")
     if not disagreement_texts:
         return ""
-    more = (
-        f"; and {len(disagreement_texts) - _MAX_REASONS_LISTED} more"
-        if len(disagreement_texts) > _MAX_REASONS_LISTED
-        else ""
-    )
-    return f"judges differ{rule}: {'; '.join(disagreement_texts[:_MAX_REASONS_LISTED])}{more}"
+    return f"judges differ{rule}: {_join_first_reasons(disagreement_texts)}"
+
+
+def _join_first_reasons(reasons: list[str]) -> str:
+    if len(reasons) > _MAX_REASONS_LISTED:
+        reasons[_MAX_REASONS_LISTED:] = [f"and {len(reasons) - _MAX_REASONS_LISTED} more"]
+    return "; ".join(reasons)
 
 
 def _judge_name(verdict: ExplainedVerdict) -> str:
@@ -431,9 +432,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
         if len(subjects) > len(names):
             loss_text += f", {len(subjects)} times"
         loss_texts.append(loss_text)
-    if len(loss_texts) > _MAX_REASONS_LISTED:
-        loss_texts[_MAX_REASONS_LISTED:] = [f"and {len(loss_texts) - _MAX_REASONS_LISTED} more"]
-    return "; ".join(loss_texts)
+    return _join_first_reasons(loss_texts)
 
 
 def _describe_loss(verdict: ExplainedVerdict) -> str:
@@ -630,7 +629,7 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
             groups[heading, reason].append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, reason), names in groups.items():
         count = f" ({len(names)})" if len(names) > 1 else ""
-        sentence = f"{heading}{count}: {join_names(list(dict.fromkeys(names)))}"
+        sentence = f"{heading}{count}: {join_names(dict.fromkeys(names))}"
         yield ": ".join(filter(None, (sentence, reason))) + "."
 
 
@@ -650,7 +649,7 @@ def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
             )
             labels[reason].append(majority_vote.voting_verdicts[0].label)
     for reason, names in labels.items():
-        yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
+        yield f"No majority on {join_names(dict.fromkeys(names))}: {reason}."
 
 
 def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str, str]]:

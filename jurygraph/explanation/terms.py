@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -336,7 +336,7 @@ class ExplainedTerm:
         self.term = term
         self.spec = spec
         self.inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
-        self.params: Mapping[str, Any] = {} if spec is None else spec.params
+        self.params: RawParams = {} if spec is None else spec.params
         self.combiner = UnknownCombiner() if spec is None else find_combiner(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace

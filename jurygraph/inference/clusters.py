@@ -24,6 +24,8 @@ from jurygraph.errors import PlanError
 
 CONFIDENCE_LEVEL = 0.95
 """The level of every interval."""
+Bounds = tuple[float | None, float | None]
+"""The ends of an interval; None where it cannot be computed."""
 INTERVAL_QUANTILES = (0.025, 0.975)
 """The ends of a 95 % percentile interval."""
 DRAWS_PER_BATCH = 1_000_000  # limits memory
@@ -85,7 +87,7 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
 
 def cluster_numbers(clusters: ArrayLike) -> Ints:
     """Return the number of each member's cluster, from 0 in the order of their names, given these names, [N]."""
-    return np.unique(np.asarray(clusters), return_inverse=True)[1]
+    return np.unique(clusters, return_inverse=True)[1]
 
 
 def members_by_cluster(clusters: Ints) -> list[Ints]:
@@ -155,7 +157,7 @@ def jackknife_masks(clusters: Ints) -> Iterator[Bools]:
         yield parts != group
 
 
-def bonferroni_interval(estimate: Estimate, rows: int) -> tuple[float | None, float | None]:
+def bonferroni_interval(estimate: Estimate, rows: int) -> Bounds:
     """Return the ends of an interval that is one of several: all of them hold together with 95 % (Bonferroni).
 
     `rows` is the number of intervals, at least 1; with 1 it is the estimate's own. None where that has none.

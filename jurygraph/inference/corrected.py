@@ -151,7 +151,7 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     if math.isnan(value):
         return None
     tasks = int(np.count_nonzero(counts[0] + counts[2]))
-    jackknife_rates = np.asarray(_true_rate(totals[:, None] - counts))
+    jackknife_rates = _true_rate(totals[:, None] - counts)
     if tasks < 2 or np.isnan(jackknife_rates).any():
         return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
     interval = jackknife_interval(value, jackknife_rates, degrees_of_freedom=tasks - 1)._replace(

@@ -107,7 +107,7 @@ def _unit_codes_by_level(numbers: Floats, levels: Sequence[ArrayLike]) -> list[I
     """Return the unit of each value by level, as codes [N] each."""
     unit_codes: list[Ints] = []
     for number, level in enumerate(levels, start=1):
-        ids, units = np.unique(np.asarray(level), return_inverse=True)
+        ids, units = np.unique(level, return_inverse=True)
         check_shape(f"level {number}", units, numbers.shape)
         if unit_codes:
             outer_unit_codes = unit_codes[-1]

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.sources.files import validate_at_location
 
 _SUBMITTED_RESPONSE_STATUSES = (None, "submitted")
@@ -20,8 +21,8 @@ class _Response(ImportedRow):
 
 class _Record(ImportedRow):
     id: RowKey
-    fields: dict[str, JsonValue] = Field(default_factory=dict)
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    fields: JsonObject = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     responses: dict[str, tuple[_Response, ...]]
 
 
@@ -29,7 +30,7 @@ def read_argilla_answers(path: Path, columns: ExportColumns) -> Iterator[Exporte
     """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
     for location, row in read_located_rows(path):
         record = validate_at_location(location, _Record, row)
-        fields: dict[str, JsonValue] = {"id": record.id}
+        fields: JsonObject = {"id": record.id}
         if columns.item is not None:
             fields = {**record.fields, **record.metadata}
         for name, responses in record.responses.items():

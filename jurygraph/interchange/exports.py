@@ -18,6 +18,7 @@ from jurygraph.messages import (
     quote,
     validate,
 )
+from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NUMERAL_PATTERN
 from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
@@ -47,7 +48,7 @@ class ExportedAnswer(NamedTuple):
 
     location: str
     field: str
-    fields: Mapping[str, Any]
+    fields: JsonMapping
     key: str
     annotator: Any
     value: Any
@@ -79,7 +80,7 @@ def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Itera
     questions = dict.fromkeys(str(answer.question) for answer in answers)
     if not answers or columns.label not in (None, *questions):
         name = columns.label or "a question"
-        hint = join_names(list(questions)) or "nothing; name the field of the answers"
+        hint = join_names(questions) or "nothing; name the field of the answers"
         raise InputError(
             f"{path}: has no answers to {quote(name)}; --target-column may name {hint}"
         )
@@ -93,10 +94,10 @@ def read_located_rows(path: Path) -> Iterator[tuple[str, TableRow]]:
     return ((f"{path}, {position}", row) for position, row in read_rows(path))
 
 
-def get_export_field(location: str, row: Mapping[str, Any], name: str, option: str) -> Any:
+def get_export_field(location: str, row: JsonMapping, name: str, option: str) -> Any:
     """Return the value of a field that an option names. Raises `InputError` where the row has none."""
     if name not in row:
-        raise missing_column_error(location, (name,), list(row), option)
+        raise missing_column_error(location, (name,), row, option)
     return row[name]
 
 

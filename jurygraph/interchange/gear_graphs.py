@@ -6,18 +6,19 @@ each row, as in the authors' `compute_fcp_metrics.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import read_located_rows
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportedRow,
     ImportedTurn,
     ImportNote,
@@ -28,7 +29,15 @@ from jurygraph.interchange.rows import (
 )
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.frozen_model import Count, Number, StrictBool, UnitInterval
+from jurygraph.schema.frozen_model import (
+    Count,
+    JsonFields,
+    JsonMapping,
+    Number,
+    StrictBool,
+    StrPath,
+    UnitInterval,
+)
 from jurygraph.sources.files import validate_at_location
 
 ROLE_BY_NODE_TYPE = {
@@ -83,7 +92,7 @@ class AuthorsGraph(ImportedRow):
 
 
 class RewardModel(ImportedRow):
-    rubrics: tuple[GraphItem, ...] = Field(min_length=1)
+    rubrics: tuple[GraphItem, ...] = NOT_EMPTY
     graph: AuthorsGraph | None = None
 
     @property
@@ -93,9 +102,7 @@ class RewardModel(ImportedRow):
 
 
 class AnnotatedRow(ImportedRow):
-    prompt: Annotated[
-        tuple[ImportedTurn, ...], BeforeValidator(_parse_json_if_text), Field(min_length=1)
-    ]
+    prompt: Annotated[tuple[ImportedTurn, ...], BeforeValidator(_parse_json_if_text), NOT_EMPTY]
     reward_model: Annotated[RewardModel, BeforeValidator(_parse_json_if_text)]
     data_source: str = "gear"
 
@@ -114,7 +121,7 @@ class DumpRow(ImportedRow):
     dag_reward: Number | None = None
 
 
-def read_gear_graphs(path: str | Path, scores: str | Path | None = None) -> Iterator[ImportResult]:
+def read_gear_graphs(path: StrPath, scores: StrPath | None = None) -> Iterator[ImportResult]:
     """Yield each row as a task, with its responses and their scores from the dump, if there is one.
 
     Raises `InputError` naming file, row and field; also where the dump's lines are no multiple of the rows.
@@ -136,7 +143,7 @@ def read_gear_graphs(path: str | Path, scores: str | Path | None = None) -> Iter
         yield ImportResult(task, tuple(notes))
 
 
-def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
+def _read_located_rows(path: StrPath, model: type[M]) -> list[tuple[str, M]]:
     """Return the rows of a file, each with its place for an error."""
     rows = []
     for where, values in read_located_rows(Path(path)):
@@ -146,7 +153,7 @@ def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
 
 def _to_task_content(
     name: str, row: AnnotatedRow, lines: Sequence[tuple[str, DumpRow]]
-) -> tuple[Mapping[str, Any] | None, Sequence[ImportNote]]:
+) -> tuple[JsonMapping | None, Sequence[ImportNote]]:
     """Return the fields of a row's task, or None if no reward can be formed from its rubric; and the notes."""
     model = row.reward_model
     graph = model.graph or AuthorsGraph()
@@ -189,7 +196,7 @@ def _to_task_content(
     return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_import_notes
 
 
-def _collect_metadata(row: AnnotatedRow) -> dict[str, Any]:
+def _collect_metadata(row: AnnotatedRow) -> JsonFields:
     """Return the other fields of a row; of `extra_info`, in which verl repeats the rubric, what is not repeated."""
     metadata = row.other
     extra_info = metadata.pop("extra_info", None)
@@ -221,7 +228,7 @@ def _check_dump_row(line: DumpRow, criteria: Sequence[str], where: str) -> None:
         )
 
 
-def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str, Any]:
+def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> JsonFields:
     met_flags = line.criteria_met_list or (None,) * len(criteria)
     scores = {}
     for criterion, p, is_met in zip(criteria, line.p_list, met_flags, strict=True):

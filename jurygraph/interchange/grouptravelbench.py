@@ -5,11 +5,12 @@ places and hotels) with 1: here hard and soft.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportedRow,
     ImportNote,
     RowKey,
@@ -17,6 +18,7 @@ from jurygraph.interchange.rows import (
     TaskFieldsAndNotes,
     TaskRow,
 )
+from jurygraph.schema.frozen_model import JsonFields, JsonObject
 
 UNREAD_FIELDS_IMPORT_NOTE = "preferences in fields that are not read are left out"
 NO_PREFERENCE_IMPORT_NOTE = "tasks in which nobody states a preference are left out"
@@ -56,7 +58,7 @@ class Traveller(ImportedRow):
     """A person: a role in the group, and what the person wants."""
 
     role: str
-    preference: dict[str, JsonValue]
+    preference: JsonObject
 
 
 class Opening(ImportedRow):
@@ -73,8 +75,8 @@ class GroupTrip(TaskRow):
     EXPECTED_FILE_CONTENT = "GroupTravelBench's tasks"
 
     task_id: RowKey
-    query: Annotated[str, Field(min_length=1)]
-    user_preferences: dict[Annotated[ShortName, Field(min_length=1)], Traveller]
+    query: Annotated[str, NOT_EMPTY]
+    user_preferences: dict[Annotated[ShortName, NOT_EMPTY], Traveller]
     context: str | None = None
     time: str | None = None
     initial_messages: tuple[Opening, ...] = ()
@@ -102,8 +104,8 @@ class GroupTrip(TaskRow):
 
 
 def _preferences_to_constraints(
-    preference: dict[str, JsonValue],
-) -> tuple[list[dict[str, Any]], list[str]]:
+    preference: JsonObject,
+) -> tuple[list[JsonFields], list[str]]:
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
     constraints = {}
     unread_fields: dict[str, None] = {}

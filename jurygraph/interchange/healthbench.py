@@ -1,8 +1,7 @@
 """HealthBench (openai/simple-evals): conversations with physicians' rubrics, scored by a probability."""
 
-from pydantic import Field
-
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportedRow,
     ImportedTurn,
     ImportNote,
@@ -30,7 +29,7 @@ class HealthBenchRow(TaskRow):
     EXPECTED_FILE_CONTENT = "HealthBench's examples"
 
     prompt_id: RowKey
-    prompt: tuple[ImportedTurn, ...] = Field(min_length=1)
+    prompt: tuple[ImportedTurn, ...] = NOT_EMPTY
     rubrics: tuple[ScoredItem, ...]
     ideal_completions_data: IdealCompletions | None = None
 

@@ -3,8 +3,7 @@
 Read are logs in JSON. The other form, `.eval`, is compressed with Zstandard, which Python reads from 3.14 on.
 """
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -15,9 +14,11 @@ from jurygraph.interchange.trials import (
     Conversation,
     FileLocation,
     Trial,
+    TrialsAndNotes,
     make_trials_reader,
     read_json_document,
 )
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, JsonObject, StrPath
 
 OMITTED_EVENTS_IMPORT_NOTE = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES_IMPORT_NOTE = "samples without messages are left out"
@@ -39,7 +40,7 @@ class Sample(ImportedRow):
     target: str | tuple[str, ...] = ""
     messages: tuple[Any, ...] = ()
     scores: dict[str, Score] | None = None
-    metadata: dict[str, JsonValue] | None = None
+    metadata: JsonObject | None = None
     attachments: dict[str, str] | None = None
     input: JsonValue = None
 
@@ -48,7 +49,7 @@ class Log(ImportedRow):
     samples: tuple[Any, ...] | None = None
 
 
-def _read_inspect_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_inspect_trials(path: StrPath) -> TrialsAndNotes:
     if str(path).endswith(".eval"):
         raise InputError(f"{path}: is packed; {_LOG_CONVERSION_HINT}")
     document, value = read_json_document(path)
@@ -97,7 +98,7 @@ def _to_trial(location: FileLocation, sample: Sample) -> Trial | ImportNote:
     )
 
 
-def _add_reward_label(labels: Mapping[str, Any]) -> dict[str, Any]:
+def _add_reward_label(labels: JsonMapping) -> JsonFields:
     """Return the values of scores, and that of a single one as `reward` if it is a number or a grade."""
     values = {name: value for name, value in labels.items() if value is not None}
     if len(values) == 1:

@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
-
-from jurygraph.interchange.rows import RowKey, TaskFieldsAndNotes, TaskRow
+from jurygraph.interchange.rows import NOT_EMPTY, RowKey, TaskFieldsAndNotes, TaskRow
 
 
 class ImportedPair(TaskRow):
@@ -14,7 +12,7 @@ class ImportedPair(TaskRow):
     EXPECTED_FILE_CONTENT = "JudgeBench's pairs"
 
     pair_id: RowKey
-    question: str = Field(min_length=1)
+    question: str = NOT_EMPTY
     response_A: str
     response_B: str
     label: Literal["A>B", "B>A"]

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.sources.files import validate_at_location
 
 _RESULT_VALUE_KEYS = ("rating", "number", "choices", "selected")
@@ -33,7 +34,7 @@ class _Annotation(ImportedRow):
 
 class _AnnotatedTask(ImportedRow):
     id: RowKey
-    data: dict[str, JsonValue] = Field(default_factory=dict)
+    data: JsonObject = Field(default_factory=dict)
     annotations: tuple[_Annotation, ...]
 
 

@@ -4,22 +4,21 @@ Runs of one example are trials of one task; the outputs of an example are the re
 form, plain or as its constructors, or in OpenAI's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
 from jurygraph.interchange.trials import (
     Conversation,
     FileLocation,
     Trial,
+    TrialsAndNotes,
     make_trials_reader,
     read_located_lines,
 )
+from jurygraph.messages import FieldPath
 from jurygraph.schema.conversation import ChatMessage
-from jurygraph.schema.frozen_model import digest_of
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, JsonObject, StrPath, digest_of
 
 NESTED_RUNS_IMPORT_NOTE = "runs inside another run are left out, since it has their messages"
 UNREAD_INPUTS_IMPORT_NOTE = "rows whose inputs are neither messages nor one text are left out"
@@ -32,17 +31,17 @@ class ExportedRow(ImportedRow):
     """A run, which has a `run_type`, or an example of a dataset."""
 
     id: RowKey | None = None
-    inputs: dict[str, JsonValue] | None = None
-    outputs: dict[str, JsonValue] | None = None
-    reference_outputs: dict[str, JsonValue] | None = None
+    inputs: JsonObject | None = None
+    outputs: JsonObject | None = None
+    reference_outputs: JsonObject | None = None
     run_type: str | None = None
     name: str | None = None
     parent_run_id: str | None = None
     reference_example_id: RowKey | None = None
-    metadata: dict[str, JsonValue] | None = None
+    metadata: JsonObject | None = None
 
 
-def _read_langsmith_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_langsmith_trials(path: StrPath) -> TrialsAndNotes:
     for location, row in read_located_lines(path, ExportedRow):
         name = row.id
         if not name:
@@ -102,8 +101,8 @@ def _to_task(location: FileLocation, row: ExportedRow, name: str, query: Convers
 
 
 def _to_reference_fields(
-    location: FileLocation, query: Conversation, field: str, outputs: Mapping[str, Any] | None
-) -> dict[str, Any]:
+    location: FileLocation, query: Conversation, field: str, outputs: JsonMapping | None
+) -> JsonFields:
     """Return the reference of a task: one text, or messages."""
     answer = _extract_answer(query, _read_input_or_output_messages(location, field, outputs))
     if len(answer) == 1 and not answer[0].tool_calls:
@@ -118,11 +117,11 @@ def _extract_answer(query: Conversation, outputs: Conversation) -> Conversation:
 
 
 def _read_input_or_output_messages(
-    location: FileLocation, field: str, side: Mapping[str, Any] | None
+    location: FileLocation, field: str, side: JsonMapping | None
 ) -> Conversation:
     """Return the messages of inputs or outputs; none where there are none, and no single text."""
     role = "user" if field == "inputs" else "assistant"
-    path: tuple[str | int, ...] = (field,)
+    path: FieldPath = (field,)
     value: Any = side or {}
     for step in _find_messages_key_path(value):
         path += (step,)
@@ -135,7 +134,7 @@ def _read_input_or_output_messages(
     return location.messages(items, *path)
 
 
-def _find_messages_key_path(side: Mapping[str, Any]) -> tuple[str | int, ...]:
+def _find_messages_key_path(side: JsonMapping) -> FieldPath:
     """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
     messages = side.get("messages")
     if isinstance(messages, list):
@@ -162,9 +161,7 @@ def _get_value_at_path(value: Any, path: Sequence[str | int]) -> Any:
     return value
 
 
-def _select_unread_fields(
-    side: Mapping[str, Any] | None, has_read_messages: object = True
-) -> dict[str, Any]:
+def _select_unread_fields(side: JsonMapping | None, has_read_messages: object = True) -> JsonFields:
     """Return the fields of inputs or outputs except those that were read; all if nothing was."""
     path = _find_messages_key_path(side or {}) if has_read_messages else ()
     return {name: value for name, value in (side or {}).items() if name not in path[:1]}

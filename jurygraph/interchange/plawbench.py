@@ -3,18 +3,16 @@
 import math
 import re
 from itertools import pairwise
-from typing import Any
-
-from pydantic import Field
 
 from jurygraph.interchange.rows import (
+    NOT_EMPTY,
     ImportNote,
     ScoredItem,
     TaskFieldsAndNotes,
     TaskRow,
     add_rubric,
 )
-from jurygraph.schema.frozen_model import digest_of
+from jurygraph.schema.frozen_model import JsonFields, digest_of
 
 UNDIVIDED_CRITERIA_IMPORT_NOTE = (
     "criteria are judged as one, since they mark no sub-items whose points add up to their own"
@@ -31,7 +29,7 @@ class Case(TaskRow):
     EXPECTED_FILE_CONTENT = "PLawBench's practical case analyses"
 
     context: str | None = None
-    question: str = Field(min_length=1)
+    question: str = NOT_EMPTY
     rubrics: tuple[ScoredItem, ...]
     reference: str | None = None
 
@@ -67,7 +65,7 @@ _MAX_SUB_ITEMS = 20
 _NUMBERING_PATTERN = re.compile(r"[\W\d_一二三四五六七八九十第步]*")
 
 
-def _split_weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
+def _split_weighted_parts(item: ScoredItem) -> list[JsonFields] | None:
     """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
     parts = parse_scored_sub_items(item.criterion)
     weights = [part["weight"] for part in parts]
@@ -80,7 +78,7 @@ def _split_weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     return parts
 
 
-def parse_scored_sub_items(text: str) -> list[dict[str, Any]]:
+def parse_scored_sub_items(text: str) -> list[JsonFields]:
     """Return the marked sub-items of a text, each with its points.
 
     A mark is either before its sub-item, or at the end of the line that begins it; in both cases the sub-item continues

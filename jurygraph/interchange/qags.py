@@ -5,10 +5,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
-
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, RowKey
+from jurygraph.interchange.rows import NOT_EMPTY, ImportedRow, RowKey
+from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.files import TextFile, read_lines
 
@@ -25,10 +24,10 @@ class ImportedSentence(ImportedRow):
 
 class ImportedSummary(ImportedRow):
     article: str
-    summary_sentences: tuple[ImportedSentence, ...] = Field(min_length=1)
+    summary_sentences: tuple[ImportedSentence, ...] = NOT_EMPTY
 
 
-def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
+def read_qags(paths: Sequence[StrPath]) -> Iterator[Vote]:
     """Yield each worker's vote on each sentence, as STABLEVAL reads it: 1 supported, 0 not.
 
     Sentence 0 of the first summary is the item `cnn_1_sent0` of the agent `CNN`, and belongs to the group `cnn_1`. The

@@ -2,15 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
+from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.rating import RatedText, Rating, Vote
 from jurygraph.sources.files import validate_at_location
-from jurygraph.sources.ratings import NUMERAL_PATTERN, FileRows, read_rated_texts, read_texts
+from jurygraph.sources.ratings import (
+    NO_NAMES,
+    NUMERAL_PATTERN,
+    FileRows,
+    NameByField,
+    read_rated_texts,
+    read_texts,
+)
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
@@ -25,7 +32,7 @@ class RatedTable(NamedTuple):
 
 
 def read_rated_table(
-    path: str | Path, columns: Mapping[str, str], options: Mapping[str, str] = {}
+    path: StrPath, columns: NameByField, options: NameByField = NO_NAMES
 ) -> RatedTable:
     """Read a table with a text in each row, and a label that an annotator gave to it.
 

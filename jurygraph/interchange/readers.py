@@ -4,7 +4,6 @@ A format is a module next to this one, and an entry here. What reads raises `Inp
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from jurygraph.interchange.argilla import read_argilla_answers
 from jurygraph.interchange.chats import Chat
@@ -24,6 +23,7 @@ from jurygraph.interchange.rows import ImportResult
 from jurygraph.interchange.taubench import read_taubench
 from jurygraph.interchange.verifiers import read_verifiers_traces
 from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
+from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheet_votes
 
@@ -57,7 +57,7 @@ SCALED_READERS_BY_FORMAT: Mapping[str, Mapping[str, TaskReader]] = {
 }
 """Readers of formats whose values are scored in several ways, by format and way."""
 
-VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {
+VOTE_READERS: Mapping[str, Callable[[Sequence[StrPath]], Iterator[Vote]]] = {
     "qags": read_qags,
     "sheets": read_sheet_votes,
 }

@@ -6,9 +6,8 @@ scale, PLawBench's by partial credit.
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
@@ -16,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, Number, StrPath
 from jurygraph.sources.files import TextFile, raise_line_error, read_lines, validate_line
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
@@ -26,12 +25,15 @@ def _text_to_number(value: Any) -> Any:
     return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
 
 
+NOT_EMPTY: Any = Field(min_length=1)
+"""Of a field: its text has a character, or its list an entry."""
+
 ShortName = Annotated[str, StringConstraints(max_length=240)]
 """Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
 RowKey = Annotated[
     ShortName,
-    Field(min_length=1),
+    NOT_EMPTY,
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
 ]
 """Id of a published row: text, or a whole number, which is read as text."""
@@ -46,7 +48,7 @@ class ImportedRow(FrozenModel):
     model_config = ConfigDict(extra="allow")
 
     @property
-    def other(self) -> dict[str, Any]:
+    def other(self) -> JsonFields:
         return nonempty_fields(**(self.model_extra or {}))
 
 
@@ -72,7 +74,7 @@ class ImportResult(NamedTuple):
     notes: tuple[ImportNote, ...] = ()
 
 
-TaskFieldsAndNotes = tuple[Mapping[str, Any] | None, Sequence[ImportNote]]
+TaskFieldsAndNotes = tuple[JsonMapping | None, Sequence[ImportNote]]
 """The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
 
 
@@ -87,7 +89,7 @@ class TaskRow(ImportedRow):
         """Convert the row to the content of a task."""
 
     @classmethod
-    def read(cls, path: str | Path) -> Iterator[ImportResult]:
+    def read(cls, path: StrPath) -> Iterator[ImportResult]:
         """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
         Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
@@ -113,7 +115,7 @@ class TaskRow(ImportedRow):
             raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}")
 
 
-def nonempty_fields(**fields: Any) -> dict[str, Any]:
+def nonempty_fields(**fields: Any) -> JsonFields:
     """Return the fields that are neither null nor empty, as JSON values."""
     nonempty_values = {}
     for name, value in fields.items():
@@ -130,7 +132,7 @@ NONPOSITIVE_WEIGHTS_IMPORT_NOTE = (
 
 
 def add_rubric(
-    task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[ImportNote] = ()
+    task: JsonMapping, items: Iterable[JsonMapping], notes: Sequence[ImportNote] = ()
 ) -> TaskFieldsAndNotes:
     """Return the task with a rubric of these items, each the fields of a criterion.
 
@@ -139,7 +141,7 @@ def add_rubric(
     """
     all_notes = list(notes)
     criteria = []
-    about: dict[str, Any] = {}
+    about: JsonFields = {}
     for number, item in enumerate(items, 1):
         name = item.get("id", f"criterion-{number}")
         if not item["text"].strip() or item["weight"] == 0:
@@ -160,5 +162,5 @@ class ScoredItem(ImportedRow):
     criterion: str
     points: CriterionPoints
 
-    def criterion_fields(self) -> dict[str, Any]:
+    def criterion_fields(self) -> JsonFields:
         return {"text": self.criterion, "weight": self.points, "about": self.other}

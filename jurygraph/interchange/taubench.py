@@ -5,10 +5,7 @@ the response.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.interchange.trials import (
@@ -19,12 +16,12 @@ from jurygraph.interchange.trials import (
     read_json_document,
 )
 from jurygraph.messages import describe_value
-from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.frozen_model import JsonObject, Number, StrPath
 
 
 class WantedAction(ImportedRow):  # type: ignore[no-redef]  # mypy's plugin has `kwargs`, too
     name: str
-    kwargs: dict[str, JsonValue]
+    kwargs: JsonObject
 
 
 class TauTask(ImportedRow):
@@ -48,7 +45,7 @@ class RunResult(ImportedRow):
     traj: tuple[Any, ...]
 
 
-def _read_taubench_trials(path: str | Path) -> Iterator[Trial]:
+def _read_taubench_trials(path: StrPath) -> Iterator[Trial]:
     document, results = read_json_document(path)
     if not isinstance(results, list):
         document.refuse((), f"is {describe_value(results)}", "write a list of results")

@@ -6,11 +6,10 @@ words: these then stand at the beginning of its response, because a task has one
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from jurygraph.errors import InputError
@@ -19,6 +18,7 @@ from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, StrPath
 from jurygraph.schema.task import TranscriptMessages
 from jurygraph.sources.files import TextFile, raise_field_error, read_lines
 
@@ -76,20 +76,22 @@ class Trial:
     query: Conversation
     answer: Conversation = ()
     name: str | None
-    about: Mapping[str, Any] = field(default_factory=dict)
-    response: Mapping[str, Any] = field(default_factory=dict)
+    about: JsonMapping = field(default_factory=dict)
+    response: JsonMapping = field(default_factory=dict)
     notes: Sequence[ImportNote] = ()
 
 
-TrialReader = Callable[[str | Path], Iterator[Trial | ImportNote]]
+TrialsAndNotes = Iterator[Trial | ImportNote]
+"""The conversations of a file, and what of it makes none."""
+TrialReader = Callable[[StrPath], TrialsAndNotes]
 
 
 def make_trials_reader(
     read: TrialReader, expected: str
-) -> Callable[[str | Path], Iterator[ImportResult]]:
+) -> Callable[[StrPath], Iterator[ImportResult]]:
     """Return a reader of tasks, in the order of their first trials, which reads the whole file first."""
 
-    def read_tasks(path: str | Path) -> Iterator[ImportResult]:
+    def read_tasks(path: StrPath) -> Iterator[ImportResult]:
         trials = defaultdict(list)
         left_out = []
         for item in read(path):
@@ -145,7 +147,7 @@ def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
     return shortest_conversation
 
 
-def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:
+def _collect_task_fields(trials: Sequence[Trial]) -> JsonFields:
     """Return the fields of the task. Raises InputError where two trials have different ones."""
     fields = {"id": trials[0].task}
     for trial in trials:
@@ -159,14 +161,14 @@ def _collect_task_fields(trials: Sequence[Trial]) -> dict[str, Any]:
     return fields
 
 
-def read_located_lines(path: str | Path, model: type[M]) -> Iterator[tuple[FileLocation, M]]:
+def read_located_lines(path: StrPath, model: type[M]) -> Iterator[tuple[FileLocation, M]]:
     """Yield every line of a file of JSON lines with its location. Raises InputError with line and field."""
     with closing(TextFile(path)) as file:
         for line, row in read_lines(file, model):
             yield FileLocation(place=f"{file.name}, line {line.number}"), row
 
 
-def read_json_document(path: str | Path) -> tuple[FileLocation, Any]:
+def read_json_document(path: StrPath) -> tuple[FileLocation, Any]:
     """Return the value of a JSON file; a NaN in it, as some tools write, is null. Raises InputError for no JSON."""
     with closing(TextFile(path)) as file:
         location = FileLocation(place=file.name)

@@ -4,15 +4,19 @@ An episode has the traces of its agents: graphs of messages, of which the path t
 one task are trials.
 """
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, nonempty_fields
-from jurygraph.interchange.trials import FileLocation, Trial, make_trials_reader, read_located_lines
-from jurygraph.schema.frozen_model import Count, Number, digest_of
+from jurygraph.interchange.trials import (
+    FileLocation,
+    Trial,
+    TrialsAndNotes,
+    make_trials_reader,
+    read_located_lines,
+)
+from jurygraph.schema.frozen_model import Count, JsonFields, JsonObject, Number, StrPath, digest_of
 
 OMITTED_BRANCHES_IMPORT_NOTE = "messages off the path to the last one are left out"
 NO_MESSAGES_IMPORT_NOTE = "traces without messages are left out"
@@ -20,7 +24,7 @@ NO_REWARD_IMPORT_NOTE = "traces that failed, or have no complete reward, have no
 
 
 class Node(ImportedRow):
-    message: dict[str, Any]
+    message: JsonFields
     parent: Count | None = None
     sampled: bool = False
 
@@ -50,7 +54,7 @@ class AgentTrace(ImportedRow):
     task: TracedTask
     agent: Agent = Field(default_factory=Agent)
     nodes: tuple[Node, ...] = ()
-    tools: tuple[dict[str, Any], ...] = ()
+    tools: tuple[JsonFields, ...] = ()
     rewards: dict[str, WeightedReward | None] = Field(default_factory=dict)
     ok: bool = False
 
@@ -59,14 +63,14 @@ class Episode(ImportedRow):
     traces: tuple[AgentTrace, ...]
 
 
-def _read_verifiers_trials(path: str | Path) -> Iterator[Trial | ImportNote]:
+def _read_verifiers_trials(path: StrPath) -> TrialsAndNotes:
     for location, episode in read_located_lines(path, Episode):
         for index, trace in enumerate(episode.traces):
             yield _to_trial(location, index, trace, episode.other)
 
 
 def _to_trial(
-    location: FileLocation, index: int, trace: AgentTrace, episode_metadata: dict[str, Any]
+    location: FileLocation, index: int, trace: AgentTrace, episode_metadata: JsonFields
 ) -> Trial | ImportNote:
     path = _find_path_to_last_node(location, index, trace.nodes)
     if not path:
@@ -120,7 +124,7 @@ def _find_path_to_last_node(location: FileLocation, index: int, nodes: Sequence[
     return path[::-1]
 
 
-def _to_openai_tool(tool: dict[str, Any]) -> dict[str, JsonValue]:
+def _to_openai_tool(tool: JsonFields) -> JsonObject:
     function = {name: value for name, value in tool.items() if name != "type"}
     return tool if "function" in tool else {"type": "function", "function": function}
 

@@ -10,7 +10,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from jurygraph.messages import (
     escape_multiline_text,
     format_count,
     format_number_for_sentence,
+    format_time,
     shorten,
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
@@ -114,7 +114,8 @@ _LEGEND_ROWS = (
     ("Not applicable", "adds nothing, so that means of agents may rest on different components"),
 )
 """What is said in few words on the sheets, below the agents."""
-SheetRows = Sequence[Sequence[JsonValue]]
+SheetRow = Sequence[JsonValue]
+SheetRows = Sequence[SheetRow]
 
 
 def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
@@ -141,7 +142,7 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
                 bill.add(call, source_of_reply(run, call))
     for call in run.planning_calls():
         bill.add(call, source_of_reply(run, call))
-    rows: list[Sequence[JsonValue]] = []
+    rows: list[SheetRow] = []
     limits = reward_limits_of_decisions(
         list(run.decisions()), min((row.least for row in rewards), default=0.0)
     )
@@ -156,15 +157,13 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     for number, row in enumerate(agents):
         means_of_agent = [str(component.agents[number]) for component in components]
         rows.append((*_agent_cells(row), *means_of_agent))
-    conclusion_rows: list[Sequence[JsonValue]] = [
-        (sentence,) for sentence in conclude_ranking(agents)
-    ]
+    conclusion_rows: list[SheetRow] = [(sentence,) for sentence in conclude_ranking(agents)]
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
         conclusion_rows.append((f"Not finished: {count} so far",))
     conclusion_rows.append(())
     if times:
-        scoring_time_texts = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
+        scoring_time_texts = dict.fromkeys(map(format_time, (min(times), max(times))))
         conclusion_rows.append(("Scored", " to ".join(scoring_time_texts) + " UTC"))
     conclusion_rows.append(("Models", ", ".join(run.judges) or "none"))
     conclusion_rows.append(("Cost", _format_bill(bill)))
@@ -181,8 +180,8 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     return columns, rows
 
 
-def _agent_cells(row: RankedAgent) -> Sequence[JsonValue]:
-    ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
+def _agent_cells(row: RankedAgent) -> SheetRow:
+    ends: SheetRow = (None, None, None) if row.mean is None else row.mean[:3]
     if row.mean is not None and row.missing_interval is not None:
         ends = (row.mean.value, row.missing_interval, None)
     failed_response_count = row.responses - row.scored
@@ -197,10 +196,6 @@ def _agent_cells(row: RankedAgent) -> Sequence[JsonValue]:
         failed_response_count,
         *differences,
     )
-
-
-def _format_time(epoch_milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(epoch_milliseconds / 1000.0, UTC):%Y-%m-%d %H:%M}"
 
 
 def _format_bill(bill: CallBill) -> str:
@@ -249,7 +244,7 @@ def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
         yield f"and {len(weights) - _MAX_WEIGHTS_LISTED} more weights", None
 
 
-def read_response_rows(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
+def read_response_rows(run: Run, report: ProgressCallback) -> list[SheetRow]:
     """Return a row of the readable sheet for every response: those without a reward, then the lowest reward first."""
     rows = []
     for trace, response, task in run.responses_with_tasks():
@@ -298,7 +293,7 @@ def _add_sheet(
     workbook: Workbook,
     title: str,
     columns: Sequence[SheetColumn],
-    rows: Iterable[Sequence[JsonValue]],
+    rows: Iterable[SheetRow],
 ) -> None:
     """Add a sheet; a row has a value for each column, None for an empty cell."""
     sheet = workbook.create_sheet(title)

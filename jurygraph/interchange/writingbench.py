@@ -1,10 +1,16 @@
 """WritingBench (X-PLUG/WritingBench): writing tasks with checklists, scored on a scale."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
-
-from jurygraph.interchange.rows import ImportedRow, RowKey, TaskFieldsAndNotes, TaskRow, add_rubric
+from jurygraph.interchange.rows import (
+    NOT_EMPTY,
+    ImportedRow,
+    RowKey,
+    TaskFieldsAndNotes,
+    TaskRow,
+    add_rubric,
+)
+from jurygraph.schema.frozen_model import JsonFields
 
 RUBRIC_SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
@@ -15,7 +21,7 @@ class Entry(ImportedRow):
     name: str
     criteria_description: str | None = None
 
-    def criterion_fields(self, lowest: float) -> dict[str, Any]:
+    def criterion_fields(self, lowest: float) -> JsonFields:
         """Return the fields of a criterion on a scale up to 10; its anchors are the described ranges, by their ends."""
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
         about = self.other
@@ -41,7 +47,7 @@ class ImportedQuery(TaskRow):
     """The end of the scale that counts 0: a value v scores (v - LOWEST) / (10 - LOWEST)."""
 
     index: RowKey
-    query: str = Field(min_length=1)
+    query: str = NOT_EMPTY
     checklist: tuple[Entry, ...]
 
     def to_content(self) -> TaskFieldsAndNotes:

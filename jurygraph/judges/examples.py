@@ -305,7 +305,7 @@ class ReviewerHistory:
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread_columns:
-            unread_columns_text = join_names(list(map(quote, self._ratings.unread_columns)))
+            unread_columns_text = join_names(map(quote, self._ratings.unread_columns))
             columns = self._ratings.columns
             unmapped_fields_text = ", ".join(
                 name for name in Rating.model_fields if name not in columns

@@ -5,7 +5,7 @@ calls that it has made itself; the others are in the run from which it was branc
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.runs.run import Run
@@ -19,7 +19,7 @@ from jurygraph.schema import (
     SurveyWithoutTexts,
     Trace,
 )
-from jurygraph.schema.frozen_model import JsonFields
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
 
 class RecordedLookup(NamedTuple):
@@ -59,7 +59,7 @@ class RecordedCall(NamedTuple):
         return content
 
 
-def message_text(message: Mapping[str, Any]) -> str:
+def message_text(message: JsonMapping) -> str:
     """Return the text of a message or reply as it is shown: its words, and the tools that it calls."""
     words: list[str] = [message.get("content") or message.get("text") or ""]
     for call in message.get("tool_calls", ()):

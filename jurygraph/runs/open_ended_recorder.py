@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group, GroupOutcome
@@ -25,6 +25,7 @@ from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_re
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Material, Plan, Task, Trace, Verdict
+from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
 
@@ -50,7 +51,7 @@ class GroupName(NamedTuple):
         return cls(record.key, body.get("phase"), body["step"])
 
 
-def resolve_recording_folder(folder: str | Path) -> Path:
+def resolve_recording_folder(folder: StrPath) -> Path:
     """Return the folder to record in, with this process's rank for `{rank}` and its number for `{pid}`.
 
     Raises `InputError` for any other field, and for a file.
@@ -81,7 +82,7 @@ class OpenEndedRecorder:
     it.
     """
 
-    def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
+    def __init__(self, folder: StrPath, jury: RecordedJury, phase: str | None = None) -> None:
         """Open the run, or make one. Raises `InputError` as `resolve_recording_folder` and `open_open_ended_run`."""
         self.folder = resolve_recording_folder(folder)
         self._rank: str | None = None
@@ -249,7 +250,7 @@ class OpenEndedRecorder:
                 "than in a group scored meanwhile; give it an id of its own, or score it again"
             )
         name = GroupName.of(group)
-        group_name_fields: dict[str, Any] = {"step": name.step}
+        group_name_fields: JsonFields = {"step": name.step}
         if name.phase is not None:
             group_name_fields["phase"] = name.phase
         if name in self._stored:

@@ -4,7 +4,7 @@ import json
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
 from html import escape
@@ -66,7 +66,7 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
-from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, StrPath, require_argument_type
 from jurygraph.schema.plan import task_as_planned
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.schema.trace import determine_purpose, group_verdicts_by_response
@@ -147,12 +147,12 @@ class Run(ShortRepr):
         )
 
     @classmethod
-    def open(cls, folder: str | Path) -> "Run":
+    def open(cls, folder: StrPath) -> "Run":
         """Open the run in a folder for reading; a folder of runs with the same settings is read as one run.
 
         Raises `InputError` where there is none, or where two of them differ.
         """
-        require_argument_type("folder", folder, str | Path, "give the folder of a run")
+        require_argument_type("folder", folder, StrPath, "give the folder of a run")
         folder = Path(folder)
         members = list_run_folders(folder)
         if members:
@@ -732,7 +732,7 @@ class Run(ShortRepr):
         )
 
 
-def relocated_header_fields(header: RunHeader, member: Path, folder: Path) -> dict[str, Any]:
+def relocated_header_fields(header: RunHeader, member: Path, folder: Path) -> JsonFields:
     """Return the fields of a member's header that name other folders, relative to another folder, such as its set's."""
 
     def move(path: str) -> str:
@@ -835,7 +835,7 @@ def _unpack_trace(
     body: RecordBody,
     texts: RecordTexts,
     decision: Decision,
-    shared_trace_fields: Mapping[str, Any],
+    shared_trace_fields: JsonMapping,
 ) -> ScoredResponse:
     about = unpack_response_metadata(body, texts)
     calls = body.get("calls", ())

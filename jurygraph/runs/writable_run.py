@@ -5,12 +5,12 @@ rubrics are stored together with the plans: all of them or none. Until these are
 separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_compact_json
@@ -42,6 +42,7 @@ from jurygraph.runs.store.packing import (
     pack_trace,
 )
 from jurygraph.schema import Call, Lookup, Plan, Response, Task, Trace
+from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.sources.files import close_on_error
 
 
@@ -314,7 +315,7 @@ class WritableRun(Run):
         plan: Plan,
         traces: Sequence[Trace],
         responses: Sequence[Response],
-        group_name_fields: Mapping[str, Any] = MappingProxyType({}),
+        group_name_fields: JsonMapping = MappingProxyType({}),
     ) -> list[RecordDraft]:
         """Return the records of a task's whole group, ready to be appended.
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from inspect import signature
 from json.encoder import encode_basestring_ascii
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import orjson
@@ -40,6 +41,12 @@ JsonFields = dict[str, Any]
 """The fields of a JSON object that is written or was read: their types are those of the code that makes it."""
 ReadOnlyFields = Mapping[str, Any]
 """The same, or other values by name, for code that only reads them."""
+
+JsonMapping = Mapping[str, Any]
+"""The same, only to be read."""
+
+StrPath = str | Path
+"""A path, or its text."""
 
 
 def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:

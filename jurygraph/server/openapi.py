@@ -1,19 +1,19 @@
 """The description of the server for clients, made from the models that read its bodies."""
 
 from importlib.metadata import version
-from typing import Any
 
 from pydantic import BaseModel
 
 from jurygraph.schema import Trace
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.server.protocols import PROTOCOL_CLASSES, ScoreProtocol
 
 _SCHEMA_REFERENCE_TEMPLATE = "#/components/schemas/{model}"
 
 
-def openapi_document() -> dict[str, Any]:
+def openapi_document() -> JsonFields:
     """Return the OpenAPI document."""
-    schemas: dict[str, Any] = {}
+    schemas: JsonFields = {}
     paths = {}
     _add_schema(schemas, Trace)
     for protocol in PROTOCOL_CLASSES:
@@ -79,11 +79,11 @@ _SCORE_REPLY_SCHEMA = {
 }
 
 
-def _add_schema(schemas: dict[str, Any], model: type[BaseModel]) -> None:
+def _add_schema(schemas: JsonFields, model: type[BaseModel]) -> None:
     schema = model.model_json_schema(ref_template=_SCHEMA_REFERENCE_TEMPLATE, mode="validation")
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema
 
 
-def _json_media_content(schema: dict[str, Any]) -> dict[str, Any]:
+def _json_media_content(schema: JsonFields) -> JsonFields:
     return {"application/json": {"schema": schema}}

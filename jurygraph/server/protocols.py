@@ -28,7 +28,7 @@ from jurygraph.integrations.samples import (
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.schema import Response, Task
-from jurygraph.schema.frozen_model import Count, FrozenModel, Id
+from jurygraph.schema.frozen_model import Count, FrozenModel, Id, JsonMapping, JsonObject
 from jurygraph.server.reward_service import ScoredSubmission, Submission
 from jurygraph.server.settings import RequestRefusedError, ServerSettings
 from jurygraph.server.task_plans import TaskPlans
@@ -81,7 +81,7 @@ class GetRewardBody(_TrainerBody):
 class RmBody(_TrainerBody):
     """A sample of slime; `label` names a task of the server, or is the reference."""
 
-    prompt: str | list[dict[str, JsonValue]]
+    prompt: str | list[JsonObject]
     response: str
     label: JsonValue = None
 
@@ -91,11 +91,11 @@ class VerifyBody(_TrainerBody):
 
     model_config = ConfigDict(extra="allow")
 
-    responses_create_params: dict[str, JsonValue]
-    response: dict[str, JsonValue]
+    responses_create_params: JsonObject
+    response: JsonObject
     task_id: Id | None = None
     reference: str | None = None
-    rubric: dict[str, JsonValue] | None = None
+    rubric: JsonObject | None = None
     stakeholders: list[JsonValue] | None = None
 
 
@@ -330,7 +330,7 @@ def _require_query_in_prompt(task: Task, prompt: Any) -> None:
         )
 
 
-def _read_openai_output(reply: Mapping[str, Any]) -> Response:
+def _read_openai_output(reply: JsonMapping) -> Response:
     """Return the output of OpenAI's Responses as a response: its text, or messages where tools were called."""
     messages = []
     output = reply.get("output")

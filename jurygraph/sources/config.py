@@ -38,7 +38,7 @@ from jurygraph.messages import (
 )
 from jurygraph.schema import Config
 from jurygraph.schema.config import ModelWithShorthand
-from jurygraph.schema.frozen_model import Id, StrictBool
+from jurygraph.schema.frozen_model import Id, JsonFields, JsonMapping, StrictBool, StrPath
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
 from jurygraph.sources.task_tables import locate_table_files
@@ -200,7 +200,7 @@ class PresetUse(ModelWithShorthand):
     fusion: StrictBool = False
 
 
-def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
+def expand_preset(use: PresetUse, settings: JsonMapping) -> JsonFields:
     """Return the config of a preset with the config's own `settings` added.
 
     `reward` and `components` are merged by name, `evaluators` and `derivers` are appended, except for those that
@@ -228,7 +228,7 @@ def _evaluator_identity(entry: Any) -> tuple[Any, Any]:
     return str(name), str(use.get("material"))
 
 
-def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
+def _preset_config(use: PresetUse, model: str) -> JsonFields:
     parts = _load_preset_parts()
     if use.name in parts:
         return dict(parts[use.name])
@@ -237,7 +237,7 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
     names = ["rules", "optimizer", assessor_part_name, "synthesizer"][: int(agents)]
     if signal in parts:
         names.append(signal)
-    config: dict[str, Any] = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
+    config: JsonFields = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
     for name in names:
         for key, value in parts[name].items():
             if isinstance(value, dict):
@@ -257,8 +257,8 @@ def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
 
 
 def _with_auxiliary_signal(
-    gate: Mapping[str, Any], signal: str, parts: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+    gate: JsonMapping, signal: str, parts: Mapping[str, JsonMapping]
+) -> JsonFields:
     """Return a gate in which the global signal counts as auxiliary, too."""
     if "auxiliary" not in gate or signal not in parts:
         return dict(gate)
@@ -266,12 +266,12 @@ def _with_auxiliary_signal(
 
 
 @cache
-def _load_preset_parts() -> dict[str, dict[str, Any]]:
+def _load_preset_parts() -> dict[str, JsonFields]:
     file = files("jurygraph.sources").joinpath("presets.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = ()) -> Config:
+def read_config(path: StrPath, model: Any = None, settings: Sequence[str] = ()) -> Config:
     """Read the config in a YAML file. Raises `ConfigError` with file, line and key.
 
     `model`, a name or an object, replaces the config's own before a preset is expanded, since a preset may contain less
@@ -311,7 +311,7 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
             if name in params:
                 params[name] = _absolute_path(folder, params[name])
         uses.append(use.model_copy(update={"params": params}))
-    update: dict[str, Any] = {"evaluators": tuple(uses)}
+    update: JsonFields = {"evaluators": tuple(uses)}
     if config.workspaces is not None:
         update["workspaces"] = str((folder / config.workspaces).resolve())
     if config.annotation is not None:
@@ -347,7 +347,7 @@ def _absolute_path(folder: Path, name: Any) -> Any:
     return str(path) if path.is_file() else name
 
 
-def parse_config_mapping(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
+def parse_config_mapping(mapping: JsonMapping, folder: Path = Path()) -> Config:
     """Validate the config in a mapping, with files relative to a folder. Raises `ConfigError` with the key."""
     result = _validate_config(mapping, None, folder)
     if isinstance(result, Config):
@@ -426,7 +426,7 @@ def locate_config_errors(
         raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
 
 
-def line_number_of_key(path: str | Path, key: str) -> int | None:
+def line_number_of_key(path: StrPath, key: str) -> int | None:
     """Return the line of a key such as `reward.tone` or `gates[0].kind` in a config file, or of its nearest parent.
 
     None if the file has neither. Raises `ConfigError` if it cannot be read.
@@ -457,7 +457,7 @@ def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
     return validate(Config, expanded_config)
 
 
-def _with_expanded_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
+def _with_expanded_preset(value: JsonMapping) -> JsonFields | Problem:
     settings = {key: setting for key, setting in value.items() if key != PRESET_KEY}
     if PRESET_KEY not in value:
         return settings
@@ -483,7 +483,7 @@ def _with_expanded_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
     return expand_preset(use, settings)
 
 
-def config_file_schema() -> dict[str, Any]:
+def config_file_schema() -> JsonFields:
     """Return the JSON Schema of a config file, which may name a preset; `evaluators` may then be left out."""
     schema = Config.model_json_schema()
     preset = PresetUse.model_json_schema()

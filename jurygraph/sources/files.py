@@ -34,7 +34,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import decode_json_strictly, iter_json_values
+from jurygraph.schema.frozen_model import StrPath, decode_json_strictly, iter_json_values
 
 MAX_LINE_BYTES = 64 << 20
 """Most bytes of one line."""
@@ -125,7 +125,7 @@ class TextFile:
     unit = "line"
     """What its lines are called in messages: lines, or the rows of the table from which they were made."""
 
-    def __init__(self, path: str | Path, name: str | None = None) -> None:
+    def __init__(self, path: StrPath, name: str | None = None) -> None:
         """Open the file; messages call it `name`, by default as the last part of its path.
 
         Raises `InputError` if it cannot be read, or is not UTF-8 text, or if there is no space to unpack it.
@@ -227,7 +227,7 @@ class TextFile:
                 raise_line_error(self.name, 1, Problem((), problem, hint))
 
 
-def _open_binary_input(path: str | Path) -> IO[bytes]:
+def _open_binary_input(path: StrPath) -> IO[bytes]:
     if str(path) == "-" and sys.stdin is None:
         raise InputError("standard input is closed; name a file, or pipe the tasks in")
     if str(path) == "-":
@@ -242,7 +242,7 @@ def _open_binary_input(path: str | Path) -> IO[bytes]:
 
 
 @contextmanager
-def explain_unreadable_file(path: str | Path) -> Iterator[None]:
+def explain_unreadable_file(path: StrPath) -> Iterator[None]:
     """Raise `InputError` that says why a file cannot be opened or read."""
     try:
         yield
@@ -390,7 +390,7 @@ class TaskKeyedFile(Generic[N]):
 
     def __init__(
         self,
-        path: str | Path,
+        path: StrPath,
         model: type[N],
         key: str,
         duplicate_hint: str,

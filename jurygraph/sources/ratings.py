@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic_core import from_json
@@ -30,7 +31,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
-from jurygraph.schema.frozen_model import Number, StrictBool
+from jurygraph.schema.frozen_model import JsonFields, Number, StrictBool, StrPath
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -81,6 +82,11 @@ TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
+NameByField = Mapping[str, str]
+"""By the fields of a row, the columns that they are read from, or the options that name these."""
+NO_NAMES: NameByField = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class FileRows(Generic[N]):
     """The rows of a file, in order, each with its place: "line 7", or "row 7" if there are no lines.
@@ -92,7 +98,7 @@ class FileRows(Generic[N]):
 
     path: str
     rows: tuple[tuple[str, N], ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: NameByField = field(default_factory=dict)
     unread_columns: Mapping[str, str | None] = field(default_factory=dict)
     empty: int = 0
 
@@ -109,7 +115,7 @@ class LabelWithPlace(NamedTuple):
     """An item's label, and its place: "gold.csv, line 7". `columns` maps fields to the columns they are read from."""
 
     location: str
-    columns: Mapping[str, str]
+    columns: NameByField
     label: Label
 
 
@@ -127,7 +133,7 @@ class _ItemPair(RatedItem):
 
 
 def read_ratings(
-    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+    path: StrPath, columns: NameByField = NO_NAMES, options: NameByField = NO_NAMES
 ) -> RatingsFile:
     """Read the ratings of a RATINGS file.
 
@@ -136,13 +142,13 @@ def read_ratings(
     is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return read_validated_rows(Path(path), Rating, columns, options)
+    return read_validated_rows(path, Rating, columns, options)
 
 
 def read_votes(
-    path: str | Path,
-    columns: Mapping[str, str] = {},
-    options: Mapping[str, str] = {},
+    path: StrPath,
+    columns: NameByField = NO_NAMES,
+    options: NameByField = NO_NAMES,
     classes: Sequence[str] = (),
 ) -> VotesFile:
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
@@ -151,7 +157,7 @@ def read_votes(
     one of the `classes`: `empty` counts these. In CSV, labels are numbers if all others are numerals, else words.
     Raises as `read_ratings` does.
     """
-    file = read_validated_rows(Path(path), Vote, columns, options)
+    file = read_validated_rows(path, Vote, columns, options)
     casefolded_classes = {name.casefold() for name in classes}
     rows = []
     empty_label_count = 0
@@ -169,10 +175,10 @@ def is_no_label(label: Label | None) -> bool:
 
 
 def read_rated_texts(
-    path: str | Path, columns: Mapping[str, str], options: Mapping[str, str]
+    path: StrPath, columns: NameByField, options: NameByField
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(read_validated_rows(Path(path), RatedText, columns, options))
+    return _with_numeric_labels(read_validated_rows(path, RatedText, columns, options))
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
@@ -207,12 +213,12 @@ def _parse_numeric_label(location: str, column: str, text: str) -> float:
     return float(text)
 
 
-def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, LabelWithPlace]:
+def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
     """Read the gold labels of items, by key. Rows without a label are left out.
 
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
-    file = read_validated_rows(Path(path), LabelledItem, columns)
+    file = read_validated_rows(path, LabelledItem, columns)
     labelled_rows = [(position, row) for position, row in file.rows if row.label is not None]
     values = _unique_value_by_item(replace(file, rows=tuple(labelled_rows)), "label")
     gold = {}
@@ -222,7 +228,7 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
 
 
 def read_judged_labels(
-    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+    path: StrPath, columns: NameByField = NO_NAMES, options: NameByField = NO_NAMES
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
@@ -231,7 +237,7 @@ def read_judged_labels(
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
-    file = read_validated_rows(Path(path), _LabelRow, columns, options)
+    file = read_validated_rows(path, _LabelRow, columns, options)
     labelled_rows = []
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
@@ -257,7 +263,7 @@ def read_judged_labels(
 _REVIEWER_COLUMN_ALIASES = ("rater", "annotator", "labeler", "labeller", "worker", "user", "person")
 
 
-def _reviewer_hint(file: FileRows[_LabelRow], options: Mapping[str, str]) -> str:
+def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:
     """Return how to say who gave each label, with the column that may have it."""
     option = options.get("reviewer")
     if option is None or "reviewer" in file.columns:
@@ -269,21 +275,21 @@ def _reviewer_hint(file: FileRows[_LabelRow], options: Mapping[str, str]) -> str
     return hint if guessed_column is None else f"{hint}: did you mean {quote(guessed_column)}?"
 
 
-def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
+def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]:
     """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
-    file = read_validated_rows(Path(path), _ItemText, columns)
+    file = read_validated_rows(path, _ItemText, columns)
     return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
 
 
-def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
+def read_pairs(path: StrPath) -> dict[str, tuple[str, str]]:
     """Read the first and the second text of the pairs in a TEXTS file, by key; either may be blank.
 
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
-    file = read_validated_rows(Path(path), _ItemPair, {})
+    file = read_validated_rows(path, _ItemPair)
     seconds = _unique_value_by_item(file, "second")
     first_by_item = _unique_value_by_item(file, "first")
     return {key: (first, seconds[key][0]) for key, (first, _) in first_by_item.items()}
@@ -304,15 +310,16 @@ def _unique_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, 
 
 
 def read_validated_rows(
-    path: Path,
+    path: StrPath,
     model: type[N],
-    columns: Mapping[str, str] = {},
-    options: Mapping[str, str] = {},
+    columns: NameByField = NO_NAMES,
+    options: NameByField = NO_NAMES,
 ) -> FileRows[N]:
     """Read every row of a file as a model; `columns` and `options` as for `read_ratings`, by alternative names, too.
 
     In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
+    path = Path(path)
     columns = _column_by_field(model, columns)
     is_csv_file = is_csv(path)
     rows_with_position = list(read_rows(path))
@@ -348,8 +355,8 @@ def read_validated_rows(
 
 
 def iter_file_columns(
-    paths: Sequence[Path], columns: Mapping[str, str]
-) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    paths: Sequence[Path], columns: NameByField
+) -> Iterator[tuple[Path, NameByField]]:
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
     A file that has the usual name instead, as those that `import` writes, is read by that.
@@ -371,7 +378,7 @@ def iter_file_columns(
         yield path, file_columns
 
 
-def _column_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
+def _column_by_field(model: type[FrozenModel], columns: NameByField) -> dict[str, str]:
     """Return the columns by the names of fields. Raises ConfigError for a name that is no field's, nor its alias."""
     fields = model.model_fields
     column_by_field = {}
@@ -393,10 +400,10 @@ def _required_fields(model: type[FrozenModel]) -> list[str]:
 def _match_columns(
     location: str,
     model: type[FrozenModel],
-    columns: Mapping[str, str],
+    columns: NameByField,
     present_columns: Sequence[str],
-    options: Mapping[str, str],
-) -> Mapping[str, str]:
+    options: NameByField,
+) -> NameByField:
     """Return the column of each field of which a file with the columns `present_columns` has one."""
     column_by_field = {}
     for name in model.model_fields:
@@ -434,7 +441,7 @@ def _rating_column_error(
 
 
 def _row_to_model(
-    location: str, model: type[N], values: TableRow, columns: Mapping[str, str], is_csv_file: bool
+    location: str, model: type[N], values: TableRow, columns: NameByField, is_csv_file: bool
 ) -> N:
     fields = {}
     for name, column in columns.items():
@@ -549,7 +556,7 @@ def confusions_to_json(confusions: Confusions) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def read_confusions(path: str | Path) -> Confusions:
+def read_confusions(path: StrPath) -> Confusions:
     """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
     content = read_json_object(path, "confusions are", _REWRITE_ARTIFACT_HINT)
     digest = content.pop("digest", None)
@@ -571,14 +578,14 @@ def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def read_calibrations(path: str | Path) -> dict[str, Any]:
+def read_calibrations(path: StrPath) -> JsonFields:
     """Return the object that `calibrations_to_json` wrote, unchecked. Raises `InputError` if the file has none."""
     return read_json_object(
         path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again"
     )
 
 
-def read_json_object(path: str | Path, subject: str, hint: str) -> dict[str, Any]:
+def read_json_object(path: StrPath, subject: str, hint: str) -> JsonFields:
     """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
     with closing(TextFile(path, str(path))) as file:
         try:

@@ -22,11 +22,13 @@ from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import InputError
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool
+from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool, StrPath
 from jurygraph.schema.rating import Label, RatedItem, Vote, find_label_class, format_label
 from jurygraph.sources.ratings import (
+    NO_NAMES,
     NUMERAL_PATTERN,
     FileRows,
+    NameByField,
     escape_formulas,
     read_validated_rows,
 )
@@ -121,20 +123,20 @@ class ReviewerAssignment:
     """
 
     key: Sequence[SheetKeyRow]
-    sheets: Mapping[str, Sequence[Mapping[str, str]]]
+    sheets: Mapping[str, Sequence[NameByField]]
     assigned: Bools
     repeated: int
 
 
 def read_items_for_sheets(
-    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+    path: StrPath, columns: NameByField = NO_NAMES, options: NameByField = NO_NAMES
 ) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
 
     Raises `InputError` with file, line and field, also for one twice.
     """
     found: dict[str, SheetItem] = {}
-    file = read_validated_rows(Path(path), SheetItem, columns, options)
+    file = read_validated_rows(path, SheetItem, columns, options)
     for position, item in file.rows:
         if found.setdefault(item.key, item) is not item:
             raise InputError(
@@ -214,7 +216,7 @@ def _sheet_row(
     return {**row, **texts, **question.cells, "score": "", "reason": ""}
 
 
-def sheet_rows_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
+def sheet_rows_to_csv(rows: Sequence[NameByField]) -> Iterator[bytes]:
     """Yield the lines of a CSV file in which no spreadsheet runs a text as a formula."""
     for cells in (list(rows[0]), *(row.values() for row in rows)):
         line = io.StringIO()
@@ -224,7 +226,7 @@ def sheet_rows_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
         yield line.getvalue().encode()
 
 
-def read_sheet_votes(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
+def read_sheet_votes(paths: Sequence[StrPath]) -> Iterator[SheetVote]:
     """Yield the votes of sheets in the order of the key, which is the first of the paths.
 
     A score is a number; of pairs it is below 0 if the first text is better and above 0 if the second is, or one of the
@@ -244,10 +246,10 @@ def read_sheet_votes(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
         raise InputError(f"{key}: is a sheet; the key comes first: {found}")
     # The key has each question after the one that it depends on; a sheet may have been sorted.
     votes = {}
-    for _, row in read_validated_rows(Path(key), SheetKeyRow).rows:
+    for _, row in read_validated_rows(key, SheetKeyRow).rows:
         votes[row.id] = _make_vote(row, f"{key}, row {row.id}", None, is_returned=False)
     for path in sheets:
-        file = read_validated_rows(Path(path), _FilledRow)
+        file = read_validated_rows(path, _FilledRow)
         for position, sheet_row in file.rows:
             where = f"{path}, {position}"
             vote = votes.get(sheet_row.item)

@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -35,8 +35,15 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.conversation import SplitConversation, is_none, split_conversation
-from jurygraph.schema.frozen_model import Count, Id, require_unique_ids
+from jurygraph.schema.conversation import OMITTED_IF_NONE, SplitConversation, split_conversation
+from jurygraph.schema.frozen_model import (
+    Count,
+    Id,
+    JsonFields,
+    JsonMapping,
+    StrPath,
+    require_unique_ids,
+)
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
     MAX_LINE_BYTES,
@@ -101,7 +108,10 @@ def sha256_of_file(path: Path) -> str:
 
 
 def missing_column_error(
-    location: str, columns: Sequence[str], present_columns: Sequence[str], option: str | None = None
+    location: str,
+    columns: Sequence[str],
+    present_columns: Collection[str],
+    option: str | None = None,
 ) -> InputError:
     """Return the error that a table lacks a column, or all of several, with the nearest of the `present_columns` ones.
 
@@ -129,7 +139,7 @@ def missing_column_error(
     return InputError(f"{location}: has no column {names}; {hint}")
 
 
-def has_values(header: Sequence[str]) -> bool:
+def has_values(header: Iterable[str]) -> bool:
     """Return whether what should be names of columns looks like a row: it has a number or a decision."""
     return any(map(_CELL_VALUE_PATTERN.fullmatch, header))
 
@@ -350,13 +360,13 @@ def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[Row
             yield f"row {number}", row_to_json_values(dict(zip(columns, values, strict=True)))
 
 
-def folder_of_tasks_file(path: str | Path) -> Path:
+def folder_of_tasks_file(path: StrPath) -> Path:
     """Return the folder of a TASKS file; the current one for standard input and anything but a regular file."""
     file = Path(path)
     return file.parent if str(path) != "-" and file.is_file() else Path()
 
 
-def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+def locate_table_files(facts: JsonMapping | None, folder: Path) -> JsonFields | None:
     """Return facts with absolute names for the table files that are found from `folder`, that of TASKS or a config.
 
     A name that leads to no file from there, or to the same one from the current folder, stays as stored runs have it.
@@ -375,7 +385,7 @@ def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[st
     return {**facts, "tables": {**facts["tables"], **tables_with_absolute_files}}
 
 
-def iter_fact_tables(facts: Mapping[str, Any] | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def iter_fact_tables(facts: JsonMapping | None) -> Iterator[tuple[str, JsonMapping]]:
     """Yield the tables of facts by name; what is no mapping is none."""
     tables = (facts or {}).get("tables")
     if isinstance(tables, Mapping):
@@ -384,9 +394,7 @@ def iter_fact_tables(facts: Mapping[str, Any] | None) -> Iterator[tuple[str, Map
                 yield name, table
 
 
-def find_outside_table_error(
-    facts: Mapping[str, Any] | None, folder: Path | None
-) -> Problem | None:
+def find_outside_table_error(facts: JsonMapping | None, folder: Path | None) -> Problem | None:
     """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved.
 
     Without a folder, files may be anywhere.
@@ -450,13 +458,13 @@ class TableColumns(FrozenModel):
     id: Id | None = None
     group_by: Id | None = None
     agent: Id | None = None
-    messages: Id | None = Field(default=None, exclude_if=is_none)
-    context: Id | None = Field(default=None, exclude_if=is_none)
-    response_from: Count | Literal["first-reply"] | None = Field(default=None, exclude_if=is_none)
-    tools: Id | None = Field(default=None, exclude_if=is_none)
-    reference_actions: Id | None = Field(default=None, exclude_if=is_none)
-    system: Id | None = Field(default=None, exclude_if=is_none)
-    workspace: Id | None = Field(default=None, exclude_if=is_none)
+    messages: Id | None = OMITTED_IF_NONE
+    context: Id | None = OMITTED_IF_NONE
+    response_from: Count | Literal["first-reply"] | None = OMITTED_IF_NONE
+    tools: Id | None = OMITTED_IF_NONE
+    reference_actions: Id | None = OMITTED_IF_NONE
+    system: Id | None = OMITTED_IF_NONE
+    workspace: Id | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _require_prompts_and_responses(self) -> Self:
@@ -507,7 +515,7 @@ class TableColumns(FrozenModel):
         return [name for name in columns if name is not None]
 
 
-def is_table(path: str | Path) -> bool:
+def is_table(path: StrPath) -> bool:
     return str(path).lower().endswith(_TABLE_SUFFIXES)
 
 
@@ -519,7 +527,7 @@ _MESSAGES_COLUMN_ALIASES = ("message", "conversation", "traj", "trajectory", "di
 """What other projects call the `messages` of a chat."""
 
 
-def chat_file_columns(path: str | Path) -> TableColumns | None:
+def chat_file_columns(path: StrPath) -> TableColumns | None:
     """Return the columns of a file of `{"messages": […]}` or ShareGPT's, by its first entry; None for other files.
 
     Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
@@ -545,7 +553,7 @@ def chat_file_columns(path: str | Path) -> TableColumns | None:
     )
 
 
-def missing_column_options_error(path: str | Path) -> InputError:
+def missing_column_options_error(path: StrPath) -> InputError:
     """Return the error that nobody named the columns of a table. Raises that of a file without a first row."""
     first_row = next(read_rows(Path(path)), ("", {}))[1]
     hint = "name its columns with --prompt-column and --response-column, or --messages-column"
@@ -556,7 +564,7 @@ def missing_column_options_error(path: str | Path) -> InputError:
         return InputError(
             f"{path}: has tasks with `query` and `responses`; leave out the options of columns"
         )
-    names = f"; it has {join_names(list(first_row))}" if first_row else ""
+    names = f"; it has {join_names(first_row)}" if first_row else ""
     return InputError(f"{path}: is a table; {hint}{names}")
 
 
@@ -572,7 +580,7 @@ def _read_first_object(path: Path) -> Any:
         return None
 
 
-def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
+def _refuse_renamed_messages(location: str, row: JsonMapping) -> None:
     for name, value in row.items():
         if name in _MESSAGES_COLUMN_NAMES:
             continue
@@ -586,7 +594,7 @@ def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
             )
 
 
-def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumns:
+def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
     """Return the columns that a user named, for a file of chats with the ids, the agents and the tools that it has.
 
     A column that was named for something else keeps that role.
@@ -633,7 +641,7 @@ class _ConvertedTable(TextFile):
 
 @contextmanager
 def open_table_as_lines(
-    path: str | Path, columns: TableColumns
+    path: StrPath, columns: TableColumns
 ) -> Iterator[tuple[TextFile, TextFile]]:
     """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
 
@@ -787,7 +795,7 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
     location = _column_names_location(path, position)
     if values.keys() >= set(map(str.strip, column.split(","))):
         raise InputError(f"{location}: has no column {quote(column)}; repeat the option for each")
-    raise missing_column_error(location, (column,), list(values))
+    raise missing_column_error(location, (column,), values)
 
 
 def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> None:

@@ -16,6 +16,7 @@ from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.conversation import has_replies
+from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
@@ -67,7 +68,7 @@ _REVIEW_CHANGES_HINT = "have `jurygraph annotate --edges-from` ask about what ch
 class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
     """A TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: StrPath) -> None:
         super().__init__(
             path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote"
         )
@@ -204,9 +205,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     def __init__(
         self,
-        path: str | Path,
-        responses: str | Path | None,
-        edges: str | Path | None,
+        path: StrPath,
+        responses: StrPath | None,
+        edges: StrPath | None,
         *,
         columns: TableColumns | None,
         folder: Path | None,
@@ -409,8 +410,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
 
 def read_tasks(
-    path: str | Path,
-    responses: str | Path | None = None,
+    path: StrPath,
+    responses: StrPath | None = None,
     *,
     columns: TableColumns | None = None,
     allow_files_outside: bool = False,
@@ -428,9 +429,9 @@ def read_tasks(
 
 
 def open_task_source(
-    path: str | Path,
-    responses: str | Path | None = None,
-    edges: str | Path | None = None,
+    path: StrPath,
+    responses: StrPath | None = None,
+    edges: StrPath | None = None,
     *,
     columns: TableColumns | None = None,
     allow_files_outside: bool = False,
@@ -485,7 +486,7 @@ def _repeated_id_problem(kind: str, name: str, earlier: int, path: FieldPath) ->
     )
 
 
-def _refuse_yaml_file(path: str | Path) -> None:
+def _refuse_yaml_file(path: StrPath) -> None:
     if str(path).lower().endswith((".yaml", ".yml")):
         raise InputError(
             f"{Path(path).name}: is YAML, as a config is, and not tasks; "
@@ -493,7 +494,7 @@ def _refuse_yaml_file(path: str | Path) -> None:
         )
 
 
-def _refuse_table_file(path: str | Path, line: str) -> None:
+def _refuse_table_file(path: StrPath, line: str) -> None:
     """Raise `InputError` for a table where only lines of JSON are read, with one and with what reads the table."""
     if is_table(path):
         problem = f"{path}: is a table, and JSON lines are read here"
@@ -509,7 +510,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
 
     def __init__(
         self,
-        path: str | Path,
+        path: StrPath,
         should_read_task: Callable[[Task], bool] = lambda task: True,
         defaults: TaskDefaults = NO_TASK_DEFAULTS,
         folder: Path | None = None,
@@ -568,7 +569,7 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
     People may edit them. Raises `InputError` also for a line whose task is not in the tasks file.
     """
 
-    def __init__(self, path: str | Path, source: TaskSource) -> None:
+    def __init__(self, path: StrPath, source: TaskSource) -> None:
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
         hint = f"name a task of {source.tasks_file.name}, or leave the line out"
         with close_on_error(self.close):
@@ -583,7 +584,7 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
 
 
 def open_profiles(
-    path: str | Path | None, source: TaskSource
+    path: StrPath | None, source: TaskSource
 ) -> AbstractContextManager[ProfilesFile | None]:
     """Return the PROFILES file about the tasks of a source, which the caller closes; None if no path is given.
 
@@ -641,7 +642,7 @@ def profile_line_problems(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
         )
 
 
-def _unknown_stakeholder_problem(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
+def _unknown_stakeholder_problem(task: Task, path: FieldPath, name: str) -> Problem:
     names = [stakeholder.id for stakeholder in task.stakeholders]
     hint = did_you_mean(name, names) or "name one that the task has"
     return Problem(

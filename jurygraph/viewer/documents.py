@@ -16,6 +16,9 @@ from jurygraph.viewer.shapes import TEMPLATE_FILTERS, column_axis_ranges
 from jurygraph.viewer.what_if import edge_to_url_text
 from jurygraph.viewer.words import TERM_TOOLTIPS
 
+TemplateContext = dict[str, Any]
+"""What a template shows, by the names that it has there."""
+
 
 def make_template_environment() -> Environment:
     """Return the templates, which escape every value and refuse names that have none."""
@@ -31,7 +34,7 @@ def make_template_environment() -> Environment:
     return templates
 
 
-def render_document(template: str, title: str, context: dict[str, Any]) -> str:
+def render_document(template: str, title: str, context: TemplateContext) -> str:
     """Return a self-contained page: a template that extends `document.html`, laid out."""
     values = {"title": title, "style": _read_stylesheet(), **context}
     return _standalone_templates().get_template(template).render(values)
@@ -62,7 +65,7 @@ def render_study(
     return render_document("study.html", title, context)
 
 
-def render_notebook_fragment(template: str, context: dict[str, Any]) -> str:
+def render_notebook_fragment(template: str, context: TemplateContext) -> str:
     """Return a part of a page for a notebook: a template that extends `fragment.html`, laid out.
 
     Its style holds inside it alone: the rules of the pages nested in one, with their variables set on its element.

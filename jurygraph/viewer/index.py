@@ -32,6 +32,7 @@ from jurygraph.runs.stored_groups import (
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
 from jurygraph.schema import SurveyWithoutTexts
+from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
@@ -405,12 +406,12 @@ class RunIndex:
             )
 
 
-def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[Mapping[str, Any]]:
+def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[JsonMapping]:
     """Yield the verdicts of a trace; those that another judge's superseded count nowhere."""
     return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
 
 
-def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:
+def _call_row(call: JsonMapping) -> tuple[str, float | None, bool]:
     """Return a call, which several responses may share, under enough of its digest to tell it apart."""
     return call["id"][:24], call.get("cost"), call.get("cache_hit", False)
 

@@ -4,11 +4,10 @@ They are called by the `_repr_html_` of `Run` and `Explanation`, which import th
 """
 
 from contextlib import closing
-from typing import Any
 
 from jurygraph.explanation import Explanation
 from jurygraph.runs.run import Run
-from jurygraph.viewer.documents import render_notebook_fragment
+from jurygraph.viewer.documents import TemplateContext, render_notebook_fragment
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_progress, run_overview_context
 from jurygraph.viewer.report import SELECT_LOWEST_REWARDS_SQL
@@ -45,7 +44,7 @@ def draw_run(run: Run) -> str:
     return render_notebook_fragment("notebook_run.html", context)
 
 
-def _describe(explanation: Explanation) -> dict[str, Any]:
+def _describe(explanation: Explanation) -> TemplateContext:
     return {
         "explanation": explanation,
         "sentence": next(iter(explanation.sentences())),

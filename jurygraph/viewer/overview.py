@@ -6,13 +6,13 @@ The overview of `jurygraph view` and a report show the same.
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import mean_reward_by_agent
+from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import filter_values_by_field
 from jurygraph.views.agents import (
@@ -51,7 +51,7 @@ def describe_progress(run: Run) -> str:
 
 def run_overview_context(
     index: RunIndex, get_unit_name: Callable[[str], str] = str
-) -> dict[str, Any]:
+) -> TemplateContext:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
     `get_unit_name` names the unit of a task, over which agents have their intervals: by default the task itself.
@@ -83,7 +83,7 @@ def read_agent_means(index: RunIndex) -> dict[str, float]:
     return mean_reward_by_agent(rewards_by_agent)
 
 
-def _read_run_totals(index: RunIndex) -> dict[str, Any]:
+def _read_run_totals(index: RunIndex) -> TemplateContext:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
     The means are over responses that have a reward, as its own mean is.

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from time import monotonic
-from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -17,6 +16,7 @@ from jurygraph.messages import escape_hidden_characters
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
+from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
     DecisionMethods,
@@ -27,6 +27,7 @@ from jurygraph.studies.ranking import (
     measure_ranking,
 )
 from jurygraph.studies.report import Report
+from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import check_record_links, read_agent_means, run_overview_context
 from jurygraph.viewer.report import response_page_context
@@ -37,7 +38,7 @@ from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes, is_ver
 from jurygraph.views.trace import TraceView, build_trace_view
 from jurygraph.views.verdict import build_question_view
 
-TemplateAndContext = tuple[str, dict[str, Any]]
+TemplateAndContext = tuple[str, TemplateContext]
 _UPDATE_PAUSE_FACTOR = 20
 """Times as long as an update took until the next one: 5 % of a core at most."""
 _MAX_FLIPS_LISTED = 100
@@ -56,7 +57,7 @@ class DisplayedRun:
 
     run: Run
     index: RunIndex
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    figures: JsonMapping = field(default_factory=dict)
     decided: DecisionMethods = field(default_factory=DecisionMethods)
     other: "DisplayedRun | None" = None
     """The second run, which this one is compared with."""
@@ -299,9 +300,11 @@ def _require_parameter(request: web.Request, name: str) -> str:
     return value
 
 
-PAGE_HANDLERS: Mapping[
-    str, Callable[[DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]]
-] = {
+PageHandler = Callable[
+    [DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]
+]
+
+PAGE_HANDLERS: Mapping[str, PageHandler] = {
     "/": show_run,
     "/responses": show_table,
     "/response": show_response,

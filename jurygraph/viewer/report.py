@@ -6,7 +6,6 @@ A response of a run takes a bounded part of the page, whatever it contains: the 
 
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
@@ -15,7 +14,7 @@ from jurygraph.runs.calls import read_calls
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
-from jurygraph.viewer.documents import render_document
+from jurygraph.viewer.documents import TemplateContext, render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.shapes import draw_waterfall, list_evidence, split_response_at_quotes
@@ -106,7 +105,7 @@ def render_response_report(run: Run, name: str) -> str:
     return render_document("response_document.html", name, context)
 
 
-def response_page_context(run: Run, scored: ScoredResponse, view: TraceView) -> dict[str, Any]:
+def response_page_context(run: Run, scored: ScoredResponse, view: TraceView) -> TemplateContext:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
     task_and_response = build_task_and_response_view(run, scored)
     evidence = list_evidence(view)

@@ -18,7 +18,7 @@ from jurygraph.viewer.documents import make_template_environment
 from jurygraph.viewer.pages import (
     PAGE_HANDLERS,
     DisplayedRun,
-    TemplateAndContext,
+    PageHandler,
     is_partial_page_request,
     send_config,
 )
@@ -161,7 +161,7 @@ async def _send_config(request: web.Request) -> web.StreamResponse:
 
 
 def _serve(
-    page: Callable[[DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]],
+    page: PageHandler,
 ) -> RequestHandler:
     async def handler(request: web.Request) -> web.StreamResponse:
         letter, displayed_run = _find_run(request)

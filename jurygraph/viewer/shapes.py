@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from jurygraph.messages import (
     format_count,
     format_factor_for_sentence,
     format_number_for_sentence,
+    format_time,
     shorten,
 )
 from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
@@ -165,11 +165,6 @@ def split_response_at_quotes(
 
 def format_percent(share: float | None, digits: int = 0) -> str:
     return "–" if share is None else f"{100.0 * share:.{digits}f} %"
-
-
-def format_time(milliseconds: int) -> str:
-    """Format a time in milliseconds since 1970 as a date and a time of day, UTC."""
-    return datetime.fromtimestamp(milliseconds / 1000.0, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def format_cost(dollars: float | None) -> str:

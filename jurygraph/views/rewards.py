@@ -150,7 +150,7 @@ class ResponseSelection(NamedTuple):
                 f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
             )
             if values:
-                known_values_text = f"values of {name}: {join_names(list(values))}"
+                known_values_text = f"values of {name}: {join_names(values)}"
             if text not in values:
                 raise InputError(
                     f"{run.folder}: no response has the label {name}={text}; {known_values_text}"

@@ -11,6 +11,7 @@ from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_number_for_sentence, join_names
 from jurygraph.schema import ComponentSpec, Trace
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +163,7 @@ def _view_weights(term: ExplainedTerm) -> StakeholderWeightsView | None:
 
 
 def _view_stakeholders(
-    term: ExplainedTerm, spec: ComponentSpec, difficulties: Mapping[str, Any]
+    term: ExplainedTerm, spec: ComponentSpec, difficulties: JsonMapping
 ) -> Iterator[StakeholderView]:
     for name, use in spec.inputs.items():
         difficulty = difficulties.get(name, {})
@@ -174,7 +175,7 @@ def _view_stakeholders(
         )
 
 
-def _describe_tensions(difficulties: Mapping[str, Any]) -> Iterator[str]:
+def _describe_tensions(difficulties: JsonMapping) -> Iterator[str]:
     for name, difficulty in difficulties.items():
         for other, tension in difficulty.get("tensions", {}).items():
             if name < other:  # a tension is stored with both
@@ -205,7 +206,7 @@ def _build_rubric_graph_view(term: ExplainedTerm) -> RubricGraphView:
 
 def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
     """Yield how many edited variants of the response score less than it, and a remark on each of the others."""
-    edits: dict[str, Any] = {}
+    edits: JsonFields = {}
     for material in trace.material:
         for variant in material.variants:
             edits[variant.response.id] = variant.edit

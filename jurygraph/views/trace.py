@@ -131,7 +131,7 @@ def describe_failure(trace: Trace) -> str:
         if verdict.failure is not None and not verdict.superseded
     )
     start = "Not scored" if reward.value is None else "Not all was judged"
-    sentence = f"{start}: {join_names(list(causes or explain_notes(reward.notes)))}"
+    sentence = f"{start}: {join_names(causes or explain_notes(reward.notes))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
         low, high = map(format_number_for_sentence, reward.range)
         sentence += f"; it would be between {low} and {high}"

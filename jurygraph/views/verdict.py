@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.views.rewards import find_question_id
 
 
@@ -22,9 +22,9 @@ class QuestionView:
     verdicts: Sequence[RecordedVerdict]
     calls: Sequence[RecordedCall]
 
-    def to_json(self, should_list_calls: bool) -> dict[str, Any]:
+    def to_json(self, should_list_calls: bool) -> JsonFields:
         """Return the calls as a JSON object, or the verdicts, with what they are about."""
-        content: dict[str, Any] = {
+        content: JsonFields = {
             "task_id": self.task_id,
             "response_id": self.response_id,
             "question": self.question,

@@ -5,19 +5,20 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.consensus.model import (
     AgentScore,
-    Bounds,
     Consensus,
     FitPreset,
     FitSettings,
+    GoldLabels,
     ItemAgentsAndPrompts,
     ItemKey,
+    ItemKeys,
     ItemPosteriors,
     MajorityVote,
     Model,
@@ -34,7 +35,7 @@ from jurygraph.aggregation.consensus.model import (
 )
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import INTERVAL_QUANTILES, draw_clusters
+from jurygraph.inference.clusters import INTERVAL_QUANTILES, Bounds, draw_clusters
 
 TieRule = Literal["shared", "first", "highest"]
 MIN_ANNOTATORS = 3
@@ -54,14 +55,14 @@ def fit(
     preset: FitPreset = "converged",
     n_classes: int | None = None,
     *,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
     prior_mu: float | None = None,
     prior_confusion: float | None = None,
     diagonal: float | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
     accelerated: bool | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    gold: GoldLabels | None = None,
 ) -> Consensus:
     """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
@@ -105,15 +106,13 @@ def dawid_skene(
     preset: FitPreset = "converged",
     n_classes: int | None = None,
     *,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
 ) -> ItemPosteriors:
     """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def _resolve_label_classes(
-    n_classes: int | None, classes: Sequence[ItemKey] | None
-) -> Sequence[ItemKey] | None:
+def _resolve_label_classes(n_classes: int | None, classes: ItemKeys | None) -> ItemKeys | None:
     if n_classes is None:
         return classes
     if classes is not None:
@@ -165,8 +164,8 @@ def majority_vote(
     label: ArrayLike,
     ties: TieRule = "shared",
     *,
-    classes: Sequence[ItemKey] | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    classes: ItemKeys | None = None,
+    gold: GoldLabels | None = None,
 ) -> MajorityVote:
     """Return the most frequent label of each item; columns and errors as for `fit`.
 
@@ -411,9 +410,9 @@ def ranking_stability(
     prompt: ArrayLike | None = None,
     preset: FitPreset = "converged",
     settings: FitSettings | None = None,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
     values: ArrayLike | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    gold: GoldLabels | None = None,
     report: Callable[[int], None] = lambda draw_count: None,
 ) -> Mapping[ConsensusMethod, RankingStability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.

@@ -16,9 +16,12 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import bounded_interval, mean_interval, members_by_cluster
+from jurygraph.inference.clusters import Bounds, bounded_interval, mean_interval, members_by_cluster
 
 ItemKey = Hashable
+ItemKeys = Sequence[ItemKey]
+GoldLabels = Mapping[Any, Any]
+"""Known classes, by item."""
 MAX_CONFUSION_CELLS = 2**28
 """Cells of all confusion matrices together; more would take over 2 GB."""
 
@@ -34,9 +37,9 @@ class Votes:
     rows, including abstentions.
     """
 
-    items: Sequence[ItemKey]
-    annotators: Sequence[ItemKey]
-    classes: Sequence[ItemKey]
+    items: ItemKeys
+    annotators: ItemKeys
+    classes: ItemKeys
     has_ordered_classes: bool
     item: Ints
     annotator: Ints
@@ -95,7 +98,7 @@ def encode(
     item: ArrayLike,
     annotator: ArrayLike,
     label: ArrayLike,
-    classes: Sequence[ItemKey] | None = None,
+    classes: ItemKeys | None = None,
 ) -> Votes:
     """Encode rows. A label that is None, NaN or "" is an abstention.
 
@@ -172,8 +175,8 @@ def _encode_values(name: str, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
 
 
 def _encode_labels(
-    label: Sequence[Any], has_label: Bools, classes: Sequence[ItemKey] | None
-) -> tuple[Ints, Sequence[ItemKey], bool]:
+    label: Sequence[Any], has_label: Bools, classes: ItemKeys | None
+) -> tuple[Ints, ItemKeys, bool]:
     codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
         scale = _sort_labels(names)
@@ -208,7 +211,7 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         ) from None
 
 
-def gold_class_codes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
+def gold_class_codes(votes: Votes, gold: GoldLabels) -> Ints:
     """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
     index_by_item = {item: index for index, item in enumerate(votes.items)} if gold else {}
     code_by_label = {label: code for code, label in enumerate(votes.classes)}
@@ -435,7 +438,7 @@ class FitProblem:
         while True:
             expected = self.e_step(model)
             next_model = self.m_step(expected.posterior)
-            steps = steps + 1
+            steps += 1
             arrays_compared = (expected.posterior, posterior)
             if self.settings.convergence_on == "confusion":
                 arrays_compared = (next_model.confusion, model.confusion)
@@ -509,7 +512,6 @@ def _normalize_confusion_rows(confusion: Floats) -> Floats:
 
 
 IntervalMethod = Literal["t", "bootstrap"]
-Bounds = tuple[float | None, float | None]
 
 HIGH_AMBIGUITY = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
@@ -545,11 +547,11 @@ class ItemPosteriors:
     posterior: Floats
 
     @property
-    def items(self) -> Sequence[ItemKey]:
+    def items(self) -> ItemKeys:
         return self.votes.items
 
     @property
-    def classes(self) -> Sequence[ItemKey]:
+    def classes(self) -> ItemKeys:
         return self.votes.classes
 
     def credit(self, values: ArrayLike | None = None) -> Floats:
@@ -726,7 +728,7 @@ def t_interval_of_mean_credit(
 class ItemAgentsAndPrompts(NamedTuple):
     """The agent and the prompt of each item, as codes [N] in the order of first appearance."""
 
-    agents: Sequence[ItemKey]
+    agents: ItemKeys
     agent: Ints
     prompt: Ints
 
@@ -742,9 +744,7 @@ def group_items_by_agent(
     return ItemAgentsAndPrompts(agents, agent_codes, prompt_code_by_item)
 
 
-def _encode_item_column(
-    votes: Votes, name: str, column: ArrayLike
-) -> tuple[Ints, Sequence[ItemKey]]:
+def _encode_item_column(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, ItemKeys]:
     codes, names = _encode_values(name, _column_to_list(name, column))
     if len(codes) != len(votes.item_code_by_row):
         raise PlanError(

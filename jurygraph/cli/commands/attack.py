@@ -45,10 +45,8 @@ AttackSuiteChoice = Literal["all", AttackSuite]
 
 
 def attack(
-    config: Annotated[Path, option("F", "Config.", show_default=True)] = Path("jury.yaml"),
-    suite: Annotated[
-        AttackSuiteChoice, option(None, "Suite of attacks.", show_default=True)
-    ] = "all",
+    config: Annotated[Path, option("F", "Config.")] = Path("jury.yaml"),
+    suite: Annotated[AttackSuiteChoice, option(None, "Suite of attacks.")] = "all",
     model: ModelNameOption = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")

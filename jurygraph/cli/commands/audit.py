@@ -242,7 +242,7 @@ def erase(
     task: Annotated[
         str | None, option("ID", "Erase the texts of this task and its responses.")
     ] = None,
-    reason: Annotated[str, option("TEXT", "Reason, kept in the record.", show_default=True)] = "",
+    reason: Annotated[str, option("TEXT", "Reason, kept in the record.")] = "",
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:

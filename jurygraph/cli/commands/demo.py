@@ -104,7 +104,7 @@ def _write_page(folder: Path, response: str) -> Path:
 
     page = folder / "lowest.html"
     with closing(Run.open(folder / "maths")) as run:
-        write_output(str(page), [render_response_report(run, response).encode()])
+        write_output(page, [render_response_report(run, response).encode()])
     return page
 
 

@@ -36,7 +36,7 @@ from jurygraph.interchange.rows import ImportResult
 from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import is_no_label
+from jurygraph.sources.ratings import NameByField, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -197,7 +197,7 @@ def _import_ratings(
     file: str,
     tasks: str,
     ratings: str | None,
-    columns: Mapping[str, str],
+    columns: NameByField,
     json: bool,
 ) -> None:
     """Write the tasks and the votes of one table; both are read whole before one is written."""

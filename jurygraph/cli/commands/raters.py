@@ -39,6 +39,7 @@ from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
+    NameByField,
     confusions_to_json,
     iter_file_columns,
     read_gold,
@@ -212,9 +213,9 @@ def consensus(
         from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
 
         confusions = to_confusions(fitted_consensus.model, ballots.classes)
-        write_output(str(artifact), [confusions_to_json(confusions)])
+        write_output(artifact, [confusions_to_json(confusions)])
     if labels_out is not None:
-        write_output(str(labels_out), sheet_rows_to_csv(list_consensus_labels(fitted_consensus)))
+        write_output(labels_out, sheet_rows_to_csv(list_consensus_labels(fitted_consensus)))
         print_message(f"wrote {labels_out}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:
@@ -238,12 +239,12 @@ def _refuse_output_conflicts(
             raise InputError(
                 f"{path}: {other} and {option_name} name the same file; name two files"
             )
-        refuse_unwritable(str(path), *map(str, sources))
+        refuse_unwritable(path, *sources)
 
 
 def _read_ballots(
     ratings: Sequence[Path],
-    columns: Mapping[str, str],
+    columns: NameByField,
     dimension: str | None,
     classes: Sequence[str],
     gold: Path | None,
@@ -456,10 +457,10 @@ def assign(
     answer_key_lines = (
         row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in assignment.key
     )
-    write_output(str(key), answer_key_lines)
+    write_output(key, answer_key_lines)
     for name, rows in assignment.sheets.items():
         if rows:
-            write_output(str(sheets / f"{name}.csv"), sheet_rows_to_csv(rows))
+            write_output(sheets / f"{name}.csv", sheet_rows_to_csv(rows))
     items_per_reviewer = assignment.assigned.sum(axis=0)
     shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {
@@ -499,7 +500,7 @@ def _print_new_reviewers(names: Sequence[str], raters: Collection[str], consensu
 
 
 def _read_sheet_items(
-    items: Path, gold: Path | None, columns: Mapping[str, str]
+    items: Path, gold: Path | None, columns: NameByField
 ) -> tuple[list[SheetItem], list[SheetItem]]:
     """Return the items of a file or a run, and those of the file that every reviewer gets."""
     is_run_folder = items.is_dir()
@@ -514,7 +515,7 @@ def _read_sheet_items(
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
-            unread_column_names = join_names(list(map(quote, file.unread_columns)))
+            unread_column_names = join_names(map(quote, file.unread_columns))
             print_message(
                 f"{path}: reviewers do not see {unread_column_names}, but `prompt` (or `question`) "
                 "and the texts"

@@ -69,11 +69,9 @@ def rescore(
     learn: LearnConfusionsOption = None,
     calibrations: CalibrateOption = None,
     method: Annotated[
-        CalibrationMethod, option(None, "Form of the calibration.", "--map", show_default=True)
+        CalibrationMethod, option(None, "Form of the calibration.", "--map")
     ] = "platt",
-    seed: Annotated[
-        int, option("S", "Seed of the folds of --calibrate.", min=0, show_default=True)
-    ] = 0,
+    seed: Annotated[int, option("S", "Seed of the folds of --calibrate.", min=0)] = 0,
     false_positives: FalsePositiveRateOption = None,
     artifact: ArtifactOption = None,
     json: JsonOption = False,
@@ -106,7 +104,7 @@ def rescore(
                 "--artifact: stores the confusions of one component, or calibrations; "
                 "name one with --learn, or questions with --calibrate"
             )
-        refuse_unwritable(str(artifact))
+        refuse_unwritable(artifact)
     learned_confusions = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
@@ -146,7 +144,7 @@ def _write_artifact(
     if calibration_by_question:
         contents = [calibrations_to_json(calibration_by_question)]
     if contents:
-        write_output(str(artifact), contents)
+        write_output(artifact, contents)
 
 
 def _fit_calibrations(

@@ -47,7 +47,7 @@ def serve(
     ] = None,
     host: Annotated[
         str,
-        option(None, "Address to listen on. Any but loopback needs a token.", show_default=True),
+        option(None, "Address to listen on. Any but loopback needs a token."),
     ] = "127.0.0.1",
     port: PortOption = _DEFAULT_PORT,
     token_file: Annotated[
@@ -58,7 +58,6 @@ def serve(
         option(
             "RULE",
             "What a failed reward becomes: auto, none, neutral, mask, raise or a number.",
-            show_default=True,
         ),
     ] = "auto",
     group_size: Annotated[
@@ -66,14 +65,14 @@ def serve(
         option("N", "Members of a group whose protocol sends one sample a request.", min=1),
     ] = None,
     deadline: Annotated[
-        float, option("S", "Seconds after which a request gets a 503.", min=1, show_default=True)
+        float, option("S", "Seconds after which a request gets a 503.", min=1)
     ] = 100.0,
     cohort_wait: Annotated[
         float | None,
         option("S", "Seconds for which a group waits for its members.", show_default="half of it"),
     ] = None,
     max_requests: Annotated[
-        int, option("N", "Requests in work; one more gets a 429.", min=1, show_default=True)
+        int, option("N", "Requests in work; one more gets a 429.", min=1)
     ] = 1024,
     model: ModelNameOption = None,
     max_cost: MaxCostOption = None,

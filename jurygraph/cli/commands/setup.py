@@ -38,7 +38,6 @@ def init(
         option(
             None,
             "maths, judge, trip, rubric, reviewers, ideas, agent, evaluator or ci.",
-            show_default=True,
         ),
     ] = "maths",
 ) -> None:
@@ -241,7 +240,7 @@ def _choose_example_task(jury: "Jury") -> Task:
 
 def preset(
     name: Annotated[str | None, argument("NAME", "Preset to print.")] = None,
-    model: Annotated[str, option("M", "Model of the config.", show_default=True)] = "none",
+    model: Annotated[str, option("M", "Model of the config.")] = "none",
     json: JsonOption = False,
 ) -> None:
     """List the presets, or print one as a config.

@@ -1,7 +1,7 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from itertools import chain, islice
 from pathlib import Path
@@ -36,7 +36,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
-from jurygraph.interchange.writers import EXPORTERS, Exporter, read_advantages
+from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote
 from jurygraph.runs.export_table import import_library
 from jurygraph.runs.run import Run
@@ -441,9 +441,7 @@ def _choose_exporter(to: str, output: str) -> Exporter:
     return forms[0]
 
 
-def _write_or_print_lines(
-    output: str | None, content: Iterable[bytes] | Callable[[Path], None]
-) -> None:
+def _write_or_print_lines(output: str | None, content: ExportContent) -> None:
     """Write lines, or what a library writes to a path. Without a path, print the lines."""
     if output is None:
         for line in cast(Iterable[bytes], content):

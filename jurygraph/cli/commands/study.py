@@ -50,7 +50,7 @@ from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
 from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import iter_file_columns, read_ratings, read_texts
+from jurygraph.sources.ratings import NameByField, iter_file_columns, read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -646,7 +646,7 @@ class _ReviewerStudy:
         self,
         ratings: Path,
         items: Path | None,
-        columns: Mapping[str, str],
+        columns: NameByField,
         judges: str | None,
         shots: str,
         seeds: int,

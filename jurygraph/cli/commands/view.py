@@ -27,7 +27,6 @@ def view(
         option(
             None,
             "Address to listen on. Any but loopback needs a token, which is printed.",
-            show_default=True,
         ),
     ] = "127.0.0.1",
 ) -> None:

@@ -67,7 +67,7 @@ class ReportOutputOptions:
                 raise InputError(
                     f"{self.plot}: drawing needs matplotlib; pip install 'jurygraph[plot]'"
                 )
-            refuse_unwritable(str(self.plot), *self.sources)
+            refuse_unwritable(self.plot, *self.sources)
         if self.html is not None:
             refuse_unwritable_page(str(self.html), *self.sources)
 

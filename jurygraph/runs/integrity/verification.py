@@ -19,7 +19,7 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -50,6 +50,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
 )
 from jurygraph.schema import Decision, FrozenModel, SurveyWithoutTexts, Trace, canonical_json
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.trace import question_score_statistics
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def build_group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> Verdic
     return table.with_verdict_code(dropped_questions(run.decision_of(task_id), table), ABSENT_CODE)
 
 
-def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> dict[str, Any]:
+def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> JsonFields:
     names = [question.id for question in survey.questions]
     verdicts = chain.from_iterable(trace.body["verdicts"] for trace in group.traces)
     counted_verdicts = [verdict for verdict in verdicts if not verdict.get("superseded")]

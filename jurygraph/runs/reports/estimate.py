@@ -274,9 +274,8 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
     unconditional_questions = []
     for question in questions:
         if question.when and question.when.question in model_judged_ids:
-            unconditional_questions.append(question.model_copy(update={"when": None}))
-        else:
-            unconditional_questions.append(question)
+            question = question.model_copy(update={"when": None})
+        unconditional_questions.append(question)
     survey = plan.survey.model_copy(update={"questions": tuple(unconditional_questions)})
     return plan.model_copy(update={"survey": survey})
 

@@ -4,10 +4,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, shorten
+from jurygraph.schema.frozen_model import JsonMapping
 
 _COMPARISON_BY_OPERATOR: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -79,7 +80,7 @@ def _parse_threshold(clause: str) -> tuple[CiThreshold | None, str]:
 
 
 def failed_thresholds(
-    thresholds: Iterable[CiThreshold], figures: Mapping[str, Any]
+    thresholds: Iterable[CiThreshold], figures: JsonMapping
 ) -> list[tuple[CiThreshold, float | None]]:
     """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
     values = ((threshold, figures[threshold.name]) for threshold in thresholds)

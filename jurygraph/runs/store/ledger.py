@@ -20,7 +20,7 @@ from queue import Queue
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.schema.frozen_model import JsonFields, to_ascii_json
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, to_ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_CHAIN_LINK = bytes(32)
@@ -34,7 +34,7 @@ class RecordDraft(NamedTuple):
 
     kind: str
     key: str
-    body: Mapping[str, Any]
+    body: JsonMapping
     texts: Sequence[bytes] = ()
 
 
@@ -397,14 +397,18 @@ class Ledger:
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous = self._link_of_previous_record(first)
+        previous = FIRST_CHAIN_LINK if first == 1 else self.record_at(first - 1).link
         expected = first
         for record in self.records(after=first - 1, up_to_record=last):
             if record.seq != expected:
                 raise TraceMismatch(f"{self.path}: record {expected} is missing")
-            self._check_link(record, previous)
+            if record.link != compute_record_link(previous, *record[:5]):
+                raise TraceMismatch(
+                    f"{self.path}, {record_label(record)}: differs from what was written, "
+                    "or does not follow the one before it"
+                )
             previous = record.link
-            expected = expected + 1
+            expected += 1
             yield record
         if expected <= last:
             raise TraceMismatch(f"{self.path}: record {expected} is missing")
@@ -425,16 +429,6 @@ class Ledger:
                 salted_texts = list(rows)
                 seq, rows = next(texts_by_record, (0, ()))
             yield RecordCopy(record, salted_texts)
-
-    def _link_of_previous_record(self, seq: int) -> bytes:
-        return FIRST_CHAIN_LINK if seq == 1 else self.record_at(seq - 1).link
-
-    def _check_link(self, record: LedgerRecord, previous: bytes) -> None:
-        if record.link != compute_record_link(previous, *record[:5]):
-            raise TraceMismatch(
-                f"{self.path}, {record_label(record)}: differs from what was written, "
-                "or does not follow the one before it"
-            )
 
     def find(self, kind: str, key: str, up_to_record: int | None = None) -> LedgerRecord | None:
         """Return the last record of a kind with this key, up to the one numbered `up_to_record`; None if there is

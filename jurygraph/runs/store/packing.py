@@ -27,7 +27,7 @@ from jurygraph.schema import (
     TaskView,
     Trace,
 )
-from jurygraph.schema.frozen_model import to_compact_json
+from jurygraph.schema.frozen_model import JsonFields, JsonMapping, to_compact_json
 from jurygraph.schema.task import Profiles
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ _PLANNING_RESULT_MODELS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles
 """Fields of a plan that belong neither to its survey nor to its decision; its files are the last."""
 
 
-def read_planning_results(content: StoredBody) -> dict[str, Any]:
+def read_planning_results(content: StoredBody) -> JsonFields:
     """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
     return {
         name: model.model_validate(content[name])
@@ -172,7 +172,7 @@ def count_discarded(reward: StoredBody) -> dict[str, int]:
 
 _VERDICT_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")
 """The order in which a reward stores its counts of verdicts."""
-_REWARD_FIELD_DEFAULTS: Mapping[str, Any] = {
+_REWARD_FIELD_DEFAULTS: JsonMapping = {
     "parts": {},
     "diagnostics": {},
     "adjustments": (),
@@ -300,7 +300,7 @@ def unpack_stored_response(
 _VERDICT_LIST_FIELDS = ("examples", "calls", "steps")
 _PACKED_VERDICT_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_VERDICT_LIST_FIELDS})
 """Fields of a verdict that are stored in another form."""
-_VERDICT_FIELD_DEFAULTS: Mapping[str, Any] = {
+_VERDICT_FIELD_DEFAULTS: JsonMapping = {
     name: default
     for name, default in vars(RecordedVerdict.model_construct()).items()
     if name not in _PACKED_VERDICT_FIELDS

@@ -19,7 +19,7 @@ from jurygraph.runs.recorder import build_run_header
 from jurygraph.runs.store.atomic_files import open_replacement_file
 from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.schema import Plan, Task
-from jurygraph.schema.frozen_model import FrozenModel
+from jurygraph.schema.frozen_model import FrozenModel, StrPath
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
@@ -81,7 +81,7 @@ async def write_plans(
     return len(tasks)
 
 
-def is_plans_file(path: str | Path) -> bool:
+def is_plans_file(path: StrPath) -> bool:
     """Return whether a file begins as a file of plans does. Raises `InputError` if it cannot be read."""
     file = TextFile(path)
     try:
@@ -94,7 +94,7 @@ def is_plans_file(path: str | Path) -> bool:
 class PlansFile:
     """The plans of a file, which stays open until `close`."""
 
-    def __init__(self, path: str | Path, jury: Jury) -> None:
+    def __init__(self, path: StrPath, jury: Jury) -> None:
         """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import JsonValue
 
 from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.aggregation import consensus
@@ -56,6 +55,7 @@ from jurygraph.schema import (
     Task,
     digest_of,
 )
+from jurygraph.schema.frozen_model import JsonObject
 from jurygraph.schema.plan import task_as_planned
 from jurygraph.schema.rating import Confusions
 
@@ -395,9 +395,7 @@ def _fit_confusion_matrices(
     )
 
 
-def _replace_component_params(
-    config: Config, component: str, params: dict[str, JsonValue]
-) -> Config:
+def _replace_component_params(config: Config, component: str, params: JsonObject) -> Config:
     changed_component_config = config.components[component].model_copy(update={"params": params})
     return config.model_copy(
         update={"components": {**config.components, component: changed_component_config}}

@@ -24,6 +24,7 @@ from jurygraph.runs.store.header import (
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import WritableRun, append_close_record, open_run_if_exists
 from jurygraph.schema import Response, Task
+from jurygraph.schema.frozen_model import StrPath
 from jurygraph.sources import TableColumns, TaskSource
 from jurygraph.sources.files import close_on_error
 from jurygraph.sources.task_tables import CHAT_COLUMN_ROLES, add_columns_of_chats, chat_file_columns
@@ -157,7 +158,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
 
 
 def choose_chat_columns(
-    path: str | Path, folder: Path, user_columns: TableColumns | None
+    path: StrPath, folder: Path, user_columns: TableColumns | None
 ) -> TableColumns | None:
     """Return the columns by which a run in a folder reads this file, of those that a user named; None if none.
 
