@@ -114,6 +114,11 @@ def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0
     return f"did you mean {text}?"
 
 
+def hint_at_names(name: str, candidates: Collection[str]) -> str:
+    """Return a question for the nearest known name, or all of them where none is near."""
+    return did_you_mean(name, candidates) or f"there are {', '.join(candidates) or 'none'}"
+
+
 def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
     """Yield a note on each two names of people, or of agents, that differ only in case or spaces, and count as two."""
     first: dict[str, str] = {}

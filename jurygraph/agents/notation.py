@@ -12,7 +12,7 @@ import re2
 from pydantic import AfterValidator
 
 from jurygraph.errors import PlanError
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import hint_at_names, quote
 
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.log_errors = False
@@ -105,8 +105,5 @@ def require_known_names(
         return
     for name in names:
         if name not in known_names:
-            sorted_names = sorted(known_names)
-            hint = (
-                did_you_mean(name, sorted_names) or f"there are {', '.join(sorted_names) or 'none'}"
-            )
+            hint = hint_at_names(name, sorted(known_names))
             raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")

@@ -16,7 +16,7 @@ from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.time_limits import CallTimeLimits, new_contextvars_context
 from jurygraph.graphs.user_calls import UserCalls
-from jurygraph.messages import Problem, did_you_mean
+from jurygraph.messages import Problem, hint_at_names
 from jurygraph.models.request import Fault, StoredLookup, ToolResult
 from jurygraph.safety.gates import find_stopping_gate
 from jurygraph.safety.redaction import Redactor
@@ -161,7 +161,7 @@ class Toolbox:
     ) -> tuple[LookupOutcome, str]:
         tool = self.tools.get(call.name)
         if tool is None:
-            hint = did_you_mean(call.name, self.tools) or f"there are {', '.join(self.tools)}"
+            hint = hint_at_names(call.name, self.tools)
             return "unknown-tool", f"there is no tool of this name; {hint}"
         if call.arguments is None:
             return "invalid-arguments", "the arguments are not the JSON of an object"

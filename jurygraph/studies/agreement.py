@@ -27,6 +27,8 @@ from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS, side_of_bound
 from jurygraph.studies.report import (
+    Columns,
+    FigureRows,
     Figures,
     Plot,
     PlotSeries,
@@ -207,7 +209,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
 
 
 def _sections(
-    matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
+    matrices: Sequence[ReviewerItemScores], parts: FigureRows, level: MeasurementLevel
 ) -> Iterator[ReportSection]:
     yield (
         f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
@@ -215,10 +217,9 @@ def _sections(
     )
     rows = []
     for matrix, figures in zip(matrices, parts, strict=True):
-        name = dimension_domain_name(figures)
-        rows.append({**figures, "name": name, "reviewers": len(matrix.reviewers)})
-    columns = {
-        "ratings": "name",
+        rows.append({**figures, "reviewers": len(matrix.reviewers)})
+    columns: Columns = {
+        "ratings": dimension_domain_name,
         "reviewers": "reviewers",
         "items": "items",
         "scores": "ratings",
@@ -242,7 +243,7 @@ def _sections(
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
 
 
-def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
+def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
     """Yield alpha by dimension and domain, if there are domains."""
     alphas = {}
     for figures in parts:
@@ -263,7 +264,7 @@ def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         )
 
 
-def _sampling_unit_noun(parts: Sequence[Figures]) -> str:
+def _sampling_unit_noun(parts: FigureRows) -> str:
     has_grouped_items = any(figures["groups"] < figures["items"] for figures in parts)
     return "groups of items" if has_grouped_items else "items"
 
@@ -343,7 +344,7 @@ _COMPARISON_TEXT_BY_SIGN = {-1: "below", 0: "not shown to be above or below", 1:
 
 
 def _notes(
-    matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
+    matrices: Sequence[ReviewerItemScores], parts: FigureRows, level: MeasurementLevel
 ) -> Iterator[str]:
     yield from notes_on_similar_names(name for matrix in matrices for name in matrix.reviewers)
     is_ordinal = level != "nominal"

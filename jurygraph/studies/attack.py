@@ -47,6 +47,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
 from jurygraph.studies.presentations import TasksWithResponses
 from jurygraph.studies.report import (
@@ -81,7 +82,7 @@ MAX_GROUP_SIZE = 16
 NO_DEFENCES_CONFIG = SafetyConfig(
     fence=False, reminder=False, whole_reply=False, evidence="off", gates=()
 )
-_DEFENCES_BY_ARM: dict[str, dict[str, Any]] = {
+_DEFENCES_BY_ARM: dict[str, JsonFields] = {
     "none": {},
     "fence": {"fence": True},
     "reminder": {"reminder": True},
@@ -753,7 +754,7 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
     return ReportTable(header, rows, digits=1)
 
 
-def _percent_cell(proportion_figures: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
+def _percent_cell(proportion_figures: Figures, unit: float = 100.0) -> IntervalCell:
     ends = map(proportion_figures.get, ("rate", "low", "high"))
     return IntervalCell(*(None if end is None else unit * end for end in ends))
 

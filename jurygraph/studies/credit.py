@@ -43,6 +43,7 @@ from jurygraph.schema.config import ExactInferenceMode
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_credit
 from jurygraph.studies.report import (
+    Columns,
     Figures,
     Plot,
     PlotSeries,
@@ -752,18 +753,15 @@ def _sections(figures: Figures) -> Iterator[ReportSection]:
     yield ReportTable.of(columns, _rows_from_named_figures(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
-    loss_rows = []
-    for loss in figures["losses"]:
-        loss_rows.append({**loss, "reason": shorten(loss["reason"], _MAX_REASON_LENGTH)})
-    columns = {
+    loss_columns: Columns = {
         "largest losses: task": "task",
         "criterion": "criterion",
         "needs": "parent",
         "kind": "kind",
-        "reason": "reason",
+        "reason": lambda loss: shorten(loss["reason"], _MAX_REASON_LENGTH),
         "mean loss": "mean_loss",
     }
-    yield ReportTable.of(columns, loss_rows, left=5, most=_MAX_LOSSES_LISTED)
+    yield ReportTable.of(loss_columns, figures["losses"], left=5, most=_MAX_LOSSES_LISTED)
 
 
 def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:

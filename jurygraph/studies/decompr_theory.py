@@ -8,7 +8,7 @@ import numpy as np
 
 from jurygraph.aggregation import stakeholders
 from jurygraph.arrays import Floats
-from jurygraph.studies.report import Figures, ReportSection, ReportTable
+from jurygraph.studies.report import FigureRows, Figures, ReportSection, ReportTable
 from jurygraph.studies.reward_noise import (
     estimate_variance_terms,
     exchangeable_aggregation,
@@ -273,7 +273,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[ReportSectio
         yield ReportTable(header, rows, digits=digits)
 
 
-def _column_cells(rows: Sequence[Figures], name: object) -> list[object]:
+def _column_cells(rows: FigureRows, name: object) -> list[object]:
     cells = []
     for row in rows:
         if row["name"] == name:

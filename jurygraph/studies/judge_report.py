@@ -6,10 +6,11 @@ label. Intervals are over tasks, whose responses resemble each other.
 
 import math
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -607,7 +608,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
         "accuracy (95 %)": "accuracy",
     }
     yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
-    columns = {
+    mean_columns: dict[str, Any] = {
         "mean of all responses": "judge",
         "by the judge": "uncorrected",
         "PPI++ (95 %)": "corrected",
@@ -615,13 +616,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
         "Rogan-Gladen (95 %)": "rogan_gladen",
     }
     if need is not None:
-        columns[f"labels for ±{need:g}"] = "need"
-    means = [
-        {**judge, "need": _describe_needed_label_count(judge)}
-        for judge in judges
-        if judge["scale"] != "ranks"
-    ]
-    yield ReportTable.of(columns, means)
+        mean_columns[f"labels for ±{need:g}"] = _describe_needed_label_count
+    yield ReportTable.of(mean_columns, [judge for judge in judges if judge["scale"] != "ranks"])
     human_ceiling_rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), human_ceiling_rows)
     columns = {
@@ -648,12 +644,12 @@ def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
 
 def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
     """Yield how often the judge says what where people say what, with both base rates; one table for equal levels."""
-    tables: dict[tuple[float, ...], list[list[object]]] = {}
+    tables: dict[tuple[float, ...], list[list[object]]] = defaultdict(list)
     for judge in judges:
         confusion = judge["confusion"]
         if confusion is None or not judge["n"]:
             continue
-        rows = tables.setdefault(tuple(confusion["levels"]), [])
+        rows = tables[tuple(confusion["levels"])]
         for level, counts in zip(confusion["levels"], confusion["counts"], strict=True):
             n = sum(counts)
             rows.append([judge["judge"], f"{level:g}", n, n / judge["n"], *counts])

@@ -6,7 +6,7 @@ allenai/reward-bench 05a9005, `rewardbench/constants.py` and `calculate_scores_p
 e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import Literal, NamedTuple
@@ -371,9 +371,9 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
 def _group_outcomes_by_field(
     outcomes: Sequence[PreferenceOutcome], level: str
 ) -> dict[str, list[PreferenceOutcome]]:
-    groups: dict[str, list[PreferenceOutcome]] = {}
+    groups = defaultdict(list)
     for outcome in outcomes:
-        groups.setdefault(getattr(outcome.place, level), []).append(outcome)
+        groups[getattr(outcome.place, level)].append(outcome)
     return groups
 
 

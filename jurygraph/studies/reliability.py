@@ -1,6 +1,6 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -65,9 +65,9 @@ class QuestionScores:
     @property
     def means(self) -> dict[str, float]:
         """Return the mean of the samples of each response."""
-        samples: dict[str, list[float]] = {}
+        samples = defaultdict(list)
         for response, value in zip(self.responses, self.values, strict=True):
-            samples.setdefault(response, []).append(value)
+            samples[response].append(value)
         return {response: fmean(values) for response, values in samples.items()}
 
     def add(self, value: float, trace: Trace, unit: str) -> None:
@@ -178,10 +178,10 @@ def report(scores: RunScores) -> Report:
     assert mean is not None, "a run without rewards is refused"
     mean = clip_to_limits(mean, scores.limits)
     questions = [split_score_variance(question) for question in scores.questions]
-    scores_by_question: dict[str, dict[str, QuestionScores]] = {}
+    scores_by_question: dict[str, dict[str, QuestionScores]] = defaultdict(dict)
     for judged in scores.questions:
         if judged.judge is not None:
-            scores_by_question.setdefault(judged.question, {})[judged.judge] = judged
+            scores_by_question[judged.question][judged.judge] = judged
     judges = [
         agreement_of_judges(name, scores_by_judge, scores.last_judge_by_question.get(name))
         for name, scores_by_judge in sorted(scores_by_question.items())
@@ -358,14 +358,14 @@ def compare_judge_pairs(
     The answers are those to all questions about all responses; a mean score of 0.5 or more is met. A judge to whom a
     question went on because others differed is not compared on it.
     """
-    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = {}
+    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
     for question, scores_by_judge in sorted(scores_by_question.items()):
         last_judge = last_judge_by_question.get(question)
         means = {
             judge: scores.means for judge, scores in scores_by_judge.items() if judge != last_judge
         }
         for first, second in combinations(sorted(means), 2):
-            tally = counts.setdefault((first, second), Counter())
+            tally = counts[first, second]
             for response in means[first].keys() & means[second].keys():
                 is_met_by_first = means[first][response] >= MET_THRESHOLD
                 tally[is_met_by_first, means[second][response] >= MET_THRESHOLD] += 1

@@ -6,9 +6,10 @@ a person reads, and are made from the same figures by the same function.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -46,6 +47,8 @@ Figures = dict[str, Any]
 """Figures of a study by their names, as `--json` prints them."""
 FigureRows = Sequence[Figures]
 """Figures of the same names, such as those of each judge: the rows of a table."""
+Columns = Mapping[str, str | Callable[[Figures], object]]
+"""The titles of columns, each with the field of a row, or with a function of the row that returns the cell."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ class ReportTable:
     most: int | None = None
 
     @classmethod
-    def of(
-        cls, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], **layout: Any
-    ) -> Self:
-        """Return the table of records: `columns` has the field of each title, and `layout` the other attributes."""
-        cells = [[row[name] for name in columns.values()] for row in rows]
+    def of(cls, columns: Columns, rows: Iterable[Figures], **layout: Any) -> Self:
+        """Return the table of records; `layout` has the other attributes."""
+        getters = [
+            itemgetter(field) if isinstance(field, str) else field for field in columns.values()
+        ]
+        cells = [[get(row) for get in getters] for row in rows]
         return cls(list(columns), cells, **layout)
 
     def cells(self) -> list[list[str]]:
@@ -171,7 +175,7 @@ class Report:
         plots: the panels of the plot; none if there is nothing to draw.
     """
 
-    figures: Mapping[str, Any]
+    figures: Figures
     sections: Sequence[ReportSection] = ()
     notes: Sequence[str] = ()
     plots: Sequence[Plot] = ()
@@ -200,7 +204,7 @@ class Report:
             ]:
                 yield f"{symbol}: {unexplained_symbols.pop(symbol)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Figures:
         """Return the figures, and the conclusion if there is one."""
         figures = {name: _to_json_value(value) for name, value in self.figures.items()}
         return figures | ({"conclusion": list(self.conclusion)} if self.conclusion else {})
