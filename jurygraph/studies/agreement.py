@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
     describe_range,
@@ -210,7 +210,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
 
 def _sections(
     matrices: Sequence[ReviewerItemScores], parts: FigureRows, level: MeasurementLevel
-) -> Iterator[ReportSection]:
+) -> ReportSections:
     yield (
         f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
@@ -373,19 +373,14 @@ def _notes(
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
             scores = matrix.scores[~np.isnan(matrix.scores)]
-            question = note_if_scores_look_like_codes(
+            yield from note_if_scores_look_like_codes(
                 matrix.dimension or "all", scores, "use --level nominal"
             )
-            if question is not None:
-                yield question
 
 
-def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> str | None:
-    """Return a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
+def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> Iterator[str]:
+    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
     codes = np.unique(scores)
-    if not 1 < len(codes) <= _MAX_CLASS_CODES:
-        return None
-    class_codes_text = ", ".join(f"{code:g}" for code in codes)
-    return (
-        f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"
-    )
+    if 1 < len(codes) <= _MAX_CLASS_CODES:
+        class_codes_text = ", ".join(f"{code:g}" for code in codes)
+        yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"

@@ -56,7 +56,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     describe_range,
 )
@@ -647,7 +647,7 @@ def report_attacks(figures: Figures) -> Report:
     """Return the report of a study from its figures, those by arm and those of all arms together."""
     figures_by_arm = figures["arms"]
     configured = figures["configured"]
-    infrastructure_failure_counts: Counter[str] = Counter()
+    infrastructure_failure_counts = Counter[str]()
     answered_verdict_count = 0
     for arm_figures in figures_by_arm.values():
         for outcome in (arm_figures["attacks"], arm_figures["honest"]):
@@ -673,9 +673,7 @@ def report_attacks(figures: Figures) -> Report:
     return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
 
 
-def _sections(
-    figures: Figures, configured: Figures, labels: Mapping[str, str]
-) -> Iterator[ReportSection]:
+def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) -> ReportSections:
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
     yield (

@@ -56,7 +56,7 @@ from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     format_cell,
 )
@@ -673,7 +673,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def _sections(figures: Figures) -> Iterator[ReportSection]:
+def _sections(figures: Figures) -> ReportSections:
     units = figures["units"]
     yield _describe_mean_change(figures)
     failed_count = figures["paired"] - figures["n"]
@@ -773,7 +773,7 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
     ]
 
 
-def _question_sections(questions: FigureRows, units: str) -> Iterator[ReportSection]:
+def _question_sections(questions: FigureRows, units: str) -> ReportSections:
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed_questions = [row for row in questions if any(row[name] for name in counts)]

@@ -245,20 +245,18 @@ def has_equal_predictions(row: Figures) -> bool:
     return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
-def _describe_identical_predictions(row: Figures) -> str:
-    sentence = f"{row['first']} and {row['second']} make the same predictions"
-    if {row["first"], row["second"]} == {"own-history", "neighbours"}:
-        sentence += ", as both take all own ratings of each reviewer; a smaller --shots parts them"
-    return f"{sentence}."
-
-
 def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
     """
     if has_equal_predictions(row):
-        return _describe_identical_predictions(row)
+        sentence = f"{row['first']} and {row['second']} make the same predictions"
+        if {row["first"], row["second"]} == {"own-history", "neighbours"}:
+            sentence += (
+                ", as both take all own ratings of each reviewer; a smaller --shots parts them"
+            )
+        return f"{sentence}."
     difference = row["absolute"]
     first, second = (
         _JUDGE_KIND_DESCRIPTIONS.get(row[name], row[name]) for name in ("first", "second")

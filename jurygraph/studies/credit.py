@@ -48,7 +48,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     describe_range,
     describe_series,
@@ -698,7 +698,7 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
         }
 
 
-def _sections(figures: Figures) -> Iterator[ReportSection]:
+def _sections(figures: Figures) -> ReportSections:
     census_figures = figures["census"]
     methods = figures["methods"]
     yield (

@@ -91,7 +91,7 @@ def collect_component_samples(
     if every is not None:
         refuse_runs_without_order(run.folder)
     chosen = _choose_components(run, components)
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     samples = []
     units = {}
     for index, group in enumerate(run.group_records()):

@@ -315,7 +315,7 @@ def _join_judge_labels(
     likeliest_label_by_item, ceiling = (
         _fit_consensus(votes_cast) if should_fit_consensus else ({}, None)
     )
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     rows = []
     unsupported_rows = []
     for response, values in targets.items():

@@ -55,7 +55,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
 )
@@ -290,9 +290,9 @@ def _gain_over_constant_judge(
 def _judge_agreement_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a study's rows; of those on different scales only that of their order."""
     figures = _agreement_figures(study.rows, study.has_binary_labels)
-    return (
-        figures | dict.fromkeys(_SAME_SCALE_FIGURE_NAMES) if study.is_compared_by_rank else figures
-    )
+    if study.is_compared_by_rank:
+        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
+    return figures
 
 
 def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: bool) -> Figures:
@@ -307,23 +307,21 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
     is_positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if has_binary_labels else "quadratic"
-    kappa = (
-        kappa_interval(targets, predictions, weights, tasks=tasks)
-        if levels <= _MAX_KAPPA_LEVELS
-        else None
-    )
+    kappa = None
+    if levels <= _MAX_KAPPA_LEVELS:
+        kappa = kappa_interval(targets, predictions, weights, tasks=tasks)
     bias = mean_with_cluster_interval(predictions - targets, tasks)
-    if bias and has_binary_labels:
-        bias = bias.within(-1.0, 1.0)
+    true_positive_rate = None
+    true_negative_rate = None
+    if has_binary_labels:
+        bias = bias and bias.within(-1.0, 1.0)
+        true_positive_rate = _share_with_interval(hits[is_positive], tasks[is_positive])
+        true_negative_rate = _share_with_interval(hits[~is_positive], tasks[~is_positive])
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share_with_interval(hits, tasks),
-        "tpr": _share_with_interval(hits[is_positive], tasks[is_positive])
-        if has_binary_labels
-        else None,
-        "tnr": _share_with_interval(hits[~is_positive], tasks[~is_positive])
-        if has_binary_labels
-        else None,
+        "tpr": true_positive_rate,
+        "tnr": true_negative_rate,
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
@@ -566,7 +564,7 @@ def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, statu
     }
 
 
-def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
+def _sections(figures: Figures, need: float | None) -> ReportSections:
     judges = figures["judges"]
     names = _judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
     has_unsupported_findings = any(judge["unsupported"] for judge in judges)

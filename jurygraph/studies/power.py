@@ -29,7 +29,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     describe_series,
 )
@@ -194,7 +194,7 @@ class PowerStudy:
             "reviewers": reviewers,
         }
 
-    def _sections(self, alphas: FigureRows, gaps: FigureRows) -> Iterator[ReportSection]:
+    def _sections(self, alphas: FigureRows, gaps: FigureRows) -> ReportSections:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
             f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough; a "

@@ -175,7 +175,7 @@ def read_comparisons(
     record of the run has been changed.
     """
     decided_by = _deciding_judge_name(run)
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     outcomes = []
     for group in run.group_records():
         traces = [trace for trace, _ in run.group(group)]

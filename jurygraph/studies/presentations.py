@@ -165,7 +165,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
     """
     combiners = run.load_combiners()
     rows: list[PresentationScore] = []
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     for record in run.group_records():
         traces = [trace for trace, _ in run.group(record)]
         if traces:

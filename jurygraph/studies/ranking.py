@@ -233,9 +233,8 @@ class AgentRanker:
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
-        self.agents = sorted(set(self.tables.agents))
-        numbers = {agent: number for number, agent in enumerate(self.agents)}
-        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
+        agents, self.agent = np.unique(self.tables.agents, return_inverse=True)
+        self.agents: list[str] = agents.tolist()
         names = [unit_name(*task) for task in self.tables.tasks]
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -267,7 +266,7 @@ class AgentRanker:
             rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
         return rows
 
-    def mean_rewards_function(self, key: str, settings: Sequence[str] = ()) -> MeanRewardsFunction:
+    def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
         return lambda value: self.rank([*settings, f"{key}={value!r}"])
 

@@ -27,7 +27,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     describe_range,
     format_cell,
@@ -108,7 +108,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     order = {name: position for position, name in enumerate(run.questions())}
     questions: dict[tuple[str, str | None], QuestionScores] = {}
     last_judge_by_question = {}
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
         for question in run.survey_without_texts_of(group.key).questions:
@@ -395,7 +395,7 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     }
 
 
-def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[ReportSection]:
+def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> ReportSections:
     yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
     columns = {
         "variance between": "name",

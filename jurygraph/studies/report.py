@@ -100,6 +100,7 @@ class ReportTable:
 
 ReportSection = str | ReportTable
 """A part of a report that is read from top to bottom: a line of text, or a table."""
+ReportSections = Iterator[ReportSection]
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,7 @@ class PlotSeries:
         """Return a series of estimates with intervals, over their names."""
         missing = IntervalCell(None, None, None)
         cells = [as_interval(estimate) or missing for estimate in by_name.values()]
-        values = [cell.value for cell in cells]
-        low = [cell.low for cell in cells]
-        high = [cell.high for cell in cells]
+        values, low, high = map(list, zip(*cells, strict=True))
         return cls(label, values, list(by_name), low, high)
 
 
@@ -192,7 +191,7 @@ class Report:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
     @property
-    def content(self) -> Iterator[ReportSection]:
+    def content(self) -> ReportSections:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
         unexplained_symbols = dict(self.symbol_meanings)
         for part in (self.conclusion, *([section] for section in self.sections)):
@@ -207,7 +206,9 @@ class Report:
     def to_json(self) -> Figures:
         """Return the figures, and the conclusion if there is one."""
         figures = {name: _to_json_value(value) for name, value in self.figures.items()}
-        return figures | ({"conclusion": list(self.conclusion)} if self.conclusion else {})
+        if self.conclusion:
+            figures["conclusion"] = list(self.conclusion)
+        return figures
 
     def to_markdown(self, command: str = "") -> str:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""

@@ -69,7 +69,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
     describe_range,
@@ -793,7 +793,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> Ite
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
 
 
-def _sections(figures: Figures) -> Iterator[ReportSection]:
+def _sections(figures: Figures) -> ReportSections:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
@@ -888,9 +888,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
         remedy = "recode these before, so that their order is one"
-        question = note_if_scores_look_like_codes(name, part.score, remedy)
-        if question is not None:
-            yield question
+        yield from note_if_scores_look_like_codes(name, part.score, remedy)
         if not _is_predicted_by_all_judges(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:

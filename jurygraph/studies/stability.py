@@ -49,6 +49,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
     describe_range,
@@ -569,7 +570,7 @@ def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list
 
 def _weight_drift_sections(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
-) -> Iterator[ReportSection]:
+) -> ReportSections:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells = []
     largest_shift_presentations = []
@@ -786,7 +787,7 @@ def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> R
     return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
 
 
-def _flip_sections(flips: FigureRows, cut: float) -> Iterator[ReportSection]:
+def _flip_sections(flips: FigureRows, cut: float) -> ReportSections:
     flipped_share = itemgetter("flips")
     flipped_responses = sorted(filter(flipped_share, flips), key=flipped_share, reverse=True)
     yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
