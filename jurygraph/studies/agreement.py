@@ -6,6 +6,7 @@ which items are among their better ones (Jaccard). Where that is so, a judge for
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -194,11 +195,10 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     alphas = {
         dimension_domain_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]
     }
-    title = describe_range("Krippendorff's alpha", alphas)
+    alpha_plot = Plot.bars_of_estimates("Krippendorff's alpha", "alpha", alphas)
     if len(parts) > _MAX_BARS_PLOTTED:
-        title += f" (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
-    series = PlotSeries.from_estimates_with_intervals("alpha", alphas)
-    alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
+        title = f"{alpha_plot.title} (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
+        alpha_plot = replace(alpha_plot, title=title)
     return Report(
         {"level": level, "parts": parts},
         list(_sections(matrices, parts, level)),

@@ -54,11 +54,9 @@ from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
-    PlotSeries,
     Report,
     ReportSections,
     ReportTable,
-    describe_range,
 )
 from jurygraph.tools.tool import Tool, ToolInput
 
@@ -665,9 +663,9 @@ def report_attacks(figures: Figures) -> Report:
     for name, label in labels.items():
         share = figures_by_arm[name]["attacks"]["verdicts"]
         false_verdict_rates[label] = _percent_cell(share, 1.0)
-    series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
-    title = describe_range("The share of false verdicts", false_verdict_rates)
-    plot = Plot(title, "bars", [series], y_label="false verdicts, 95 % interval")
+    plot = Plot.bars_of_estimates(
+        "The share of false verdicts", "false verdicts", false_verdict_rates
+    )
     configured_arm_figures = figures_by_arm[configured]
     notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
     return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])

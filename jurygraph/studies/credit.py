@@ -50,7 +50,6 @@ from jurygraph.studies.report import (
     Report,
     ReportSections,
     ReportTable,
-    describe_range,
     describe_series,
     list_omissions,
     omission_notes,
@@ -817,6 +816,4 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _CREDIT_FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
-        bar_series = PlotSeries.from_estimates_with_intervals(name, estimates)
-        title = describe_range(name.capitalize(), estimates)
-        yield Plot(title, "bars", [bar_series], y_label=f"{name}, 95 % interval")
+        yield Plot.bars_of_estimates(name.capitalize(), name, estimates)

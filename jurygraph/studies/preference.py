@@ -27,11 +27,9 @@ from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
-    PlotSeries,
     Report,
     ReportSection,
     ReportTable,
-    describe_range,
     list_omissions,
     omission_notes,
 )
@@ -481,6 +479,4 @@ def _build_accuracy_table(
 def _plot_benchmark_accuracy(benchmark: Figures) -> Plot:
     rows = (*benchmark["categories"], benchmark["overall"])
     cells = {row["name"]: row["accuracy"] for row in rows}
-    title = describe_range(f"Accuracy on {benchmark['benchmark']}", cells)
-    series = PlotSeries.from_estimates_with_intervals("accuracy", cells)
-    return Plot(title, "bars", [series], y_label="accuracy, 95 % interval")
+    return Plot.bars_of_estimates(f"Accuracy on {benchmark['benchmark']}", "accuracy", cells)

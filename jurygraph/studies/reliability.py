@@ -25,11 +25,9 @@ from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
-    PlotSeries,
     Report,
     ReportSections,
     ReportTable,
-    describe_range,
     format_cell,
     omission_notes,
 )
@@ -263,9 +261,8 @@ def _plots(questions: FigureRows) -> Iterator[Plot]:
             question["name"]: question[name] for question in questions if question[name]
         }
         if correlations:
-            series = PlotSeries.from_estimates_with_intervals("correlation", correlations)
-            sentence = describe_range(f"The correlation of two {title}", correlations)
-            yield Plot(sentence, "bars", [series], y_label="correlation, 95 % interval")
+            subject = f"The correlation of two {title}"
+            yield Plot.bars_of_estimates(subject, "correlation", correlations)
 
 
 def split_score_variance(scores: QuestionScores) -> Figures:

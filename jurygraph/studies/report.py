@@ -150,6 +150,13 @@ class Plot:
     marks: Sequence[tuple[float, str]] = ()
     shaded_ranges: Sequence[PlotShading] = ()
 
+    @classmethod
+    def bars_of_estimates(cls, subject: str, label: str, by_name: Mapping[str, object]) -> Self:
+        """Return a bar for each of some estimates with its interval; the title says how far they go."""
+        series = PlotSeries.from_estimates_with_intervals(label, by_name)
+        title = describe_range(subject, by_name)
+        return cls(title, "bars", [series], y_label=f"{label}, 95 % interval")
+
     @property
     def has_visible_values(self) -> bool:
         """Return whether there is something to see: a number, and in lines of several points a change."""
