@@ -201,8 +201,8 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
         alpha_plot = replace(alpha_plot, title=title)
     return Report(
         {"level": level, "parts": parts},
-        list(_sections(matrices, parts, level)),
-        list(_notes(matrices, parts, level)),
+        _sections(matrices, parts, level),
+        _notes(matrices, parts, level),
         [alpha_plot, *_alpha_heat_map(parts)],
         symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
     )

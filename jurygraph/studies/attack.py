@@ -667,8 +667,8 @@ def report_attacks(figures: Figures) -> Report:
         "The share of false verdicts", "false verdicts", false_verdict_rates
     )
     configured_arm_figures = figures_by_arm[configured]
-    notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
-    return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
+    notes = _notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"])
+    return Report(figures, _sections(figures, configured_arm_figures, labels), notes, [plot])
 
 
 def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) -> ReportSections:

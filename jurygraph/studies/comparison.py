@@ -268,7 +268,7 @@ def compare(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         )
-    return Report(figures, list(_sections(figures)), notes)
+    return Report(figures, _sections(figures), notes)
 
 
 ResponsesById = Mapping[str, ComparedResponse]

@@ -546,9 +546,9 @@ def report(
     }
     return Report(
         figures,
-        list(_sections(figures, settings)),
+        _sections(figures, settings),
         [*fitted_consensus.warnings, *limits],
-        list(_plots(figures)),
+        _plots(figures),
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
 

@@ -419,9 +419,9 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
     }
     return Report(
         figures,
-        list(_sections(figures)),
-        list(_notes(figures)),
-        list(_plots(figures)),
+        _sections(figures),
+        _notes(figures),
+        _plots(figures),
         list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )

@@ -225,7 +225,7 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
         {"runs": run_figures},
         sections,
         notes,
-        list(_plots(run_figures)),
+        _plots(run_figures),
         symbol_meanings=symbols.DISAGREEMENT_SYMBOL_MEANINGS,
     )
 

@@ -115,7 +115,7 @@ def report(
     }
     return Report(
         figures,
-        list(_sections(figures, need)),
+        _sections(figures, need),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [*join_judge_conclusions(judges), *conclude_differences(differences)],

@@ -100,9 +100,9 @@ class PowerStudy:
         notes += _notes(parts, alphas, gaps)
         return Report(
             figures,
-            list(self._sections(alphas, gaps)),
+            self._sections(alphas, gaps),
             notes,
-            list(self._plots(alphas)),
+            self._plots(alphas),
             symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
         )
 

@@ -363,7 +363,7 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
                 f"{benchmark['benchmark']}: no accuracy of all: it is the mean of four categories, "
                 "and one has no task"
             )
-    return Report(figures, sections, notes, list(map(_plot_benchmark_accuracy, benchmarks)))
+    return Report(figures, sections, notes, map(_plot_benchmark_accuracy, benchmarks))
 
 
 def _group_outcomes_by_field(

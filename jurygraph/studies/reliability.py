@@ -246,7 +246,7 @@ def report(scores: RunScores) -> Report:
         figures,
         sections,
         notes,
-        list(_plots(questions)),
+        _plots(questions),
         conclusion,
         symbols.AGREEMENT_SYMBOL_MEANINGS,
     )

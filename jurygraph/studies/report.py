@@ -170,7 +170,7 @@ class Plot:
 
 @dataclass
 class Report:
-    """The result of a study.
+    """The result of a study; its sections, notes and plots are kept as lists.
 
     Attributes:
         figures: every figure by name. Named tuples, dataclasses and models are objects in JSON, and NaN is null.
@@ -182,9 +182,9 @@ class Report:
     """
 
     figures: Figures
-    sections: Sequence[ReportSection] = ()
-    notes: Sequence[str] = ()
-    plots: Sequence[Plot] = ()
+    sections: Iterable[ReportSection] = ()
+    notes: Iterable[str] = ()
+    plots: Iterable[Plot] = ()
     conclusion: Sequence[str] = ()
     symbol_meanings: Mapping[str, str] = field(default_factory=dict)
 
@@ -192,6 +192,8 @@ class Report:
         self.sections = [
             section for section in self.sections if isinstance(section, str) or section.rows
         ]
+        self.notes = list(self.notes)
+        self.plots = list(self.plots)
 
     @property
     def tables(self) -> list[ReportTable]:

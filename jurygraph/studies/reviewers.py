@@ -605,9 +605,9 @@ def report(
     figures["judges"] += domain_judge_rows
     return Report(
         figures,
-        list(_sections(figures)),
-        list(_notes(judged)),
-        list(_plots(figures)),
+        _sections(figures),
+        _notes(judged),
+        _plots(figures),
         conclusion,
         symbols.REVIEWER_STUDY_SYMBOL_MEANINGS,
     )

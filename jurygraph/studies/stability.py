@@ -768,7 +768,7 @@ def measure_signal_to_noise(
     likely_correct_group_count = sum((sign or 0.0) >= correct for sign in signs.y)
     title = f"The sign is right with P ≥ {correct:g} in {likely_correct_group_count} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
-    notes = list(_signal_to_noise_notes(presentations, groups))
+    notes = _signal_to_noise_notes(presentations, groups)
     return Report(figures, sections, notes, [plot], symbol_meanings=symbols.WORDING_SYMBOL_MEANINGS)
 
 
