@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
-from jurygraph.messages import Problem, did_you_mean, quote
+from jurygraph.messages import Problem, quote, suggest_known_name
 from jurygraph.schema.frozen_model import decode_json_strictly
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import openapi_document
@@ -119,8 +119,7 @@ class RewardServer:
             return f"{request.path}: is not for {request.method}; use {allowed_methods_text}"
         if isinstance(http_error, web.HTTPNotFound):
             paths = sorted(self._paths)
-            hint = did_you_mean(request.path, paths) or f"there are {', '.join(paths)}"
-            return f"there is no {quote(request.path)}; {hint}"
+            return f"there is no {quote(request.path)}; {suggest_known_name(request.path, paths)}"
         return http_error.text or http_error.reason
 
     def _require_token(self, request: web.Request) -> None:

@@ -7,7 +7,7 @@ items, and `consensus --before` compares a consensus of all labels with it.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ConfigDict
 
@@ -16,7 +16,7 @@ from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, shell_quote
-from jurygraph.schema.frozen_model import FrozenModel, Number, UnitInterval
+from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import read_json_object
@@ -54,7 +54,7 @@ class SavedConsensus(FrozenModel):
     values: tuple[Number, ...]
     preset: StudyPreset
     method: ConsensusMethod
-    settings: Mapping[str, Any]
+    settings: JsonFields
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
     items: Mapping[str, _ConsensusItem]

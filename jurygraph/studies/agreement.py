@@ -6,6 +6,7 @@ which items are among their better ones (Jaccard). Where that is so, a judge for
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,11 +28,13 @@ from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS, side_of_bound
 from jurygraph.studies.report import (
+    Columns,
+    FigureRows,
     Figures,
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
     describe_range,
@@ -192,33 +195,31 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     alphas = {
         dimension_domain_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]
     }
-    title = describe_range("Krippendorff's alpha", alphas)
+    alpha_plot = Plot.bars_of_estimates("Krippendorff's alpha", "alpha", alphas)
     if len(parts) > _MAX_BARS_PLOTTED:
-        title += f" (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
-    series = PlotSeries.from_estimates_with_intervals("alpha", alphas)
-    alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
+        title = f"{alpha_plot.title} (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
+        alpha_plot = replace(alpha_plot, title=title)
     return Report(
         {"level": level, "parts": parts},
-        list(_sections(matrices, parts, level)),
-        list(_notes(matrices, parts, level)),
+        _sections(matrices, parts, level),
+        _notes(matrices, parts, level),
         [alpha_plot, *_alpha_heat_map(parts)],
         symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
 
 
 def _sections(
-    matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
-) -> Iterator[ReportSection]:
+    matrices: Sequence[ReviewerItemScores], parts: FigureRows, level: MeasurementLevel
+) -> ReportSections:
     yield (
         f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
     rows = []
     for matrix, figures in zip(matrices, parts, strict=True):
-        name = dimension_domain_name(figures)
-        rows.append({**figures, "name": name, "reviewers": len(matrix.reviewers)})
-    columns = {
-        "ratings": "name",
+        rows.append({**figures, "reviewers": len(matrix.reviewers)})
+    columns: Columns = {
+        "ratings": dimension_domain_name,
         "reviewers": "reviewers",
         "items": "items",
         "scores": "ratings",
@@ -242,7 +243,7 @@ def _sections(
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
 
 
-def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
+def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
     """Yield alpha by dimension and domain, if there are domains."""
     alphas = {}
     for figures in parts:
@@ -263,7 +264,7 @@ def _alpha_heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         )
 
 
-def _sampling_unit_noun(parts: Sequence[Figures]) -> str:
+def _sampling_unit_noun(parts: FigureRows) -> str:
     has_grouped_items = any(figures["groups"] < figures["items"] for figures in parts)
     return "groups of items" if has_grouped_items else "items"
 
@@ -343,7 +344,7 @@ _COMPARISON_TEXT_BY_SIGN = {-1: "below", 0: "not shown to be above or below", 1:
 
 
 def _notes(
-    matrices: Sequence[ReviewerItemScores], parts: Sequence[Figures], level: MeasurementLevel
+    matrices: Sequence[ReviewerItemScores], parts: FigureRows, level: MeasurementLevel
 ) -> Iterator[str]:
     yield from notes_on_similar_names(name for matrix in matrices for name in matrix.reviewers)
     is_ordinal = level != "nominal"
@@ -372,19 +373,14 @@ def _notes(
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
             scores = matrix.scores[~np.isnan(matrix.scores)]
-            question = note_if_scores_look_like_codes(
+            yield from note_if_scores_look_like_codes(
                 matrix.dimension or "all", scores, "use --level nominal"
             )
-            if question is not None:
-                yield question
 
 
-def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> str | None:
-    """Return a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
+def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> Iterator[str]:
+    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
     codes = np.unique(scores)
-    if not 1 < len(codes) <= _MAX_CLASS_CODES:
-        return None
-    class_codes_text = ", ".join(f"{code:g}" for code in codes)
-    return (
-        f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"
-    )
+    if 1 < len(codes) <= _MAX_CLASS_CODES:
+        class_codes_text = ", ".join(f"{code:g}" for code in codes)
+        yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"

@@ -47,17 +47,16 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import GATED_LAYERS, MET_THRESHOLD, RESPONSE_GATES
 from jurygraph.studies.presentations import TasksWithResponses
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
-    PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
-    describe_range,
 )
 from jurygraph.tools.tool import Tool, ToolInput
 
@@ -81,7 +80,7 @@ MAX_GROUP_SIZE = 16
 NO_DEFENCES_CONFIG = SafetyConfig(
     fence=False, reminder=False, whole_reply=False, evidence="off", gates=()
 )
-_DEFENCES_BY_ARM: dict[str, dict[str, Any]] = {
+_DEFENCES_BY_ARM: dict[str, JsonFields] = {
     "none": {},
     "fence": {"fence": True},
     "reminder": {"reminder": True},
@@ -653,7 +652,7 @@ def report_attacks(figures: Figures) -> Report:
     """Return the report of a study from its figures, those by arm and those of all arms together."""
     figures_by_arm = figures["arms"]
     configured = figures["configured"]
-    infrastructure_failure_counts: Counter[str] = Counter()
+    infrastructure_failure_counts = Counter[str]()
     answered_verdict_count = 0
     for arm_figures in figures_by_arm.values():
         for outcome in (arm_figures["attacks"], arm_figures["honest"]):
@@ -671,17 +670,15 @@ def report_attacks(figures: Figures) -> Report:
     for name, label in labels.items():
         share = figures_by_arm[name]["attacks"]["verdicts"]
         false_verdict_rates[label] = _percent_cell(share, 1.0)
-    series = PlotSeries.from_estimates_with_intervals("false verdicts", false_verdict_rates)
-    title = describe_range("The share of false verdicts", false_verdict_rates)
-    plot = Plot(title, "bars", [series], y_label="false verdicts, 95 % interval")
+    plot = Plot.bars_of_estimates(
+        "The share of false verdicts", "false verdicts", false_verdict_rates
+    )
     configured_arm_figures = figures_by_arm[configured]
-    notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
-    return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
+    notes = _notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"])
+    return Report(figures, _sections(figures, configured_arm_figures, labels), notes, [plot])
 
 
-def _sections(
-    figures: Figures, configured: Figures, labels: Mapping[str, str]
-) -> Iterator[ReportSection]:
+def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) -> ReportSections:
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
     yield (
@@ -760,7 +757,7 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
     return ReportTable(header, rows, digits=1)
 
 
-def _percent_cell(proportion_figures: Mapping[str, Any], unit: float = 100.0) -> IntervalCell:
+def _percent_cell(proportion_figures: Figures, unit: float = 100.0) -> IntervalCell:
     ends = map(proportion_figures.get, ("rate", "low", "high"))
     return IntervalCell(*(None if end is None else unit * end for end in ends))
 

@@ -13,7 +13,7 @@ from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.table import apply_calibration
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import mean_with_cluster_interval, share_with_cluster_interval
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import quote, suggest_known_name
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judge_report import reliability
@@ -49,8 +49,9 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
     questions = list(dict.fromkeys(study.judge.question for study in studies))
     matching_questions = find_questions_by_name(question, questions)
     if len(matching_questions) != 1:
-        hint = did_you_mean(question, questions) or f"there are {', '.join(questions)}"
-        problem = f"no question {quote(question)} has labels; {hint}"
+        problem = (
+            f"no question {quote(question)} has labels; {suggest_known_name(question, questions)}"
+        )
         if matching_questions:
             problem = describe_question_name_problem(question, matching_questions, questions)
         raise InputError(f"--calibrate: {problem}")
@@ -207,8 +208,8 @@ def report(
     calibration = fit_calibration(scores_as_judged, targets, method)
     values = {"as judged": scores_as_judged, "calibrated": calibrated, "constant": constant}
     has_graded_scores = not np.isin(scores_as_judged, (0.0, 1.0)).all()
-    errors: dict[str, Floats] = {}
-    rows: dict[str, Figures] = {}
+    errors = {}
+    rows = {}
     for name, scores in values.items():
         errors[name] = (scores - targets) ** 2
         rows[name] = {

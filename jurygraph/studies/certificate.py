@@ -5,11 +5,11 @@ It computes nothing itself. What was not measured says so and why, with the comm
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -21,7 +21,14 @@ from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
-from jurygraph.studies.report import Report, ReportSection, ReportTable, as_interval, format_cell
+from jurygraph.studies.report import (
+    Figures,
+    Report,
+    ReportSection,
+    ReportTable,
+    as_interval,
+    format_cell,
+)
 from jurygraph.studies.stability import (
     measure_signal_to_noise,
     measure_stability,
@@ -210,7 +217,7 @@ def _figures_by_run(
 
 
 def _wording_noise_figures(
-    measure_noise: Callable[[], Mapping[str, Any]], measures: Collection[str], command: str
+    measure_noise: Callable[[], Figures], measures: Collection[str], command: str
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
     report = measure_noise()
@@ -247,9 +254,7 @@ def _wording_noise_figures(
                 )
 
 
-def _noise_ratio_figures(
-    measure_noise: Callable[[], Mapping[str, Any]], command: str
-) -> CertifiedFigures:
+def _noise_ratio_figures(measure_noise: Callable[[], Figures], command: str) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
     yield from _wording_noise_figures(
         measure_noise, _SYMBOL_AND_REASON_BY_MEASURE.keys() - _VARIANCE_MEASURES, command

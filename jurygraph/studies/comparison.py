@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from statistics import fmean
 from sys import intern
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,10 +52,11 @@ from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     format_cell,
 )
@@ -267,7 +268,7 @@ def compare(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         )
-    return Report(figures, list(_sections(figures)), notes)
+    return Report(figures, _sections(figures), notes)
 
 
 ResponsesById = Mapping[str, ComparedResponse]
@@ -501,7 +502,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     return margin_figures
 
 
-def missing_evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
+def missing_evidence_messages(figures: Figures) -> Iterator[str]:
     """Yield what is missing for the margins that do not hold."""
     units = figures["units"]
     for margin in figures["margins"]:
@@ -534,7 +535,7 @@ class GateConditionOutcome(NamedTuple):
 
 
 def condition_outcomes(
-    thresholds: Iterable[CiThreshold], figures: Mapping[str, Any]
+    thresholds: Iterable[CiThreshold], figures: Figures
 ) -> list[GateConditionOutcome]:
     """Return the outcome of every threshold, then of every margin that was tested."""
     outcomes = []
@@ -560,7 +561,7 @@ def render_pull_request_comment(
     """
     figures = report.figures
     first, *others = report.sections
-    flips = _flipped_verdicts_table(dict(figures))
+    flips = _flipped_verdicts_table(figures)
     unmet_condition_count = sum(not outcome.is_met for outcome in outcomes)
     verdict = ""
     if unmet_condition_count:
@@ -672,7 +673,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def _sections(figures: Figures) -> Iterator[ReportSection]:
+def _sections(figures: Figures) -> ReportSections:
     units = figures["units"]
     yield _describe_mean_change(figures)
     failed_count = figures["paired"] - figures["n"]
@@ -772,7 +773,7 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
     ]
 
 
-def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[ReportSection]:
+def _question_sections(questions: FigureRows, units: str) -> ReportSections:
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
     changed_questions = [row for row in questions if any(row[name] for name in counts)]

@@ -6,7 +6,7 @@ and the width falls with the root of the number.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from jurygraph.display import format_interval
 from jurygraph.studies.alternative_annotator import (
@@ -14,7 +14,7 @@ from jurygraph.studies.alternative_annotator import (
     SIGNIFICANCE_LEVEL,
     AlternativeAnnotator,
 )
-from jurygraph.studies.report import Figures, IntervalCell, as_interval
+from jurygraph.studies.report import FigureRows, Figures, IntervalCell, as_interval
 
 GOOD_AGREEMENT_THRESHOLD = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
@@ -114,7 +114,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     return sentences
 
 
-def join_judge_conclusions(judges: Sequence[Figures]) -> list[str]:
+def join_judge_conclusions(judges: FigureRows) -> list[str]:
     """Return a paragraph on each judge; what is true of all of several is last, and there once."""
     conclusions = [judge["conclusion"] for judge in judges]
     common = []
@@ -126,7 +126,7 @@ def join_judge_conclusions(judges: Sequence[Figures]) -> list[str]:
     return [*paragraphs, *common]
 
 
-def conclude_differences(differences: Sequence[Figures]) -> list[str]:
+def conclude_differences(differences: FigureRows) -> list[str]:
     """Return which of two judges is nearer to people; nothing of more, whose pairs are a table."""
     if len(differences) != 1:
         return []
@@ -188,7 +188,7 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
 
 
 def conclude_reviewers(
-    judges: Sequence[Figures], differences: Sequence[Figures], reviewers: Mapping[str, int]
+    judges: FigureRows, differences: FigureRows, reviewers: Mapping[str, int]
 ) -> list[str]:
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
@@ -248,20 +248,18 @@ def has_equal_predictions(row: Figures) -> bool:
     return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
-def _describe_identical_predictions(row: Figures) -> str:
-    sentence = f"{row['first']} and {row['second']} make the same predictions"
-    if {row["first"], row["second"]} == {"own-history", "neighbours"}:
-        sentence += ", as both take all own ratings of each reviewer; a smaller --shots parts them"
-    return f"{sentence}."
-
-
 def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
     """
     if has_equal_predictions(row):
-        return _describe_identical_predictions(row)
+        sentence = f"{row['first']} and {row['second']} make the same predictions"
+        if {row["first"], row["second"]} == {"own-history", "neighbours"}:
+            sentence += (
+                ", as both take all own ratings of each reviewer; a smaller --shots parts them"
+            )
+        return f"{sentence}."
     difference = row["absolute"]
     first, second = (
         _JUDGE_KIND_DESCRIPTIONS.get(row[name], row[name]) for name in ("first", "second")
@@ -291,8 +289,8 @@ def conclude_reliability(
     mean: IntervalCell,
     units: str,
     count: int,
-    questions: Sequence[Figures],
-    pairs: Sequence[Figures],
+    questions: FigureRows,
+    pairs: FigureRows,
 ) -> list[str]:
     """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
     sentences = list(_describe_most_different_judges([pair for pair in pairs if pair["both"]]))
@@ -314,7 +312,7 @@ def conclude_reliability(
     return sentences
 
 
-def _describe_most_different_judges(pairs: Sequence[Figures]) -> Iterator[str]:
+def _describe_most_different_judges(pairs: FigureRows) -> Iterator[str]:
     """Yield which of some pairs of judges, with answers of both, differs most, and who of the two found more met."""
     if not pairs:
         return
@@ -374,7 +372,7 @@ def conclude_credit(figures: Figures) -> Iterator[str]:
             yield f"{name.capitalize()} is higher with the graph: {detail} from flat."
 
 
-def conclude_stability(ratios: Sequence[Figures], tasks: int) -> Iterator[str]:
+def conclude_stability(ratios: FigureRows, tasks: int) -> Iterator[str]:
     """Yield whether wording moves scores more than asking again does, by judge, of those with all units."""
     last = {ratio["protocol"]: ratio for ratio in ratios}
     for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:

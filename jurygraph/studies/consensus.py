@@ -43,7 +43,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     describe_range,
 )
@@ -157,7 +157,7 @@ def collect_votes(
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
     labels = []
-    spelling_change_counts: Counter[str] = Counter()
+    spelling_change_counts = Counter[str]()
     for located_vote in votes:
         label = located_vote.vote.label
         if label is not None:
@@ -547,9 +547,9 @@ def report(
     }
     return Report(
         figures,
-        list(_sections(figures, settings)),
+        _sections(figures, settings),
         [*fitted_consensus.warnings, *limits],
-        list(_plots(figures)),
+        _plots(figures),
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
 
@@ -730,7 +730,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
     }
 
 
-def _sections(figures: Figures, settings: ConsensusSettings) -> Iterator[ReportSection]:
+def _sections(figures: Figures, settings: ConsensusSettings) -> ReportSections:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
@@ -867,7 +867,7 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _doubtful_item_sections(figures: Figures) -> Iterator[ReportSection]:
+def _doubtful_item_sections(figures: Figures) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")

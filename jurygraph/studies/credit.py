@@ -43,13 +43,13 @@ from jurygraph.schema.config import ExactInferenceMode
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_credit
 from jurygraph.studies.report import (
+    Columns,
     Figures,
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
-    describe_range,
     describe_series,
     list_omissions,
     omission_notes,
@@ -419,9 +419,9 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
     }
     return Report(
         figures,
-        list(_sections(figures)),
-        list(_notes(figures)),
-        list(_plots(figures)),
+        _sections(figures),
+        _notes(figures),
+        _plots(figures),
         list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )
@@ -697,7 +697,7 @@ def _iter_criterion_credit_losses(sheet: TaskRubricScores, kappa: float) -> Iter
         }
 
 
-def _sections(figures: Figures) -> Iterator[ReportSection]:
+def _sections(figures: Figures) -> ReportSections:
     census_figures = figures["census"]
     methods = figures["methods"]
     yield (
@@ -752,18 +752,15 @@ def _sections(figures: Figures) -> Iterator[ReportSection]:
     yield ReportTable.of(columns, _rows_from_named_figures(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
-    loss_rows = []
-    for loss in figures["losses"]:
-        loss_rows.append({**loss, "reason": shorten(loss["reason"], _MAX_REASON_LENGTH)})
-    columns = {
+    loss_columns: Columns = {
         "largest losses: task": "task",
         "criterion": "criterion",
         "needs": "parent",
         "kind": "kind",
-        "reason": "reason",
+        "reason": lambda loss: shorten(loss["reason"], _MAX_REASON_LENGTH),
         "mean loss": "mean_loss",
     }
-    yield ReportTable.of(columns, loss_rows, left=5, most=_MAX_LOSSES_LISTED)
+    yield ReportTable.of(loss_columns, figures["losses"], left=5, most=_MAX_LOSSES_LISTED)
 
 
 def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:
@@ -819,6 +816,4 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _CREDIT_FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
-        bar_series = PlotSeries.from_estimates_with_intervals(name, estimates)
-        title = describe_range(name.capitalize(), estimates)
-        yield Plot(title, "bars", [bar_series], y_label=f"{name}, 95 % interval")
+        yield Plot.bars_of_estimates(name.capitalize(), name, estimates)

@@ -1,14 +1,14 @@
 """DecompR's theory, and judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
 
 from jurygraph.aggregation import stakeholders
 from jurygraph.arrays import Floats
-from jurygraph.studies.report import Figures, ReportSection, ReportTable
+from jurygraph.studies.report import FigureRows, Figures, ReportSections, ReportTable
 from jurygraph.studies.reward_noise import (
     estimate_variance_terms,
     exchangeable_aggregation,
@@ -241,7 +241,7 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     return {"terms": terms, "signs": signs, "scaling": snr_growth_rows, "ensembles": ensemble_rows}
 
 
-def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[ReportSection]:
+def decompr_sections(decompr: dict[str, list[Figures]]) -> ReportSections:
     """Yield the tables of `simulate_decompr_theory`: formulas and simulated means, and the paper's numbers."""
     if not decompr:
         return
@@ -273,7 +273,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[ReportSectio
         yield ReportTable(header, rows, digits=digits)
 
 
-def _column_cells(rows: Sequence[Figures], name: object) -> list[object]:
+def _column_cells(rows: FigureRows, name: object) -> list[object]:
     cells = []
     for row in rows:
         if row["name"] == name:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from jurygraph.schema import Trace
 from jurygraph.studies import symbols
 from jurygraph.studies.monitor import refuse_runs_without_order
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
@@ -90,7 +91,7 @@ def collect_component_samples(
     if every is not None:
         refuse_runs_without_order(run.folder)
     chosen = _choose_components(run, components)
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     samples = []
     units = {}
     for index, group in enumerate(run.group_records()):
@@ -224,7 +225,7 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
         {"runs": run_figures},
         sections,
         notes,
-        list(_plots(run_figures)),
+        _plots(run_figures),
         symbol_meanings=symbols.DISAGREEMENT_SYMBOL_MEANINGS,
     )
 
@@ -261,14 +262,16 @@ def _disagreement_tables_of_run(figures: Figures) -> Iterator[ReportTable]:
         "difference (95 %)": "difference",
     }
     yield ReportTable.of(columns, split_figures["rows"])
-    columns = {"step": "step", "responses": "samples"}
+    step_columns: dict[str, Any] = {
+        "step": lambda step: f"{step['step']:g}",
+        "responses": "samples",
+    }
     for name, title in _SERIES_TITLES.items():
-        columns[title] = name
-    steps = [{**step, "step": f"{step['step']:g}"} for step in figures["steps"]]
-    yield ReportTable.of(columns, steps, most=_MAX_STEPS_LISTED)
+        step_columns[title] = name
+    yield ReportTable.of(step_columns, figures["steps"], most=_MAX_STEPS_LISTED)
 
 
-def _plots(run_figures: Sequence[Figures]) -> Iterator[Plot]:
+def _plots(run_figures: FigureRows) -> Iterator[Plot]:
     if not any(row["steps"] for row in run_figures):
         return
     for name, title in _SERIES_TITLES.items():

@@ -4,7 +4,7 @@ Several samples of a judge are one judgement, and several labels of a response a
 stays beside it. The figures are those of `judge_report`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import quote, suggest_known_name
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import (
@@ -178,7 +178,7 @@ def _make_no_label_error(
     label_names = dict.fromkeys(
         label for run in runs for labels in run.labels.values() for label in labels
     )
-    hint = did_you_mean(name, label_names) or f"there are {', '.join(label_names) or 'none'}"
+    hint = suggest_known_name(name, label_names)
     return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 
@@ -300,7 +300,7 @@ def _join_judge_labels(
     if is_compared_by_rank:
         has_binary_labels = False
         low, high = float(min(label_values)), float(max(label_values))
-    targets: dict[str, list[float]] = {}
+    targets = defaultdict(list)
     votes_cast = []
     for position, label in matching_labels:
         if not low <= label.target <= high:
@@ -309,13 +309,13 @@ def _join_judge_labels(
                 f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}"
             )
         name, target = _match_label_to_judgement(label, judgements)
-        targets.setdefault(name, []).append(target)
+        targets[name].append(target)
         votes_cast.append((name, label.reviewer or _UNNAMED_REVIEWER, target))
     person_labels = _person_labels(votes_cast, judgements, has_binary_labels)
     likeliest_label_by_item, ceiling = (
         _fit_consensus(votes_cast) if should_fit_consensus else ({}, None)
     )
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     rows = []
     unsupported_rows = []
     for response, values in targets.items():
@@ -395,11 +395,11 @@ def _person_labels(
     has_binary_labels: bool,
 ) -> list[PersonLabel]:
     """Return what each named person said of the judged responses; several labels of a person are their mean."""
-    labels_by_response_and_person: dict[tuple[str, str], list[float]] = {}
+    labels_by_response_and_person = defaultdict(list)
     for response, person, label in votes:
         judgement = judgements.get(response)
         if person != _UNNAMED_REVIEWER and judgement is not None and judgement.score is not None:
-            labels_by_response_and_person.setdefault((response, person), []).append(label)
+            labels_by_response_and_person[response, person].append(label)
     rows = []
     for (response, person), labels in labels_by_response_and_person.items():
         judgement = judgements[response]

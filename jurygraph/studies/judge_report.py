@@ -6,10 +6,11 @@ label. Intervals are over tasks, whose responses resemble each other.
 
 import math
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,7 +55,7 @@ from jurygraph.studies.report import (
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
 )
@@ -114,7 +115,7 @@ def report(
     }
     return Report(
         figures,
-        list(_sections(figures, need)),
+        _sections(figures, need),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [*join_judge_conclusions(judges), *conclude_differences(differences)],
@@ -289,9 +290,9 @@ def _gain_over_constant_judge(
 def _judge_agreement_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a study's rows; of those on different scales only that of their order."""
     figures = _agreement_figures(study.rows, study.has_binary_labels)
-    return (
-        figures | dict.fromkeys(_SAME_SCALE_FIGURE_NAMES) if study.is_compared_by_rank else figures
-    )
+    if study.is_compared_by_rank:
+        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
+    return figures
 
 
 def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: bool) -> Figures:
@@ -306,23 +307,21 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
     is_positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if has_binary_labels else "quadratic"
-    kappa = (
-        kappa_interval(targets, predictions, weights, tasks=tasks)
-        if levels <= _MAX_KAPPA_LEVELS
-        else None
-    )
+    kappa = None
+    if levels <= _MAX_KAPPA_LEVELS:
+        kappa = kappa_interval(targets, predictions, weights, tasks=tasks)
     bias = mean_with_cluster_interval(predictions - targets, tasks)
-    if bias and has_binary_labels:
-        bias = bias.within(-1.0, 1.0)
+    true_positive_rate = None
+    true_negative_rate = None
+    if has_binary_labels:
+        bias = bias and bias.within(-1.0, 1.0)
+        true_positive_rate = _share_with_interval(hits[is_positive], tasks[is_positive])
+        true_negative_rate = _share_with_interval(hits[~is_positive], tasks[~is_positive])
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share_with_interval(hits, tasks),
-        "tpr": _share_with_interval(hits[is_positive], tasks[is_positive])
-        if has_binary_labels
-        else None,
-        "tnr": _share_with_interval(hits[~is_positive], tasks[~is_positive])
-        if has_binary_labels
-        else None,
+        "tpr": true_positive_rate,
+        "tnr": true_negative_rate,
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
@@ -565,7 +564,7 @@ def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, statu
     }
 
 
-def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
+def _sections(figures: Figures, need: float | None) -> ReportSections:
     judges = figures["judges"]
     names = _judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
     has_unsupported_findings = any(judge["unsupported"] for judge in judges)
@@ -607,7 +606,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
         "accuracy (95 %)": "accuracy",
     }
     yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
-    columns = {
+    mean_columns: dict[str, Any] = {
         "mean of all responses": "judge",
         "by the judge": "uncorrected",
         "PPI++ (95 %)": "corrected",
@@ -615,13 +614,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
         "Rogan-Gladen (95 %)": "rogan_gladen",
     }
     if need is not None:
-        columns[f"labels for ±{need:g}"] = "need"
-    means = [
-        {**judge, "need": _describe_needed_label_count(judge)}
-        for judge in judges
-        if judge["scale"] != "ranks"
-    ]
-    yield ReportTable.of(columns, means)
+        mean_columns[f"labels for ±{need:g}"] = _describe_needed_label_count
+    yield ReportTable.of(mean_columns, [judge for judge in judges if judge["scale"] != "ranks"])
     human_ceiling_rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
     yield ReportTable(("people agree on", "share (95 %)"), human_ceiling_rows)
     columns = {
@@ -648,12 +642,12 @@ def _sections(figures: Figures, need: float | None) -> Iterator[ReportSection]:
 
 def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
     """Yield how often the judge says what where people say what, with both base rates; one table for equal levels."""
-    tables: dict[tuple[float, ...], list[list[object]]] = {}
+    tables: dict[tuple[float, ...], list[list[object]]] = defaultdict(list)
     for judge in judges:
         confusion = judge["confusion"]
         if confusion is None or not judge["n"]:
             continue
-        rows = tables.setdefault(tuple(confusion["levels"]), [])
+        rows = tables[tuple(confusion["levels"])]
         for level, counts in zip(confusion["levels"], confusion["counts"], strict=True):
             n = sum(counts)
             rows.append([judge["judge"], f"{level:g}", n, n / judge["n"], *counts])

@@ -3,6 +3,7 @@
 A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -101,7 +102,7 @@ def read_judgements(
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
-    judgements_by_judge: dict[Judge, dict[str, Judgement]] = {}
+    judgements_by_judge: dict[Judge, dict[str, Judgement]] = defaultdict(dict)
     lengths = {}
     labels = {}
     rewards = {}
@@ -111,7 +112,7 @@ def read_judgements(
             question.id: question.scope
             for question in run.survey_without_texts_of(group.key).questions
         }
-        pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
+        pairs = defaultdict(list)
         cluster = unit_name_of_task(run, group.key)
         domain = _task_domain(run, group.key)
         stored_responses = list(run.group(group))
@@ -126,18 +127,16 @@ def read_judgements(
             traits["domain"][trace.response_id] = domain
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if scope_by_question[judge.question] != "pair":
-                    judgements_by_judge.setdefault(judge, {})[trace.response_id] = (
-                        _summarize_verdicts(cluster, verdicts)
+                    judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
+                        cluster, verdicts
                     )
                     continue
                 for verdict in verdicts:
                     if verdict.responses:
                         pair = pair_name(*sorted(verdict.responses, key=order.__getitem__))
-                        pairs.setdefault((judge, pair), []).append(verdict)
+                        pairs[judge, pair].append(verdict)
         for (judge, pair), verdicts in pairs.items():
-            judgements_by_judge.setdefault(judge, {})[pair] = _summarize_pair_verdicts(
-                cluster, pair, verdicts
-            )
+            judgements_by_judge[judge][pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
         advance(1)
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
@@ -171,16 +170,16 @@ def _verdicts_by_judge(
     run: Run, trace: Trace, superseded: bool
 ) -> dict[Judge, list[RecordedVerdict]]:
     models = {call.id: call.model for call in trace.calls}
-    verdicts_by_judge: dict[Judge, list[RecordedVerdict]] = {}
+    verdicts_by_judge = defaultdict(list)
     for verdict in run.verdicts_about_trace(trace, attrgetter("judge"), superseded):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
             calls = [verdict.call, *(use.id for use in verdict.calls)]
             name = verdict.judge or next((models[call] for call in calls if call in models), None)
-            verdicts_by_judge.setdefault(
-                Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
-                [],
-            ).append(verdict)
+            judge = Judge(
+                str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer
+            )
+            verdicts_by_judge[judge].append(verdict)
     return verdicts_by_judge
 
 

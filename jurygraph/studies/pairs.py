@@ -5,6 +5,7 @@ one, 0 for a tie, and the sign of the sum decides. So right in one order and a t
 a tie. Agreement in both orders is the stricter figure.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from jurygraph.schema import RecordedVerdict
@@ -25,10 +26,10 @@ def has_order_flip(choices: Sequence[float]) -> bool:
 
 def scores_by_order(response: str, verdicts: Iterable[RecordedVerdict]) -> list[list[float]]:
     """Return the scores of verdicts on a pair from the side of a response, for each order that was judged."""
-    scores_by_first_response: dict[str, list[float]] = {}
+    scores_by_first_response = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None:
             first_response = verdict.responses[0]
             score = verdict.score if first_response == response else 1.0 - verdict.score
-            scores_by_first_response.setdefault(first_response, []).append(score)
+            scores_by_first_response[first_response].append(score)
     return list(scores_by_first_response.values())

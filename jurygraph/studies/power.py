@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from jurygraph.inference.agreement import MeasurementLevel, alpha_estimate
 from jurygraph.inference.clusters import cluster_numbers, members_by_cluster, t_quantile
 from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies import symbols
-from jurygraph.studies.agreement import DimensionRatings
+from jurygraph.studies.agreement import DimensionRatings, dimension_domain_name
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     describe_series,
 )
@@ -100,9 +100,9 @@ class PowerStudy:
         notes += _notes(parts, alphas, gaps)
         return Report(
             figures,
-            list(self._sections(alphas, gaps)),
+            self._sections(alphas, gaps),
             notes,
-            list(self._plots(alphas)),
+            self._plots(alphas),
             symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
         )
 
@@ -194,22 +194,24 @@ class PowerStudy:
             "reviewers": reviewers,
         }
 
-    def _sections(self, alphas: FigureRows, gaps: FigureRows) -> Iterator[ReportSection]:
+    def _sections(self, alphas: FigureRows, gaps: FigureRows) -> ReportSections:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
             f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough; a "
             "difference is tested over reviewers "
             "and items (items of one group together), of as many items as now"
         )
-        columns = {"dimension": "name", "ratings of an item": "per_item"}
+        columns: dict[str, Any] = {
+            "dimension": dimension_domain_name,
+            "ratings of an item": "per_item",
+        }
         if any(row["per_group"] != 1.0 for row in alphas):
             columns["items of a group"] = "per_group"
         columns[f"items for alpha ± {self.width:g}"] = "needed"
-        rows = [{**row, "name": row["dimension"] or "all"} for row in alphas]
-        yield ReportTable.of(columns, rows, digits=1)
+        yield ReportTable.of(columns, alphas, digits=1)
         columns = {
-            "dimension": "name",
-            "MAE of": "names",
+            "dimension": dimension_domain_name,
+            "MAE of": lambda row: " - ".join(row["judges"]),
             "to find": "difference",
             "reviewers": "reviewers_now",
             "items": "items_now",
@@ -217,11 +219,7 @@ class PowerStudy:
             "power": "power_now",
             f"reviewers for power {self.power:g}": "reviewers",
         }
-        rows = []
-        for row in gaps:
-            names = " - ".join(row["judges"])
-            rows.append({**row, "name": row["dimension"] or "all", "names": names})
-        yield ReportTable.of(columns, rows, left=2, digits=2)
+        yield ReportTable.of(columns, gaps, left=2, digits=2)
 
     def _plots(self, alphas: FigureRows) -> Iterator[Plot]:
         for dimension, rows in groupby(alphas, itemgetter("dimension")):

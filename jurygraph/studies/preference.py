@@ -6,7 +6,7 @@ allenai/reward-bench 05a9005, `rewardbench/constants.py` and `calculate_scores_p
 e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import Literal, NamedTuple
@@ -27,11 +27,9 @@ from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
-    PlotSeries,
     Report,
     ReportSection,
     ReportTable,
-    describe_range,
     list_omissions,
     omission_notes,
 )
@@ -175,7 +173,7 @@ def read_comparisons(
     record of the run has been changed.
     """
     decided_by = _deciding_judge_name(run)
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     outcomes = []
     for group in run.group_records():
         traces = [trace for trace, _ in run.group(group)]
@@ -365,15 +363,15 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
                 f"{benchmark['benchmark']}: no accuracy of all: it is the mean of four categories, "
                 "and one has no task"
             )
-    return Report(figures, sections, notes, list(map(_plot_benchmark_accuracy, benchmarks)))
+    return Report(figures, sections, notes, map(_plot_benchmark_accuracy, benchmarks))
 
 
 def _group_outcomes_by_field(
     outcomes: Sequence[PreferenceOutcome], level: str
 ) -> dict[str, list[PreferenceOutcome]]:
-    groups: dict[str, list[PreferenceOutcome]] = {}
+    groups = defaultdict(list)
     for outcome in outcomes:
-        groups.setdefault(getattr(outcome.place, level), []).append(outcome)
+        groups[getattr(outcome.place, level)].append(outcome)
     return groups
 
 
@@ -481,6 +479,4 @@ def _build_accuracy_table(
 def _plot_benchmark_accuracy(benchmark: Figures) -> Plot:
     rows = (*benchmark["categories"], benchmark["overall"])
     cells = {row["name"]: row["accuracy"] for row in rows}
-    title = describe_range(f"Accuracy on {benchmark['benchmark']}", cells)
-    series = PlotSeries.from_estimates_with_intervals("accuracy", cells)
-    return Plot(title, "bars", [series], y_label="accuracy, 95 % interval")
+    return Plot.bars_of_estimates(f"Accuracy on {benchmark['benchmark']}", "accuracy", cells)

@@ -3,7 +3,7 @@
 Fixed weightings of stakeholders are applied to utilities that were estimated once (DecompR section 6.1, Table 5).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -44,7 +44,7 @@ from jurygraph.schema import (
     Trace,
     WeightsConfig,
 )
-from jurygraph.schema.frozen_model import Count, Id, LongId, Number, UnitInterval
+from jurygraph.schema.frozen_model import Count, Id, JsonFields, LongId, Number, UnitInterval
 from jurygraph.sources.ratings import read_validated_rows
 from jurygraph.sources.user_modules import FolderModules, importing_from
 from jurygraph.studies.report import Report, ReportTable, refuse_repeated_sources
@@ -165,7 +165,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
     """
     combiners = run.load_combiners()
     rows: list[PresentationScore] = []
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     for record in run.group_records():
         traces = [trace for trace, _ in run.group(record)]
         if traces:
@@ -179,9 +179,9 @@ def _drop_reward_equal_to_component(
     rows: Sequence[PresentationScore],
 ) -> Sequence[PresentationScore]:
     """Return the scores without the reward where it is one component throughout; that component comes first."""
-    scores: dict[str, list[float]] = {}
+    scores = defaultdict(list)
     for row in rows:
-        scores.setdefault(row.protocol, []).append(row.score)
+        scores[row.protocol].append(row.score)
     rewards = scores.pop(REWARD_PROTOCOL, None)
     reward_equal_protocol = next((name for name in scores if scores[name] == rewards), None)
     if reward_equal_protocol is None:
@@ -210,7 +210,7 @@ def _presentation_scores_of_group(
                 continue
             labels = trace.labels
             seed = str(labels.get("seed", trace.response_id))
-            common: dict[str, Any] = {
+            common: JsonFields = {
                 "seed": seed,
                 "family": str(labels.get("family", ORIGINAL_FAMILY)),
                 "version": str(labels.get("version", "0")),
@@ -239,7 +239,7 @@ def _to_native_scale(value: float) -> float:
 
 def _utilities_and_weights(
     reward: Reward, component: str, people: Sequence[str]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonFields]:
     """Return û_i on the scale from 1 to 10, if there is one of each person, and the judge's weights, if any."""
     parts = reward.parts.get(component, {})
     if not people or not parts.keys() >= set(people):
@@ -319,9 +319,9 @@ def read_weights(path: Path) -> StakeholderWeightsFromFile:
 
     Raises InputError with file, line and field.
     """
-    weights_by_task: dict[str, dict[str, float]] = {}
+    weights_by_task: dict[str, dict[str, float]] = defaultdict(dict)
     for line, row in read_validated_rows(path, StakeholderWeight).rows:
-        stakeholder_weights = weights_by_task.setdefault(row.task, {})
+        stakeholder_weights = weights_by_task[row.task]
         if row.stakeholder in stakeholder_weights:
             raise InputError(
                 f"{path}, {line}: a second weight of {quote(row.stakeholder)} in task {quote(row.task)}"

@@ -26,7 +26,15 @@ from jurygraph.schema import Config
 from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
-from jurygraph.studies.report import FigureRows, Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.studies.report import (
+    Columns,
+    FigureRows,
+    Figures,
+    Plot,
+    PlotSeries,
+    Report,
+    ReportTable,
+)
 from jurygraph.views.agents import (
     AgentDifference,
     RankedAgent,
@@ -49,9 +57,15 @@ _BISECTION_STEPS = 20
 _RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
-_SINGLE_JUDGE_COLUMN_KEYS = {
+
+
+def _agent_name(row: Figures) -> str:
+    return agent_label(row["agent"])
+
+
+_SINGLE_JUDGE_COLUMN_KEYS: Columns = {
     "by this judge alone": "judge",
-    "agent": "agent",
+    "agent": _agent_name,
     "mean reward": "mean",
     "left out": "left_out",
 }
@@ -221,9 +235,8 @@ class AgentRanker:
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
-        self.agents = sorted(set(self.tables.agents))
-        numbers = {agent: number for number, agent in enumerate(self.agents)}
-        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
+        agents, self.agent = np.unique(self.tables.agents, return_inverse=True)
+        self.agents: list[str] = agents.tolist()
         names = [unit_name(*task) for task in self.tables.tasks]
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -255,7 +268,7 @@ class AgentRanker:
             rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
         return rows
 
-    def mean_rewards_function(self, key: str, settings: Sequence[str] = ()) -> MeanRewardsFunction:
+    def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
         return lambda value: self.rank([*settings, f"{key}={value!r}"])
 
@@ -439,7 +452,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
-    agents: list[Figures] = []
+    agents = []
     for row in ranked_agents:
         agents.append(
             {
@@ -458,13 +471,12 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         "components": components,
         "searched": searched_setting_keys,
     }
-    columns = {
-        "agent": "name",
+    columns: Columns = {
+        "agent": _agent_name,
         "mean reward": "mean",
         "responses": "responses",
         "left out": "left_out",
     }
-    rows = [{**row, "name": agent_label(row["agent"])} for row in agents]
     conclusion = conclude_ranking(ranked_agents)
     if components:
         first_mean, second_mean, *_ = means.values()
@@ -486,16 +498,15 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         )
     elif rank_rows_by_judge:
         conclusion += compare_orders(means, orders)
-    rank_rows_by_judge = [{**row, "agent": agent_label(row["agent"])} for row in rank_rows_by_judge]
-    by_name = {row["name"]: row["mean"] for row in rows}
+    by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
     return Report(
         figures,
         [
-            ReportTable.of(columns, rows),
+            ReportTable.of(columns, agents),
             ReportTable(
-                ["component (points behind)", "weight", *(row["name"] for row in rows)],
+                ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in components],
             ),
             ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, rank_rows_by_judge, left=2),

@@ -1,6 +1,6 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -25,11 +25,9 @@ from jurygraph.studies.report import (
     Figures,
     IntervalCell,
     Plot,
-    PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
-    describe_range,
     format_cell,
     omission_notes,
 )
@@ -65,9 +63,9 @@ class QuestionScores:
     @property
     def means(self) -> dict[str, float]:
         """Return the mean of the samples of each response."""
-        samples: dict[str, list[float]] = {}
+        samples = defaultdict(list)
         for response, value in zip(self.responses, self.values, strict=True):
-            samples.setdefault(response, []).append(value)
+            samples[response].append(value)
         return {response: fmean(values) for response, values in samples.items()}
 
     def add(self, value: float, trace: Trace, unit: str) -> None:
@@ -108,7 +106,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     order = {name: position for position, name in enumerate(run.questions())}
     questions: dict[tuple[str, str | None], QuestionScores] = {}
     last_judge_by_question = {}
-    left_out: Counter[str] = Counter()
+    left_out = Counter[str]()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
         for question in run.survey_without_texts_of(group.key).questions:
@@ -178,10 +176,10 @@ def report(scores: RunScores) -> Report:
     assert mean is not None, "a run without rewards is refused"
     mean = clip_to_limits(mean, scores.limits)
     questions = [split_score_variance(question) for question in scores.questions]
-    scores_by_question: dict[str, dict[str, QuestionScores]] = {}
+    scores_by_question: dict[str, dict[str, QuestionScores]] = defaultdict(dict)
     for judged in scores.questions:
         if judged.judge is not None:
-            scores_by_question.setdefault(judged.question, {})[judged.judge] = judged
+            scores_by_question[judged.question][judged.judge] = judged
     judges = [
         agreement_of_judges(name, scores_by_judge, scores.last_judge_by_question.get(name))
         for name, scores_by_judge in sorted(scores_by_question.items())
@@ -248,7 +246,7 @@ def report(scores: RunScores) -> Report:
         figures,
         sections,
         notes,
-        list(_plots(questions)),
+        _plots(questions),
         conclusion,
         symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
@@ -263,9 +261,8 @@ def _plots(questions: FigureRows) -> Iterator[Plot]:
             question["name"]: question[name] for question in questions if question[name]
         }
         if correlations:
-            series = PlotSeries.from_estimates_with_intervals("correlation", correlations)
-            sentence = describe_range(f"The correlation of two {title}", correlations)
-            yield Plot(sentence, "bars", [series], y_label="correlation, 95 % interval")
+            subject = f"The correlation of two {title}"
+            yield Plot.bars_of_estimates(subject, "correlation", correlations)
 
 
 def split_score_variance(scores: QuestionScores) -> Figures:
@@ -358,14 +355,14 @@ def compare_judge_pairs(
     The answers are those to all questions about all responses; a mean score of 0.5 or more is met. A judge to whom a
     question went on because others differed is not compared on it.
     """
-    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = {}
+    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
     for question, scores_by_judge in sorted(scores_by_question.items()):
         last_judge = last_judge_by_question.get(question)
         means = {
             judge: scores.means for judge, scores in scores_by_judge.items() if judge != last_judge
         }
         for first, second in combinations(sorted(means), 2):
-            tally = counts.setdefault((first, second), Counter())
+            tally = counts[first, second]
             for response in means[first].keys() & means[second].keys():
                 is_met_by_first = means[first][response] >= MET_THRESHOLD
                 tally[is_met_by_first, means[second][response] >= MET_THRESHOLD] += 1
@@ -395,7 +392,7 @@ def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     }
 
 
-def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[ReportSection]:
+def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> ReportSections:
     yield f"{title} of {rewards['responses']} responses to {rewards['tasks']} tasks"
     columns = {
         "variance between": "name",

@@ -6,9 +6,10 @@ a person reads, and are made from the same figures by the same function.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -46,6 +47,8 @@ Figures = dict[str, Any]
 """Figures of a study by their names, as `--json` prints them."""
 FigureRows = Sequence[Figures]
 """Figures of the same names, such as those of each judge: the rows of a table."""
+Columns = Mapping[str, str | Callable[[Figures], object]]
+"""The titles of columns, each with the field of a row, or with a function of the row that returns the cell."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ class ReportTable:
     most: int | None = None
 
     @classmethod
-    def of(
-        cls, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], **layout: Any
-    ) -> Self:
-        """Return the table of records: `columns` has the field of each title, and `layout` the other attributes."""
-        cells = [[row[name] for name in columns.values()] for row in rows]
+    def of(cls, columns: Columns, rows: Iterable[Figures], **layout: Any) -> Self:
+        """Return the table of records; `layout` has the other attributes."""
+        getters = [
+            itemgetter(field) if isinstance(field, str) else field for field in columns.values()
+        ]
+        cells = [[get(row) for get in getters] for row in rows]
         return cls(list(columns), cells, **layout)
 
     def cells(self) -> list[list[str]]:
@@ -96,6 +100,7 @@ class ReportTable:
 
 ReportSection = str | ReportTable
 """A part of a report that is read from top to bottom: a line of text, or a table."""
+ReportSections = Iterator[ReportSection]
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,7 @@ class PlotSeries:
         """Return a series of estimates with intervals, over their names."""
         missing = IntervalCell(None, None, None)
         cells = [as_interval(estimate) or missing for estimate in by_name.values()]
-        values = [cell.value for cell in cells]
-        low = [cell.low for cell in cells]
-        high = [cell.high for cell in cells]
+        values, low, high = map(list, zip(*cells, strict=True))
         return cls(label, values, list(by_name), low, high)
 
 
@@ -147,6 +150,13 @@ class Plot:
     marks: Sequence[tuple[float, str]] = ()
     shaded_ranges: Sequence[PlotShading] = ()
 
+    @classmethod
+    def bars_of_estimates(cls, subject: str, label: str, by_name: Mapping[str, object]) -> Self:
+        """Return a bar for each of some estimates with its interval; the title says how far they go."""
+        series = PlotSeries.from_estimates_with_intervals(label, by_name)
+        title = describe_range(subject, by_name)
+        return cls(title, "bars", [series], y_label=f"{label}, 95 % interval")
+
     @property
     def has_visible_values(self) -> bool:
         """Return whether there is something to see: a number, and in lines of several points a change."""
@@ -160,7 +170,7 @@ class Plot:
 
 @dataclass
 class Report:
-    """The result of a study.
+    """The result of a study; its sections, notes and plots are kept as lists.
 
     Attributes:
         figures: every figure by name. Named tuples, dataclasses and models are objects in JSON, and NaN is null.
@@ -171,10 +181,10 @@ class Report:
         plots: the panels of the plot; none if there is nothing to draw.
     """
 
-    figures: Mapping[str, Any]
-    sections: Sequence[ReportSection] = ()
-    notes: Sequence[str] = ()
-    plots: Sequence[Plot] = ()
+    figures: Figures
+    sections: Iterable[ReportSection] = ()
+    notes: Iterable[str] = ()
+    plots: Iterable[Plot] = ()
     conclusion: Sequence[str] = ()
     symbol_meanings: Mapping[str, str] = field(default_factory=dict)
 
@@ -182,13 +192,15 @@ class Report:
         self.sections = [
             section for section in self.sections if isinstance(section, str) or section.rows
         ]
+        self.notes = list(self.notes)
+        self.plots = list(self.plots)
 
     @property
     def tables(self) -> list[ReportTable]:
         return [section for section in self.sections if isinstance(section, ReportTable)]
 
     @property
-    def content(self) -> Iterator[ReportSection]:
+    def content(self) -> ReportSections:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
         unexplained_symbols = dict(self.symbol_meanings)
         for part in (self.conclusion, *([section] for section in self.sections)):
@@ -200,10 +212,12 @@ class Report:
             ]:
                 yield f"{symbol}: {unexplained_symbols.pop(symbol)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Figures:
         """Return the figures, and the conclusion if there is one."""
         figures = {name: _to_json_value(value) for name, value in self.figures.items()}
-        return figures | ({"conclusion": list(self.conclusion)} if self.conclusion else {})
+        if self.conclusion:
+            figures["conclusion"] = list(self.conclusion)
+        return figures
 
     def to_markdown(self, command: str = "") -> str:
         """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""

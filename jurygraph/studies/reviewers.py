@@ -8,7 +8,7 @@ rated it.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, groupby, product, starmap
@@ -39,7 +39,7 @@ from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
-from jurygraph.schema.rating import Rating
+from jurygraph.schema.frozen_model import JsonFields, RawParams
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
@@ -62,13 +62,14 @@ from jurygraph.studies.reasons import (
     tf_idf,
 )
 from jurygraph.studies.report import (
+    Columns,
     FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
-    ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
     describe_range,
@@ -261,7 +262,7 @@ class JudgeRunSetting(NamedTuple):
     def name(self) -> str:
         return f"{self.judge}-{self.shots}-{self.seed}"
 
-    def revise(self, config: Config, source: Mapping[str, Any]) -> Config:
+    def revise(self, config: Config, source: RawParams) -> Config:
         """Return the config with this judge alone; `source` are params that name the history.
 
         Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
@@ -302,10 +303,10 @@ def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[J
 
 def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
     """Return a line of TASKS for each rated item with a text, and its reviewers; responses have the items' keys."""
-    ratings_by_item: dict[str, list[Rating]] = {}
+    ratings_by_item = defaultdict(list)
     for _, rating in ratings.rows:
         if rating.score is not None and rating.key in texts:
-            ratings_by_item.setdefault(rating.item, []).append(rating)
+            ratings_by_item[rating.item].append(rating)
     if not ratings_by_item:
         unread = join_names([*ratings.unread_columns]) or "none"
         raise InputError(
@@ -320,7 +321,7 @@ def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
     return lines
 
 
-def default_config(parts: Sequence[DimensionRatings]) -> dict[str, Any]:
+def default_config(parts: Sequence[DimensionRatings]) -> JsonFields:
     """Return a config in which each dimension is described by its name, and its scale goes as far as the scores do."""
     dimensions = {}
     for part in parts:
@@ -441,11 +442,10 @@ def join_runs(
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_several_models = len({run.model for run in runs}) > 1
-    runs_by_judge_shots: dict[tuple[str, int], dict[int, RunPredictions]] = {}
+    runs_by_judge_shots: dict[tuple[str, int], dict[int, RunPredictions]] = defaultdict(dict)
     for run in runs:
         name = f"{run.judge} ({run.model})" if has_several_models else run.judge
-        seeds = runs_by_judge_shots.setdefault((name, run.shots), {})
-        first = seeds.setdefault(run.seed, run)
+        first = runs_by_judge_shots[name, run.shots].setdefault(run.seed, run)
         if first is not run:
             raise InputError(
                 f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
@@ -605,9 +605,9 @@ def report(
     figures["judges"] += domain_judge_rows
     return Report(
         figures,
-        list(_sections(figures)),
-        list(_notes(judged)),
-        list(_plots(figures)),
+        _sections(figures),
+        _notes(judged),
+        _plots(figures),
         conclusion,
         symbols.REVIEWER_STUDY_SYMBOL_MEANINGS,
     )
@@ -738,7 +738,7 @@ def _test_alternative_annotator(
 def _relate_reasons_to_scores(
     part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
-    sources: dict[str, Sequence[str]] = {"the reviewers": part.reasons}
+    sources = {"the reviewers": part.reasons}
     for prediction in columns:
         sources[prediction.judge] = prediction.reasons
     for source, reasons in sources.items():
@@ -793,7 +793,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> Ite
         yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
 
 
-def _sections(figures: Figures) -> Iterator[ReportSection]:
+def _sections(figures: Figures) -> ReportSections:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
@@ -846,30 +846,22 @@ def _sections(figures: Figures) -> Iterator[ReportSection]:
 
 
 def _reasons_table(cells: FigureRows) -> ReportTable:
-    rows = []
-    for cell in cells:
-        texts = {
-            name: shorten(cell[name], _MAX_REASON_LENGTH)
-            for name in ("reviewer_reason", "judge_reason")
-        }
-        rows.append(cell | texts)
-    columns = {
+    columns: Columns = {
         "reasons of": "reviewer",
         "item": "item",
         "judge": "judge",
-        "the person's": "reviewer_reason",
-        "the judge's": "judge_reason",
+        "the person's": lambda cell: shorten(cell["reviewer_reason"], _MAX_REASON_LENGTH),
+        "the judge's": lambda cell: shorten(cell["judge_reason"], _MAX_REASON_LENGTH),
         "score": "score",
         "predicted": "predicted",
     }
-    return ReportTable.of(columns, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
+    return ReportTable.of(columns, cells, left=5, digits=2, most=_MAX_REASONS_LISTED)
 
 
-def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -> ReportTable:
+def _table(columns: Columns, rows: Iterable[Figures], left: int = 2) -> ReportTable:
     """Return a table of records, whose dimension, with its domain, comes first."""
-    named_rows = [{**row, "part": dimension_domain_name(row)} for row in rows]
-    named_columns = {"dimension": "part", **columns}
-    return ReportTable.of(named_columns, named_rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
+    named_columns = {"dimension": dimension_domain_name, **columns}
+    return ReportTable.of(named_columns, rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
 
 
 def _judge_table(title: str, judges: FigureRows) -> ReportTable:
@@ -896,9 +888,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
     for part, columns in judged:
         name = part.dimension or "all"
         remedy = "recode these before, so that their order is one"
-        question = note_if_scores_look_like_codes(name, part.score, remedy)
-        if question is not None:
-            yield question
+        yield from note_if_scores_look_like_codes(name, part.score, remedy)
         if not _is_predicted_by_all_judges(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:

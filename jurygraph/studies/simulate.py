@@ -353,7 +353,7 @@ def report(
     return Report(
         figures,
         sections,
-        plots=list(_plots(rows)),
+        plots=_plots(rows),
         symbol_meanings=symbols.SIMULATION_SYMBOL_MEANINGS,
     )
 

@@ -10,6 +10,7 @@ Theorem 1 is about R̂ = Σ_i (w*_i + η_i)(u*_i + δ_i) + ε, where Σ_i η_i =
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
@@ -27,7 +28,7 @@ from jurygraph.inference.positive import (
     mean_of_positive_values,
     ratio_of_positive_means,
 )
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import quote, suggest_known_name
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_stability
 from jurygraph.studies.presentations import (
@@ -40,6 +41,7 @@ from jurygraph.studies.presentations import (
     fixed_weights,
 )
 from jurygraph.studies.report import (
+    Columns,
     FigureRows,
     Figures,
     IntervalCell,
@@ -47,6 +49,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportSection,
+    ReportSections,
     ReportTable,
     as_interval,
     describe_range,
@@ -250,8 +253,8 @@ MEASURE_BY_NAME: Mapping[str, PresentationMeasure] = {
 
 def units_by_protocol(
     rows: Iterable[PresentationScore],
-) -> dict[str, list[ScoredResponseVariants]]:
-    protocol_units: dict[str, list[ScoredResponseVariants]] = {}
+) -> Mapping[str, Units]:
+    protocol_units = defaultdict(list)
     for members in _group_by(rows, attrgetter("protocol", "unit")).values():
         first = members[0]
         unit = ScoredResponseVariants(
@@ -261,7 +264,7 @@ def units_by_protocol(
             first.stakeholders,
             tuple(members),
         )
-        protocol_units.setdefault(first.protocol, []).append(unit)
+        protocol_units[first.protocol].append(unit)
     return protocol_units
 
 
@@ -352,10 +355,7 @@ def _select_presentations_by_quality(
     known_quality_bands = list(dict.fromkeys(row.quality for row in presentations.rows))
     for name in quality_bands:
         if name not in known_quality_bands:
-            hint = (
-                did_you_mean(name, known_quality_bands)
-                or f"there are {', '.join(known_quality_bands)}"
-            )
+            hint = suggest_known_name(name, known_quality_bands)
             source = ", ".join(presentations.sources)
             raise InputError(f"{source}: no score has the quality {quote(name)}; {hint}")
     return [row for row in presentations.rows if not quality_bands or row.quality in quality_bands]
@@ -377,13 +377,13 @@ def _units_with_stakeholder_count(units: Units, stakeholders: int) -> Units:
     return [unit for unit in units if unit.stakeholders == stakeholders]
 
 
-def _measures_by_cluster(units: Units, measure: PresentationMeasure) -> dict[str, list[float]]:
+def _measures_by_cluster(units: Units, measure: PresentationMeasure) -> ValuesByCluster:
     """Return the measure of the units that have it, by cluster."""
-    measures_by_cluster: dict[str, list[float]] = {}
+    measures_by_cluster = defaultdict(list)
     for unit in units:
         value = measure(unit)
         if value is not None:
-            measures_by_cluster.setdefault(unit.cluster, []).append(value)
+            measures_by_cluster[unit.cluster].append(value)
     return measures_by_cluster
 
 
@@ -401,19 +401,16 @@ def _growths(
         return {"growth": None, "growth_same_families": None}
     ends = [_units_with_stakeholder_count(units, size) for size in (sizes[-1], sizes[0])]
     families = set.intersection(*map(_families_in_units, ends))
-    ends_of_common_families: list[Units] = []
+    ends_of_common_families = []
     for end in ends:
         ends_of_common_families.append([unit.select_families(families) for unit in end])
-    growths: Figures = {}
-    pairs: dict[str, list[Units]] = {
-        "growth": ends,
-        "growth_same_families": ends_of_common_families,
-    }
-    for name, (above, below) in pairs.items():
-        growths[name] = ratio_of_positive_means(
+
+    def growth(above: Units, below: Units) -> Estimate | None:
+        return ratio_of_positive_means(
             _measures_by_cluster(above, measure), _measures_by_cluster(below, measure)
         )
-    return growths
+
+    return {"growth": growth(*ends), "growth_same_families": growth(*ends_of_common_families)}
 
 
 def _families_in_units(units: Units) -> set[str]:
@@ -470,18 +467,17 @@ def _noise_tables(
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
     yield ReportTable(header, cells, left=2, digits=variance_table_digits(variances))
-    columns = {
+    digits = variance_table_digits(ratio["wording_alone"] for ratio in ratios)
+    columns: Columns = {
         f"Table 1: {protocol}": "judge",
         "quality": "quality",
         "Growth (A.3)": "growth",
         "same families": "growth_same_families",
         f"S/R n={sizes[-1]}": "semantic_to_repeat",
         "d": "repeat_freedom",
-        "σ²_Sem - σ²_Rep": "part",
+        "σ²_Sem - σ²_Rep": lambda ratio: format_cell(ratio["wording_alone"], digits),
     }
-    digits = variance_table_digits(ratio["wording_alone"] for ratio in ratios)
-    rows = [{**ratio, "part": format_cell(ratio["wording_alone"], digits)} for ratio in ratios]
-    yield ReportTable.of(columns, rows, left=2, digits=_TABLE_DIGITS)
+    yield ReportTable.of(columns, ratios, left=2, digits=_TABLE_DIGITS)
 
 
 def _wording_noise_figures(units: Units) -> Figures:
@@ -534,22 +530,20 @@ def _units_by_weighting(
     units: Units, file_weights: StakeholderWeightsFromFile | None
 ) -> Mapping[str, Units]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
-    units_by_weighting: dict[str, list[ScoredResponseVariants]] = {}
+    units_by_weighting = defaultdict(list)
     for unit in units:
         if not all(row.utilities for row in unit.rows):
             continue
-        rows = {}
+        rows: dict[str, list[PresentationScore]] = defaultdict(list)
         if unit.rows[0].weights:
-            rows["by the judge"] = list(unit.rows)
+            rows["by the judge"] += unit.rows
         for row in unit.rows:
             utilities = np.array(list(row.utilities.values()))
             for name, weights in fixed_weights(row, file_weights).items():
                 score = float(weights @ utilities)
-                rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
+                rows[name].append(row.model_copy(update={"score": score}))
         for name, reweighted_rows in rows.items():
-            units_by_weighting.setdefault(name, []).append(
-                unit._replace(rows=tuple(reweighted_rows))
-            )
+            units_by_weighting[name].append(unit._replace(rows=tuple(reweighted_rows)))
     return units_by_weighting
 
 
@@ -568,15 +562,15 @@ def variance_table_digits(cells: Iterable[object], least_digits: int = _TABLE_DI
 
 
 def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    groups: dict[Any, list[Any]] = {}
+    groups = defaultdict(list)
     for item in items:
-        groups.setdefault(key(item), []).append(item)
+        groups[key(item)].append(item)
     return groups
 
 
 def _weight_drift_sections(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
-) -> Iterator[ReportSection]:
+) -> ReportSections:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells = []
     largest_shift_presentations = []
@@ -774,7 +768,7 @@ def measure_signal_to_noise(
     likely_correct_group_count = sum((sign or 0.0) >= correct for sign in signs.y)
     title = f"The sign is right with P ≥ {correct:g} in {likely_correct_group_count} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
-    notes = list(_signal_to_noise_notes(presentations, groups))
+    notes = _signal_to_noise_notes(presentations, groups)
     return Report(figures, sections, notes, [plot], symbol_meanings=symbols.WORDING_SYMBOL_MEANINGS)
 
 
@@ -793,7 +787,7 @@ def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> R
     return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
 
 
-def _flip_sections(flips: FigureRows, cut: float) -> Iterator[ReportSection]:
+def _flip_sections(flips: FigureRows, cut: float) -> ReportSections:
     flipped_share = itemgetter("flips")
     flipped_responses = sorted(filter(flipped_share, flips), key=flipped_share, reverse=True)
     yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
@@ -814,9 +808,9 @@ def _measure_pooled_signal(
     The expected variance of G observed rewards, with divisor G - 1, is Var_j[Δ_j] · G / (G - 1) + σ²_ξ. So the SNR is
     (mean variance / mean σ²_ξ - 1) (1 - 1/G), of groups of the mean size; its interval is the ratio's, over tasks.
     """
-    reward_variances: dict[str, list[float]] = {}
+    reward_variances = defaultdict(list)
     for group in groups:
-        reward_variances.setdefault(group.task, []).append(group.variance)
+        reward_variances[group.task].append(group.variance)
     ratio = ratio_of_positive_means(reward_variances, wording_variances)
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
@@ -838,9 +832,7 @@ def _select_units_of_protocol(
     if not protocol and name not in protocol_units:
         name = next(iter(protocol_units), name)
     if name not in protocol_units:
-        hint = (
-            did_you_mean(name, protocol_units) or f"there are {', '.join(protocol_units) or 'none'}"
-        )
+        hint = suggest_known_name(name, protocol_units)
         raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
     return protocol_units[name]
 
