@@ -401,10 +401,13 @@ def find_outside_table_error(facts: JsonMapping | None, folder: Path | None) -> 
     """
     if folder is None:
         return None
-    root = folder.resolve()
     for name, table in iter_fact_tables(facts):
         file = table.get("file")
-        if isinstance(file, str) and not _is_below_folder(file, root):
+        if not isinstance(file, str):
+            continue
+        # Only here: every task is looked at, and few name files.
+        root = folder.resolve()
+        if not _is_below_folder(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             is_missing = not (os.path.isabs(file) or os.path.exists(file))
             if is_missing and root != Path.cwd():
