@@ -28,7 +28,7 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.run import Run, ScoredResponse, read_labels_with_session
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
@@ -335,7 +335,7 @@ class LabelledSteps:
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
             group = run.group(record)
             name = self._read_step_name(record, group)
-            step = None if name is None else _SessionStep(name, _read_session(group))
+            step = None if name is None else _SessionStep(name, _read_session(run, group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step)
@@ -438,10 +438,10 @@ class LabelledSteps:
         return _to_step_name(values[0])
 
 
-def _read_session(group: ScoredGroup) -> int:
-    """Return the session that a trainer recorded a group in; the first one has no label."""
-    sessions = [trace.labels["session"] for trace, _ in group if "session" in trace.labels]
-    return sessions[0] if sessions and isinstance(sessions[0], int) else 1
+def _read_session(run: Run, group: ScoredGroup) -> int:
+    """Return the session of the training that a group was recorded in; 1 for labels of another meaning."""
+    sessions = [read_labels_with_session(run, trace).get("session") for trace, _ in group]
+    return next((session for session in sessions if isinstance(session, int)), 1)
 
 
 def _number_sessions_of_runs(

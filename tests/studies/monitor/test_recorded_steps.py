@@ -99,8 +99,19 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     with Run.open(tmp_path / "1") as run:
         labels = [trace.labels for trace in run.traces() if trace.labels["step"] == 11]
     assert Counter(label.get("session") for label in labels) == {None: 4, 2: 4, 3: 4}
-    shown = run_command("show", tmp_path / "1", "--label", "session=3", "--json")
-    assert len(shown.out.splitlines()) == 8
+    for labels, count in (
+        (["session=3"], 8),
+        (["session=1"], 16),
+        (["step=11", "session=1"], 4),
+        (["session=3", "step=12"], 4),
+    ):
+        options = [word for label in labels for word in ("--label", label)]
+        shown = run_command("show", tmp_path / "1", *options, "--json")
+        assert len(shown.out.splitlines()) == count
+    apart = run_command("show", tmp_path / "1", "--label", "session=3", "--label", "step=8")
+    assert "no response has all of the labels session=3, step=8; leave one out" in apart.err
+    explained = run_command("explain", tmp_path / "1", "--label", "step=8", "--limit", 1).out
+    assert explained.splitlines()[1] == "Labels: step 8, session 1. Prompt: 1: ?"
 
 
 def test_a_rank_ends_at_its_last_step_and_not_where_its_restart_ended(
