@@ -30,6 +30,7 @@ from jurygraph.runs.store.folder import (
     CONFIG_FILE,
     LEDGER_FILE,
     SEAL_FILE,
+    folder_of_runs_error,
     list_run_folders,
     missing_run_error,
     refuse_links,
@@ -360,7 +361,7 @@ class Run(ShortRepr):
     def require_single_run(self) -> None:
         """Raise `InputError` for a set of runs: what concerns chain, head or seal is of each by itself."""
         if self.is_set_of_runs:
-            raise InputError(f"{self.folder}: is a folder of runs; name one of them")
+            raise folder_of_runs_error(self.folder)
 
     def folder_of_origin(self, origin: RunOrigin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))

@@ -232,7 +232,7 @@ def _iter_groups_as_written(
         with closing(Run.open(folder)) as run:
             is_run_finished = run.is_closed or wait is None
             if run.is_set_of_runs and wait is not None:
-                raise InputError(f"{folder}: is a folder of runs; follow one of them")
+                raise run_folder.folder_of_runs_error(folder)
             groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
             for sequence_number, group in groups:
                 yield run, group
