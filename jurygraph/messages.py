@@ -464,7 +464,7 @@ def _describe_validator_error(
     if field is None:
         return Problem(path, message)
     words = re.findall(r"\w+", field[1])
-    steps = [int(word) if word.isdigit() else word for word in words]
+    steps = [int(word) if word.isdecimal() else word for word in words]
     return Problem((*path, *steps), message[field.end() :])
 
 

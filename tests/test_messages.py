@@ -1,9 +1,13 @@
 """Words of messages."""
 
 from pathlib import Path
+from typing import Self
 
-from jurygraph.messages import notes_on_similar_names, shell_quote, validate
+from pydantic import model_validator
+
+from jurygraph.messages import Problem, notes_on_similar_names, shell_quote, validate
 from jurygraph.schema import Config, Criterion, Response, Task, TaskLine
+from jurygraph.schema.frozen_model import FrozenModel
 from tests.rows import all_rows
 
 
@@ -74,3 +78,14 @@ def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
 def test_a_decimal_comma_is_named_with_the_number_that_is_meant() -> None:
     problem = validate(Criterion, {"id": "a", "text": "It is kind", "weight": "2,5"})
     assert str(problem) == "is '2,5', with a decimal comma; write 2.5"
+
+
+def test_only_decimal_digits_in_the_name_of_a_field_are_a_place_in_a_list() -> None:
+    class Scale(FrozenModel):
+        @model_validator(mode="after")
+        def _check(self) -> Self:
+            raise ValueError("`levels[1].x.²` is no level")
+
+    problem = validate(Scale, {})
+    assert isinstance(problem, Problem)
+    assert problem.path == ("levels", 1, "x", "²")

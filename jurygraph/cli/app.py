@@ -7,10 +7,8 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from functools import reduce
 from importlib import import_module
 from io import TextIOWrapper
-from operator import or_
 from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
@@ -118,7 +116,9 @@ COMMANDS_BY_HEADING = {
     },
 }
 """The commands as the help groups them."""
-COMMANDS = reduce(or_, COMMANDS_BY_HEADING.values())
+COMMANDS: dict[str, CommandEntry] = {}
+for _commands in COMMANDS_BY_HEADING.values():
+    COMMANDS.update(_commands)
 
 
 _MESSAGE_BY_NUMBER_ERROR = {

@@ -79,8 +79,12 @@ StatusOption = Annotated[
 ]
 AgentOption = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
 LabelFilterOption = Annotated[
-    str | None,
-    option("NAME=VALUE", "Only responses with this label, such as step=312.", "--label"),
+    list[str] | None,
+    option(
+        "NAME=VALUE",
+        "Only responses with this label, such as step=312; repeat it for several, which all hold.",
+        "--label",
+    ),
 ]
 SortColumnOption = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")

@@ -628,9 +628,13 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
             reason = shorten(detail.rstrip(" ."), _MAX_REASON_LENGTH)
             groups[heading, reason].append(f"{verdict.label} ({verdict.verdict.evaluator})")
     for (heading, reason), names in groups.items():
-        count = f" ({len(names)})" if len(names) > 1 else ""
-        sentence = f"{heading}{count}: {join_names(dict.fromkeys(names))}"
-        yield ": ".join(filter(None, (sentence, reason))) + "."
+        sentence = heading
+        if len(names) > 1:
+            sentence += f" ({len(names)})"
+        sentence += f": {join_names(dict.fromkeys(names))}"
+        if reason:
+            sentence += f": {reason}"
+        yield f"{sentence}."
 
 
 def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:

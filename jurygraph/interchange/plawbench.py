@@ -2,7 +2,6 @@
 
 import math
 import re
-from itertools import pairwise
 
 from jurygraph.interchange.rows import (
     NOT_EMPTY,
@@ -86,11 +85,15 @@ def parse_scored_sub_items(text: str) -> list[JsonFields]:
     """
     marks = list(_POINTS_MARK_PATTERN.finditer(text))
     starts = []
-    for earlier, mark in zip((None, *marks), marks, strict=False):
+    earlier = None
+    for mark in marks:
         starts.append(_find_sub_item_start(text, earlier, mark))
+        earlier = mark
+    ends = [*starts[1:], len(text)]
     items = []
-    for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True):
-        items.append({"text": text[start:end].strip(), "weight": float(mark[1])})
+    for index, mark in enumerate(marks):
+        sub_item_text = text[starts[index] : ends[index]].strip()
+        items.append({"text": sub_item_text, "weight": float(mark[1])})
     return items
 
 

@@ -30,6 +30,7 @@ from jurygraph.runs.store.folder import (
     CONFIG_FILE,
     LEDGER_FILE,
     SEAL_FILE,
+    folder_of_runs_error,
     list_run_folders,
     missing_run_error,
     refuse_links,
@@ -360,7 +361,7 @@ class Run(ShortRepr):
     def require_single_run(self) -> None:
         """Raise `InputError` for a set of runs: what concerns chain, head or seal is of each by itself."""
         if self.is_set_of_runs:
-            raise InputError(f"{self.folder}: is a folder of runs; name one of them")
+            raise folder_of_runs_error(self.folder)
 
     def folder_of_origin(self, origin: RunOrigin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))
@@ -417,12 +418,12 @@ class Run(ShortRepr):
         content = self.stored_task_record(task_id)
         return None if content is None else Task.model_validate(content["task"])
 
-    def short_query(self, task_id: str) -> str:
-        """Return the first words of a task's query, as one line of at most 60 characters."""
+    def short_query(self, task_id: str, max_length: int = 60) -> str:
+        """Return the first words of a task's query, as one line of at most so many characters."""
         task = self.task(task_id)
         if task is None:
             return ERASED_PLACEHOLDER
-        return shorten(" ".join(chat_to_prompt_text(task.query).split()))
+        return shorten(" ".join(chat_to_prompt_text(task.query).split()), max_length)
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
@@ -783,6 +784,16 @@ def has_erased_text(verdict: Verdict) -> bool:
         verdict.reason,
         *(evidence.quote for evidence in verdict.evidence),
     )
+
+
+def read_labels_with_session(run: Run, trace: Trace) -> JsonMapping:
+    """Return the labels of a response, with that of the first session of a training, which is not stored.
+
+    An erased response has no labels.
+    """
+    if run.header.is_open_ended and "step" in trace.labels:
+        return {**trace.labels, "session": trace.labels.get("session", 1)}
+    return trace.labels
 
 
 def is_verdict_reusable(verdict: RecordedVerdict) -> bool:

@@ -374,7 +374,7 @@ def _with_config_value(content: Any, key: str, steps: Sequence[str], value: Any)
     if not steps:
         return value
     owner = key.removesuffix("." + ".".join(steps)).rpartition(".")[2]
-    if isinstance(content, list) and not steps[0].isdigit():
+    if isinstance(content, list) and not steps[0].isdecimal():
         hint = (
             f"; the weight of a criterion is criteria.{steps[0]}.weight"
             if owner == "criteria"

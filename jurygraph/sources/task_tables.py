@@ -14,7 +14,7 @@ import tempfile
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -176,18 +176,19 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
-        last_line_number = 0
         separator_match = _DELIMITER_LINE_PATTERN.fullmatch(header)
         if separator_match is not None:
-            last_line_number = 1
             separator = separator_match[1]
         else:
             # The first of these that the header has outside of quotes; a comma where it has none.
             names = re.sub(r'"[^"]*"', "", header)
             separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
+        if separator_match is not None:
+            next(reader)
+        last_line_number = reader.line_num
         try:
-            columns = next(islice(reader, last_line_number, None), [])
+            columns = next(reader, [])
             _check_column_names(path, columns)
             last_line_number = reader.line_num
             for values in reader:
@@ -401,10 +402,13 @@ def find_outside_table_error(facts: JsonMapping | None, folder: Path | None) -> 
     """
     if folder is None:
         return None
-    root = folder.resolve()
     for name, table in iter_fact_tables(facts):
         file = table.get("file")
-        if isinstance(file, str) and not _is_below_folder(file, root):
+        if not isinstance(file, str):
+            continue
+        # Only here: every task is looked at, and few name files.
+        root = folder.resolve()
+        if not _is_below_folder(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             is_missing = not (os.path.isabs(file) or os.path.exists(file))
             if is_missing and root != Path.cwd():
@@ -950,20 +954,19 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
-    content = {"task": task, "labels": labels}
-    content |= {"id": row_id, "agent": cells[columns.agent]}
+    content = {"task": task, "id": row_id, "agent": cells[columns.agent], "labels": labels}
     if cells[columns.workspace]:
         content["workspace"] = cells[columns.workspace]
     chat = cells[columns.messages]
     if chat is not None:
-        content["messages"] = chat.response
-        yield _validate_row(location, ResponseLine, content, {"messages": columns.messages})
+        chat_content = {**content, "messages": chat.response}
+        yield _validate_row(location, ResponseLine, chat_content, {"messages": columns.messages})
     names = {"id": columns.id, "agent": columns.agent}
     for column in columns.response:
-        content["text"] = cells[column]
+        text_content = {**content, "text": cells[column]}
         if len(columns.response) > 1:
-            content |= {"id": f"{row_id}/{column}", "agent": column}
-        yield _validate_row(location, ResponseLine, content, names)
+            text_content |= {"id": f"{row_id}/{column}", "agent": column}
+        yield _validate_row(location, ResponseLine, text_content, names)
 
 
 def _validate_row(

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -28,7 +28,7 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.run import Run, ScoredResponse, read_labels_with_session
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
@@ -232,7 +232,7 @@ def _iter_groups_as_written(
         with closing(Run.open(folder)) as run:
             is_run_finished = run.is_closed or wait is None
             if run.is_set_of_runs and wait is not None:
-                raise InputError(f"{folder}: is a folder of runs; follow one of them")
+                raise run_folder.folder_of_runs_error(folder)
             groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
             for sequence_number, group in groups:
                 yield run, group
@@ -280,6 +280,21 @@ def split_steps_by_task_count(
         yield StepGroups(step)
 
 
+class _SessionStep(NamedTuple):
+    """A step, and the session of its training: 1, and counted on at each restart."""
+
+    name: StepName
+    session: int
+
+
+class _RecordedGroup(NamedTuple):
+    """The number of a group's record, when it was written (ms since 1970), and its step; None if it was erased."""
+
+    record_number: int
+    written_at: int
+    step: _SessionStep | None
+
+
 class LabelledSteps:
     """The training steps of a run, or of the runs of several ranks, by a label of the responses; to be read once.
 
@@ -288,7 +303,8 @@ class LabelledSteps:
     followed with `wait`, tasks in a row with one value are a step. Erased responses have no label; a group of them
     belongs to the step around it. Where no response has a label `step`, the steps that groups were recorded with count.
 
-    `notes` are sentences about steps that recur, and about steps that are of groups.
+    `notes` are sentences about steps that recur or are missing, about runs without the last ones, and about steps that
+    are of groups.
 
     Reading raises `InputError` if a response lacks the label, a group has two values, or in a run from a file a value
     occurs again after another.
@@ -315,49 +331,59 @@ class LabelledSteps:
 
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
-        groups_by_run: dict[str, list[tuple[int, StepName | None]]] = defaultdict(list)
+        groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
-            name = self._read_step_name(record, run.group(record))
+            group = run.group(record)
+            name = self._read_step_name(record, group)
+            step = None if name is None else _SessionStep(name, _read_session(run, group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
-            groups_by_run[ledger_path.parent.name].append((record.seq, name))
+            groups_by_run[ledger_path.parent.name].append(
+                _RecordedGroup(record.seq, record.at, step)
+            )
         step_positions: list[tuple[int, int, StepName]] = []
-        recurring_names: set[StepName] = set()
-        steps_by_run: dict[str, list[StepName]] = {}
-        for run_name, groups in groups_by_run.items():
-            names = steps_by_run[run_name] = self._fill_step_names([name for _, name in groups])
-            occurrence_counts = Counter(name for name, _ in groupby(names))
-            recurring_names |= {name for name, count in occurrence_counts.items() if count > 1}
-            numbers = [number for number, _ in groups]
+        steps_by_run: dict[str, list[_SessionStep]] = {}
+        for run_name, recorded_groups in groups_by_run.items():
+            steps = self._fill_steps([group.step for group in recorded_groups])
+            numbers = [group.record_number for group in recorded_groups]
+            names = [step.name for step in steps]
             step_positions += zip(range(len(names)), numbers, names, strict=True)
+            steps_by_run[run_name] = steps
         numbers_by_step: dict[StepName, list[int]] = defaultdict(list)
         for _, number, name in sorted(step_positions, key=itemgetter(0, 1)):
             numbers_by_step[name].append(number)
         ordered_names = list(numbers_by_step)
         if not any(isinstance(name, str) for name in ordered_names):
             ordered_names.sort(key=float)
+        session_by_run = _number_sessions_of_runs(groups_by_run)
+        recurring_names = _find_recurring_steps(steps_by_run, session_by_run)
         if recurring_names:
             names_text = _join_step_names(ordered_names, recurring_names)
             self.notes.append(
                 f"steps recorded again, as after a restart: {names_text}; all their groups count"
             )
-        self.notes += _describe_incomplete_runs(steps_by_run, ordered_names)
+        self.notes += _describe_missing_steps(ordered_names)
+        last_session = max(session_by_run.values(), default=1)
+        # Runs of earlier sessions end where later ones go on.
+        last_runs = [name for name, session in session_by_run.items() if session == last_session]
+        last_steps = {name: [step.name for step in steps_by_run[name]] for name in last_runs}
+        self.notes += _describe_incomplete_runs(last_steps, ordered_names)
         return {name: numbers_by_step[name] for name in ordered_names}
 
-    def _fill_step_names(self, names: Sequence[StepName | None]) -> list[StepName]:
+    def _fill_steps(self, steps: Sequence[_SessionStep | None]) -> list[_SessionStep]:
         """Return the step of each group of a run in the order of time; one without takes that before it, or the first.
 
         Raises `InputError` if no group has a step.
         """
-        known_names = [name for name in names if name is not None]
-        if not known_names:
+        known_steps = [step for step in steps if step is not None]
+        if not known_steps:
             problem = f"a run has only erased responses, and no label {self._label!r} of them"
             raise InputError(f"{self._folder}: {problem}; read the other runs by themselves")
-        current_name = known_names[0]
-        filled_names: list[StepName] = []
-        for name in names:
-            current_name = current_name if name is None else name
-            filled_names.append(current_name)
-        return filled_names
+        current_step = known_steps[0]
+        filled_steps: list[_SessionStep] = []
+        for step in steps:
+            current_step = current_step if step is None else step
+            filled_steps.append(current_step)
+        return filled_steps
 
     def _split_stream(self, is_recorded: bool) -> Iterator[StepGroups]:
         """Yield steps of consecutive groups with the same value of the label."""
@@ -410,6 +436,68 @@ class LabelledSteps:
                 f"task {record.key!r}: its responses differ in label {self._label!r}; a task belongs to one step"
             )
         return _to_step_name(values[0])
+
+
+def _read_session(run: Run, group: ScoredGroup) -> int:
+    """Return the session of the training that a group was recorded in; 1 for labels of another meaning."""
+    sessions = [read_labels_with_session(run, trace).get("session") for trace, _ in group]
+    return next((session for session in sessions if isinstance(session, int)), 1)
+
+
+def _number_sessions_of_runs(
+    groups_by_run: Mapping[str, Sequence[_RecordedGroup]],
+) -> dict[str, int]:
+    """Return the session of each run, from 1 on.
+
+    A rank goes on with its run after a restart. A run by the number of a process, which is never 0, is of a later
+    session if it begins when all before it have ended.
+    """
+    if "0" in groups_by_run:
+        return dict.fromkeys(groups_by_run, 1)
+    session_by_run: dict[str, int] = {}
+    session = 0
+    session_end = -1
+    runs = sorted(groups_by_run.items(), key=lambda run: run[1][0].written_at)
+    for run_name, groups in runs:
+        if groups[0].written_at > session_end:
+            session += 1
+        session_by_run[run_name] = session
+        session_end = max(session_end, groups[-1].written_at)
+    return session_by_run
+
+
+def _find_recurring_steps(
+    steps_by_run: Mapping[str, Sequence[_SessionStep]], session_by_run: Mapping[str, int]
+) -> set[StepName]:
+    """Return the steps that belong to several sessions, or recur in a run after others."""
+    recurring_names: set[StepName] = set()
+    sessions_by_step: dict[StepName, set[tuple[int, int]]] = defaultdict(set)
+    for run_name, steps in steps_by_run.items():
+        occurrence_counts = Counter(name for name, _ in groupby(step.name for step in steps))
+        recurring_names.update(name for name, count in occurrence_counts.items() if count > 1)
+        for step in steps:
+            sessions_by_step[step.name].add((session_by_run[run_name], step.session))
+    recurring_names.update(name for name, seen in sessions_by_step.items() if len(seen) > 1)
+    return recurring_names
+
+
+def _describe_missing_steps(ordered_names: Sequence[StepName]) -> Iterator[str]:
+    """Yield a note on steps that are not there, of whole numbers most of which are equally far from each other."""
+    numbers = [name for name in ordered_names if isinstance(name, int)]
+    distances = Counter(after - before for before, after in pairwise(numbers))
+    if not distances or len(numbers) < len(ordered_names):
+        return
+    usual_distance, count = distances.most_common(1)[0]
+    if 2 * count <= distances.total():
+        return
+    gaps: list[str] = []
+    for before, after in pairwise(numbers):
+        distance = after - before
+        if distance > usual_distance and distance % usual_distance == 0:
+            gap_ends = (before + usual_distance, after - usual_distance)
+            gaps.append(" to ".join(map(str, dict.fromkeys(gap_ends))))
+    if gaps:
+        yield f"there are no groups of step {join_names(gaps)}"
 
 
 def _describe_incomplete_runs(

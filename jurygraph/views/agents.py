@@ -45,6 +45,8 @@ class AgentDifference:
         left_out: the number of their rewards that failed, and are in no mean.
         least: the difference if those of the first had been as low, and those of the second as high as they could;
             `most` is that of the opposite. Both are None where none failed.
+        lowest: the lower end of the intervals of these two, which decides where something failed, and `highest` the
+            upper one; None where they have none.
         is_widest: whether the interval has every difference that rewards can have.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
             `least` and `most` are, too: what failed decides nothing in silence.
@@ -61,6 +63,8 @@ class AgentDifference:
     left_out: int
     least: float | None
     most: float | None
+    lowest: float | None
+    highest: float | None
     is_widest: bool
     is_clear: bool
 
@@ -106,6 +110,9 @@ class AgentDifference:
         sentence = f"{lead_text}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
             range_text = f"{format_number(self.least)} and {format_number(self.most)}"
+            if self.lowest is not None and self.highest is not None:
+                interval = f"{format_number(self.lowest)} to {format_number(self.highest)}"
+                range_text += f" ({interval} with its interval)"
             failed_text = format_count(self.left_out, "failed reward")
             sentence += (
                 f" {failed_text} left out; with all {self.units} it would be between {range_text}."
@@ -153,12 +160,17 @@ def _compare_agents(
     intervals = [
         bonferroni_interval(estimate_or_bound, pairs) for estimate_or_bound in (estimate, *ends)
     ]
-    low, high = intervals[0]
     max_difference = limits[1] - limits[0]
-    clipped_estimate = clip_to_limits(
-        estimate._replace(low=low, high=high), (-max_difference, max_difference)
-    )
+    clipped_estimate, *clipped_ends = [
+        clip_to_limits(
+            estimate_or_bound._replace(low=low, high=high), (-max_difference, max_difference)
+        )
+        for estimate_or_bound, (low, high) in zip((estimate, *ends), intervals, strict=True)
+    ]
     least, most = (end.value for end in ends) if ends else (None, None)
+    low_ends = [end.low for end in clipped_ends if end.low is not None]
+    high_ends = [end.high for end in clipped_ends if end.high is not None]
+    has_intervals = len(low_ends) == len(clipped_ends) > 0
     return AgentDifference(
         first=first,
         second=second,
@@ -171,6 +183,8 @@ def _compare_agents(
         left_out=left_out,
         least=least,
         most=most,
+        lowest=min(low_ends) if has_intervals else None,
+        highest=max(high_ends) if has_intervals else None,
         is_widest=(clipped_estimate.low, clipped_estimate.high)
         == (-max_difference, max_difference),
         is_clear=all(low is not None and low > 0.0 for low, _ in intervals),

@@ -14,15 +14,18 @@ from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, read_labels_with_session
 from jurygraph.runs.store.packing import judge_differences
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
+from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import FailedRewards, FindingCounts
 
 T = TypeVar("T")
+LabelText = tuple[str, str]
+"""The name of a label, and its value as text."""
 
 
 class ComponentValue(NamedTuple):
@@ -91,9 +94,9 @@ _STANDARD_COLUMNS = (*_COLUMNS, "query")
 
 
 class ResponseSelection(NamedTuple):
-    """The responses to show: those with a status, of an agent and with a label, in the order of a column.
+    """The responses to show: those with a status, of an agent and with each `label`, in the order of a column.
 
-    They are the first `limit`. A `label` is its name and its value as text.
+    They are the first `limit`.
 
     The status `gated` means any reward that a response gate or a reward gate changed. `sort` is the name of a column,
     after a minus for the reverse order; rows without a value come last.
@@ -103,7 +106,7 @@ class ResponseSelection(NamedTuple):
     agent: str | None = None
     sort: str | None = None
     limit: int | None = None
-    label: tuple[str, str] | None = None
+    label: tuple[LabelText, ...] | None = None
 
     def select(self, run: Run, content: Callable[[TraceWithoutTexts], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
@@ -128,33 +131,42 @@ class ResponseSelection(NamedTuple):
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
         values_by_label: dict[str, dict[str, None]] = defaultdict(dict)
+        wanted_labels = set(self.label or ())
+        has_labelled_response = False
         read = make_trace_reader(run)
         for group in read_stored_groups(run):
             for trace in group.traces:
                 if trace.agent:
                     agents[trace.agent] = None
-                labels = {} if self.label is None else read(stored_response_location(trace)).labels
+                labels: JsonMapping = {}
+                if wanted_labels:
+                    labels = read_labels_with_session(run, read(stored_response_location(trace)))
                 texts = {name: json_value_to_text(value) for name, value in labels.items()}
                 for name, text in texts.items():
                     values_by_label[name][text] = None
-                has_label = self.label is None or self.label in texts.items()
-                if has_label and self._includes_trace(trace):
-                    yield trace
+                if wanted_labels <= texts.items():
+                    has_labelled_response = True
+                    if self._includes_trace(trace):
+                        yield trace
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
-        if self.label is not None:
-            name, text = self.label
-            values = values_by_label.get(name, {})
+        if wanted_labels and not has_labelled_response:
+            raise InputError(f"{run.folder}: {self._describe_missing_label(values_by_label)}")
+
+    def _describe_missing_label(self, values_by_label: Mapping[str, Iterable[str]]) -> str:
+        """Return which label no response has; or else that none has all of them."""
+        for name, text in self.label or ():
+            values = values_by_label.get(name, ())
             known_values_text = (
                 f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
             )
             if values:
                 known_values_text = f"values of {name}: {join_names(values)}"
             if text not in values:
-                raise InputError(
-                    f"{run.folder}: no response has the label {name}={text}; {known_values_text}"
-                )
+                return f"no response has the label {name}={text}; {known_values_text}"
+        names = join_names(f"{name}={text}" for name, text in self.label or ())
+        return f"no response has all of the labels {names}; leave one out"
 
     def _includes_trace(self, trace: TraceWithoutTexts) -> bool:
         matches_status = self.status in (None, trace.status)

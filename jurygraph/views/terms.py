@@ -110,7 +110,10 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
     return TermView(
-        **dict(reward_term),
+        name=reward_term.name,
+        weight=reward_term.weight,
+        value=reward_term.value,
+        contribution=reward_term.contribution,
         judged=trace.reward.components.get(reward_term.name, reward_term.value),
         composition=_describe_term_parts(term),
         remarks=remarks,

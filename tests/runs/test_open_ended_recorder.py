@@ -205,7 +205,10 @@ def test_each_rank_writes_a_folder_and_all_are_read_as_one_run(
         assert len(run.to_pandas()) == 9
         with pytest.raises(jg.InputError, match="is a folder of runs"):
             run.origin(tmp_path)
-        with pytest.raises(jg.InputError, match="is a folder of runs"):
+        members = ", ".join(str(tmp_path / "run" / name) for name in ("0", "2", "10"))
+        with pytest.raises(
+            jg.InputError, match=f"is a folder of runs; name one of them: {members}"
+        ):
             verify(run, lambda count: None)
     with jg.Jury(evaluators=["maths.format"], record=tmp_path / "run" / "11") as jury:
         jury.score(TASK, ["9"])

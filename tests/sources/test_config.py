@@ -48,6 +48,8 @@ def test_words_and_dates_are_text_as_in_yaml_1_2(tmp_path: Path):
     assert changed.evaluators[0].params["day"] == "2026-11-02"
     with pytest.raises(ConfigError, match="the next entry of 'evaluators' is 1, counted from 0"):
         apply_settings(config, ["evaluators.9.params.day=2026-11-02"])
+    with pytest.raises(ConfigError, match="'evaluators' is a list, whose entries are counted"):
+        apply_settings(config, ["evaluators.²=x"])
 
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(

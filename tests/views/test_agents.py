@@ -41,7 +41,8 @@ def test_a_difference_that_a_failed_reward_could_undo_may_be_chance() -> None:
     # the range is of all tasks, and need not hold the difference, which is of fewer
     assert "paired over 7 tasks where both were scored; rough" in lead.sentence
     assert lead.sentence.endswith(
-        "1 failed reward left out; with all tasks it would be between 0.3438 and 0.4062."
+        "1 failed reward left out; with all tasks it would be between 0.3438 and 0.4062 "
+        "(-0.0880 to 0.7755 with its interval)."
     )
 
 

@@ -1,11 +1,11 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import (
     AgentOption,
@@ -38,18 +38,16 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote
-from jurygraph.runs.export_table import import_library
-from jurygraph.runs.run import Run
+from jurygraph.runs.export_table import import_library, json_value_to_text
+from jurygraph.runs.run import Run, read_labels_with_session
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import (
+    LabelText,
     ResponseSelection,
     build_reward_table,
     make_trace_reader,
     stored_response_location,
 )
-
-if TYPE_CHECKING:
-    from jurygraph.explanation import Explanation
 
 OptionValues = Mapping[str, object]
 
@@ -89,12 +87,12 @@ def show(
     \b
     Example:
         jurygraph show run --sort -reward --status ok --columns reward,accuracy
-        jurygraph show run --label step=312
+        jurygraph show run --label step=312 --label session=1
         jurygraph show run --response task-1/a
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
+    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictory_options(
         response, details, {"columns": columns, **response_selection._asdict()}, json
@@ -123,13 +121,15 @@ def show(
             print_if_run_unfinished(stored_run)
 
 
-def _parse_label_option(text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    name, separator, value = text.partition("=")
-    if not name or not separator:
-        raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
-    return name, value
+def _parse_label_options(texts: Sequence[str] | None) -> tuple[LabelText, ...] | None:
+    """Return the names and values of the labels that are asked for; None without any."""
+    labels = []
+    for text in texts or ():
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
+        labels.append((name, value))
+    return tuple(labels) or None
 
 
 _GROUP_NUMBER_PATTERN = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
@@ -222,6 +222,8 @@ def _show_question(run: Run, response: str, question: str, shows_calls: bool, js
 
 _DEFAULT_EXPLAIN_LIMIT = 10
 """So many of the selected responses `explain` prints without `--limit`."""
+_MAX_PROMPT_LENGTH = 200
+"""So many characters of a prompt `explain` prints: more than most have of a system message before the question."""
 
 
 def explain(
@@ -264,7 +266,7 @@ def explain(
         jurygraph explain run --response task-1/a --what-if
         jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_option(label))
+    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     if response is None and response_selection == ResponseSelection():
         hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
@@ -272,7 +274,7 @@ def explain(
         raise InputError(f"--response: is missing; {hint}")
     with Run.open(run) as stored_run:
         if response is not None:
-            _print_explanation(stored_run.explain(response), what_if, json)
+            _print_explanation(stored_run, response, what_if, json)
         else:
             _explain_selected(stored_run, response_selection, what_if, json)
 
@@ -285,7 +287,7 @@ def _explain_selected(
     for index, response_id in enumerate(response_ids[:limit]):
         if index and not json:
             print_result("")
-        _print_explanation(run.explain(response_id), what_if, json)
+        _print_explanation(run, response_id, what_if, json)
     if len(response_ids) > limit:
         print_message(
             f"the first {limit} of {len(response_ids)} responses; --limit N explains more; "
@@ -293,9 +295,17 @@ def _explain_selected(
         )
 
 
-def _print_explanation(explanation: "Explanation", what_if: bool, json: bool) -> None:
+def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) -> None:
+    """Print why a response has its reward; of a recorded one, whose name says it not, also the step and the prompt."""
+    explanation = run.explain(response_id)
     content = explanation.to_dict(what_if) if json else {}
-    print_report(json, content, wrap_lines(map(escape_line, explanation.sentences(what_if))))
+    reward, *reasons = explanation.sentences(what_if)
+    if run.header.is_open_ended:
+        labels = read_labels_with_session(run, explanation.trace).items()
+        labels_text = ", ".join(f"{name} {json_value_to_text(value)}" for name, value in labels)
+        prompt = run.short_query(explanation.trace.task_id, _MAX_PROMPT_LENGTH)
+        reasons.insert(0, f"Labels: {labels_text or 'none'}. Prompt: {prompt}")
+    print_report(json, content, wrap_lines(map(escape_line, (reward, *reasons))))
 
 
 def export(

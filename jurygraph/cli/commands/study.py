@@ -623,7 +623,9 @@ def reviewers(
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    study = _ReviewerStudy(ratings, items, columns, judges, shots, seeds)
+    study = _ReviewerStudy(
+        ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
+    )
     options = ScoreOptions(
         tasks="",  # each run has its own
         run=out or Path(),
@@ -633,10 +635,17 @@ def reviewers(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    run_folders = [*(run or ()), *study.score(options, out is not None, json)]
+    run_folders = list(run or ())
+    run_folders += study.score(options, has_output_folder=out is not None, as_json=json)
     if dry_run:
         return None
-    return study.report(run_folders, min_confidence / 100.0, reduce, embedder, level)
+    return study.report(
+        run_folders,
+        least=min_confidence / 100.0,
+        reduce=reduce,
+        embedder=embedder,
+        level=level,
+    )
 
 
 class _ReviewerStudy:

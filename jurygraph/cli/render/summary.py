@@ -11,6 +11,7 @@ from jurygraph.cli.render.text import (
     print_report,
 )
 from jurygraph.display import format_number
+from jurygraph.messages import join_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +38,10 @@ def format_result_lines(summary: "Summary") -> list[str]:
             f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a "
             f"quotation ({', '.join(marks)})"
         )
+        if len(summary.agents) > 1:
+            rows = sorted(summary.agents.values(), key=lambda row: -row.unsupported)
+            counts = join_names(f"{row.agent or '(no agent)'} {row.unsupported}" for row in rows)
+            lines.append(escape_line(f"unsupported by agent: {counts}"))
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))

@@ -11,7 +11,7 @@ from typing import IO
 from zipfile import is_zipfile
 
 from jurygraph.errors import InputError
-from jurygraph.messages import shell_quote
+from jurygraph.messages import join_names, shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
 from jurygraph.schema.frozen_model import JsonFields
@@ -58,7 +58,7 @@ def require_run(folder: Path) -> None:
     if (folder / PLANNING_FILE).is_file():
         raise missing_run_error(folder)
     if list_run_folders(folder):
-        raise InputError(f"{folder}: is a folder of runs; name one of them")
+        raise folder_of_runs_error(folder)
     if is_zipfile(folder) and folder.suffix.lower() != ".xlsx":  # which a table is, and no bundle
         raise InputError(
             f"{folder}: is a zip file and no run; if it is an audit bundle, "
@@ -85,6 +85,12 @@ def list_run_folders(folder: Path) -> list[Path]:
         return []
     members = [path for path in folder.iterdir() if (path / LEDGER_FILE).is_file()]
     return sorted(members, key=lambda path: (path.name.isdigit(), len(path.name), path.name))
+
+
+def folder_of_runs_error(folder: Path) -> InputError:
+    """Return the error for a set of runs, such as one for each rank, where a single one is needed."""
+    names = join_names(shell_quote(member) for member in list_run_folders(folder))
+    return InputError(f"{folder}: is a folder of runs; name one of them: {names}")
 
 
 def refuse_links(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import runpy
 import sys
 from collections.abc import Iterator
 from inspect import signature
@@ -105,6 +106,13 @@ def test_the_rows_of_verl_are_scored_by_its_function(
     work = compute_score("x", RIGHT, truth, row["extra_info"], config=folder / "jury.yaml")
     scored = asyncio.run(work)
     assert (scored["score"], scored["jury_task"]) == (1.5, "addition")
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "pandas", None)
+        problem = r"^train.parquet: pandas is not installed; pip install 'jurygraph\[pandas]'$"
+        with pytest.raises(SystemExit, match=problem):
+            runpy.run_path(str(folder / "make_data.py"), run_name="__main__")
+    assert run_script(folder / "make_data.py").code == 0
+    assert (folder / "train.parquet").exists()
     script = (folder / "train.sh").read_text("utf-8")
     assert "reward.reward_manager.name=JuryRewardManager" in script
     assert f"reward_kwargs.url=http://127.0.0.1:{SERVER_PORT} " in script

@@ -1,6 +1,7 @@
 """The steps of a training that was recorded: of all ranks, in the order of time, also after a restart."""
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,9 +26,14 @@ TASK = jg.Task(id="eggs", query="How many eggs are left?")
 def train(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what records a training: two groups of two for each step, of a prompt that recurs and of a new one."""
 
-    def record(folder: Path, steps: Iterable[int], rank: int = 0) -> None:
+    def record(
+        folder: Path, steps: Iterable[int], rank: int = 0, process: int | None = None
+    ) -> None:
         monkeypatch.setenv("RANK", str(rank))
-        function = reward_function(CONFIG, record=folder / "{rank}")
+        name = "{rank}" if process is None else "{pid}"
+        if process is not None:
+            monkeypatch.setattr(os, "getpid", lambda: process)
+        function = reward_function(CONFIG, record=folder / name)
         for step in steps:
             prompts = [f"{rank}: ?"] * 2 + [f"{rank}: {step}?"] * 2
             columns = Trainer(num_generations=2).columns(step)
@@ -93,8 +99,19 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     with Run.open(tmp_path / "1") as run:
         labels = [trace.labels for trace in run.traces() if trace.labels["step"] == 11]
     assert Counter(label.get("session") for label in labels) == {None: 4, 2: 4, 3: 4}
-    shown = run_command("show", tmp_path / "1", "--label", "session=3", "--json")
-    assert len(shown.out.splitlines()) == 8
+    for labels, count in (
+        (["session=3"], 8),
+        (["session=1"], 16),
+        (["step=11", "session=1"], 4),
+        (["session=3", "step=12"], 4),
+    ):
+        options = [word for label in labels for word in ("--label", label)]
+        shown = run_command("show", tmp_path / "1", *options, "--json")
+        assert len(shown.out.splitlines()) == count
+    apart = run_command("show", tmp_path / "1", "--label", "session=3", "--label", "step=8")
+    assert "no response has all of the labels session=3, step=8; leave one out" in apart.err
+    explained = run_command("explain", tmp_path / "1", "--label", "step=8", "--limit", 1).out
+    assert explained.splitlines()[1] == "Labels: step 8, session 1. Prompt: 1: ?"
 
 
 def test_a_rank_ends_at_its_last_step_and_not_where_its_restart_ended(
@@ -107,6 +124,43 @@ def test_a_rank_ends_at_its_last_step_and_not_where_its_restart_ended(
     assert count_groups(steps)[10] == 6
     assert steps.notes == [
         "steps recorded again, as after a restart: 9 to 10; all their groups count"
+    ]
+
+
+def test_a_last_step_that_a_restart_repeats_and_a_step_that_is_missing_are_named(
+    train: Any, tmp_path: Path
+) -> None:
+    train(tmp_path, (1, 2, 3, 4))
+    train(tmp_path, (4, 5, 7, 8, 9, 12))
+    steps = LabelledSteps(tmp_path / "0", "step")
+    assert count_groups(steps)[4] == 4
+    assert steps.notes == [
+        "steps recorded again, as after a restart: 4; all their groups count",
+        "there are no groups of step 6, 10 to 11",
+    ]
+
+
+def test_a_restart_has_the_number_of_another_process(train: Any, tmp_path: Path) -> None:
+    train(tmp_path, (8, 9, 10), process=9000)
+    train(tmp_path, (10, 11), process=812)
+    steps = LabelledSteps(tmp_path, "step")
+    assert list(count_groups(steps).items()) == [(8, 2), (9, 2), (10, 4), (11, 2)]
+    assert steps.notes == ["steps recorded again, as after a restart: 10; all their groups count"]
+
+
+def test_processes_that_record_at_the_same_time_are_no_restart(tmp_path: Path) -> None:
+    with (
+        jg.Jury(**CONFIG, record=tmp_path / "31") as first_jury,
+        jg.Jury(**CONFIG, record=tmp_path / "32") as second_jury,
+    ):
+        for step, jury in ((1, first_jury), (1, second_jury), (2, second_jury), (2, first_jury)):
+            name = f"{step} of {id(jury)}"
+            jury.score(TASK, [jg.Response(id=name, text="1", labels={"step": step})])
+        jury.score(TASK, [jg.Response(text="1", labels={"step": 3})])
+    steps = LabelledSteps(tmp_path, "step")
+    assert count_groups(steps) == {1: 2, 2: 2, 3: 1}
+    assert steps.notes == [
+        "runs end at different steps, so that the last ones lack groups: 31 at step 3; 32 at step 2"
     ]
 
 

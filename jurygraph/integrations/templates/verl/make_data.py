@@ -1,6 +1,7 @@
 """Write train.parquet for verl: each row has its task in `extra_info`. It needs pandas and pyarrow."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ def read_rows() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    import pandas
-
+    try:
+        import pandas
+        import pyarrow  # noqa: F401 - pandas writes Parquet with it
+    except ImportError as error:
+        sys.exit(f"train.parquet: {error.name} is not installed; pip install 'jurygraph[pandas]'")
     pandas.DataFrame(read_rows()).to_parquet(HERE / "train.parquet")
