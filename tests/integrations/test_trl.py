@@ -261,10 +261,12 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     assert call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **columns) == REWARDS
     assert trainer.extra["response_id"] == ["a@1#3/1", "a@1#3/2", "a@2#3/1", "a@2#3/2"]
     function.close()
-    assert "holds a run" not in caplog.text
+    assert "contains a run" not in caplog.text
     opened.append(reward_function(CONFIG, record=tmp_path / "run" / "{rank}"))
     record = caplog.records[-1]
-    earlier = f"{tmp_path / 'run' / '3'} holds a run, which is gone on with: a step that recurs has"
+    earlier = (
+        f"{tmp_path / 'run' / '3'} contains a run already, and this training continues it: where"
+    )
     assert record.getMessage().startswith(earlier)
     with jg.Run.open(tmp_path / "run" / "3") as run:
         assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
@@ -292,7 +294,7 @@ def test_without_a_rank_a_training_that_is_started_again_goes_on_with_its_run(
         ):
             pass
         function.close()
-    assert "holds a run, which is gone on with" in caplog.text
+    assert "this training continues it" in caplog.text
     with jg.Run.open(tmp_path / "run" / "0") as run:
         labels = [trace.labels for trace in run.traces()]
     assert labels[1:3] == [{"step": 1}, {"step": 2, "session": 2}]

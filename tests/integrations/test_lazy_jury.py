@@ -1,0 +1,52 @@
+"""The jury that a process opens when it scores first: which session of a training it is."""
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.integrations.lazy_jury import LazyJury
+from jurygraph.integrations.trl import reward_function
+from jurygraph.runs.store.folder import LEDGER_FILE
+from jurygraph.runs.store.ledger import Ledger
+from tests.integrations.trainers import CONFIG, QUESTIONS, Trainer, texts
+from tests.rows import all_rows
+
+
+def create_ledger_without_records(folder: Path) -> None:
+    """Leave what a process leaves that is killed before the header of its run is durable."""
+    folder.mkdir()
+    Ledger.create(folder / LEDGER_FILE)
+
+
+def record_nothing(folder: Path) -> None:
+    LazyJury(CONFIG, folder).close()
+
+
+@all_rows("leave_behind", [create_ledger_without_records, record_nothing])
+def test_a_record_without_a_group_is_begun_by_the_first_session(
+    leave_behind: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / leave_behind.__name__
+    leave_behind(folder)
+    jury = LazyJury(CONFIG, folder)
+    assert jury.session == 1
+    jury.close()
+    assert caplog.text == ""
+
+
+def test_a_function_that_is_pickled_begins_a_session_with_its_first_batch(tmp_path: Path) -> None:
+    function = reward_function(CONFIG, record=tmp_path / "run")
+    for _ in range(2):
+        batch: dict[str, Any] = Trainer().columns(1)
+        answers = texts([0.5, 1.0])
+        asyncio.run(function(prompts=[QUESTIONS[0]] * 2, completions=answers, **batch))
+        function.close()
+        function = pickle.loads(pickle.dumps(function))
+    with jg.Run.open(tmp_path / "run") as run:
+        sessions = [trace.labels.get("session") for trace in run.traces()]
+    assert sessions == [None, None, 2, 2]
