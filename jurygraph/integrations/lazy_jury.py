@@ -32,8 +32,8 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 class LazyJury:
     """The jury of a config, for whatever process needs it; `record` is the folder that its groups are stored in.
 
-    `outages` counts its groups without a reward, in this process. Raises as `Jury.from_config`, and InputError for a record that is a
-    file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
+    `outages` counts its groups without a reward, in this process. Raises as `Jury.from_config`, and InputError for a
+    record that is a file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
     """
 
     def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:

@@ -7,7 +7,7 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import monotonic, time_ns
@@ -694,6 +694,19 @@ class Gateways(dict[str | None, Gateway]):
         """Keep 1 / `number` of all rates; so many processes send to the same servers."""
         for gateway in self.values():
             gateway._limiter.divide_rate_limits(number)
+
+    def note_earlier_answers(self, calls: Iterable[Call]) -> None:
+        """Note which models replied to the calls of an earlier process; no more calls are read than show all."""
+        identities = {gateway.identity for gateway in self.values()}
+        answered_identities = set()
+        for call in calls:
+            if call.fault is None:
+                answered_identities.add((call.provider, call.endpoint, call.model))
+            if identities <= answered_identities:
+                break
+        for gateway in self.values():
+            if gateway.identity in answered_identities:
+                gateway.note_earlier_answer()
 
     @property
     def is_recording(self) -> bool:

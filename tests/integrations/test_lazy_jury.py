@@ -40,11 +40,11 @@ def test_a_record_without_a_group_is_begun_by_the_first_session(
 
 
 def test_a_function_that_is_pickled_begins_a_session_with_its_first_batch(tmp_path: Path) -> None:
-    function = reward_function(CONFIG, record=tmp_path / "run")
+    function: Any = reward_function(CONFIG, record=tmp_path / "run")
     for _ in range(2):
-        batch: dict[str, Any] = Trainer().columns(1)
+        columns = Trainer().columns(1)
         answers = texts([0.5, 1.0])
-        asyncio.run(function(prompts=[QUESTIONS[0]] * 2, completions=answers, **batch))
+        asyncio.run(function(prompts=[QUESTIONS[0]] * 2, completions=answers, **columns))
         function.close()
         function = pickle.loads(pickle.dumps(function))
     with jg.Run.open(tmp_path / "run") as run:

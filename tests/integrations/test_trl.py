@@ -184,7 +184,7 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
         assert len(list(run.traces())) == 20
 
 
-def test_a_run_that_has_calls_is_gone_on_with_once_its_server_is_up(tmp_path: Path) -> None:
+def test_a_run_that_has_replies_is_gone_on_with_once_its_server_is_up(tmp_path: Path) -> None:
     """Its first outage is no wrong URL: `calls.outage.first`, here 0.1, is for those that never answered."""
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
     with run_server(lambda body, _: judge_reply(body)) as server:
@@ -198,10 +198,11 @@ def test_a_run_that_has_calls_is_gone_on_with_once_its_server_is_up(tmp_path: Pa
     with pytest.raises(ModelOutageError, match=r"for 2 s .* calls\.outage\.wait sets"):
         call(function, ["Write."], ["Dear Ben."])
     function.close()
-    function = reward_function(config, record=tmp_path / "other")
-    with pytest.raises(ModelOutageError, match=r"calls\.outage\.first sets"):
-        call(function, ["Write."], ["Dear Ben."])
-    function.close()
+    for _ in range(2):  # the second finds calls that were not answered
+        function = reward_function(config, record=tmp_path / "other")
+        with pytest.raises(ModelOutageError, match=r"calls\.outage\.first sets"):
+            call(function, ["Write."], ["Dear Ben."])
+        function.close()
 
 
 def test_each_kind_of_failure_is_warned_of_once(
