@@ -384,7 +384,7 @@ class JuryScorer:
             hint = self._describe_missing_fields(unscored_group.task, group)
             why = describe_first_failure(group) + hint
             self._warn_of_failure(group, hint)
-            self.jury.outages.observe(judged_rewards or rewards, why)
+            self.jury.outages.observe(judged_rewards or rewards, unscored_group.task, why)
             filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace

@@ -54,9 +54,9 @@ def test_a_failed_reward_is_an_error_and_a_mean_needs_the_server(
     for rule in ("neutral", "mask", "none"):
         with pytest.raises(InputError, match=f"failed: is `{rule}`, but one sample comes"):
             verl_score(config, "it is 1.0", failed=rule)
-    verl_score(config, "x", failed=-1)
+    verl_score(config, "x", {**EXTRA, "task_id": "second"}, failed=-1)
     with pytest.raises(NoRewardError, match="3 groups in a row"):
-        verl_score(config, "x", failed=-1)
+        verl_score(config, "x", {**EXTRA, "task_id": "third"}, failed=-1)
     pairs = tmp_path / "pairs.yaml"
     pairs.write_text(PAIRS, encoding="utf-8")
     with pytest.raises(InputError, match="compares the responses of a group, and this trainer"):

@@ -436,14 +436,15 @@ def test_an_evaluation_has_a_group_size_of_its_own() -> None:
 
 
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
-    opened: list[JuryReward],
+    opened: list[JuryReward], tmp_path: Path
 ) -> None:
-    function = reward_function(CONFIG)
+    function = reward_function(CONFIG, record=tmp_path / "run")
     opened.append(function)
-    for _ in range(2):
-        assert call(function, [QUESTIONS[0]] * 2, ["x", "y"]) == [None, None]
-    with pytest.raises(NoRewardError, match="3 groups in a row"):
-        call(function, [QUESTIONS[0]] * 2, ["x", "y"])
+    for question in QUESTIONS:
+        assert call(function, [question] * 2, ["x", "y"]) == [None, None]
+    told = f"3 groups in a row .*'4 \\+ 4\\?'; `jurygraph show {tmp_path / 'run'}` has"
+    with pytest.raises(NoRewardError, match=told):
+        call(function, ["4 + 4?"] * 2, ["x", "y"])
 
 
 MIXED: dict[str, Any] = {
