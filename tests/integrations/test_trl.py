@@ -246,6 +246,27 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
 
 
+def test_replies_that_were_repaired_or_come_from_the_cache_are_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return reply_with("It is kind.") if number == 1 else judge_reply(body)
+
+    rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
+    shares = []
+    with run_server(script) as server:
+        config = {**judge_scripts.config(server.url), "task_defaults": {"rubric": rubric}}
+        for answers in (["Dear Ann.", "Dear Ben."], ["Dear Ann.", "Dear Eve."]):
+            trainer = Trainer()
+            function = reward_function(config)
+            call(function, ["Write."] * 2, answers, **trainer.columns())
+            function.close()
+            shares.append([trainer.metrics[f"jury/{name}"] for name in ("cached", "repaired")])
+    assert shares == [[0.0, 1 / 3], [2 / 3, 1 / 3]]
+
+
 def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     opened: list[JuryReward],
     tmp_path: Path,
