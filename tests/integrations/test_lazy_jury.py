@@ -11,6 +11,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.integrations.lazy_jury import LazyJury
 from jurygraph.integrations.trl import reward_function
+from jurygraph.runs.recorder import open_open_ended_run
 from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.runs.store.ledger import Ledger
 from tests.integrations.trainers import CONFIG, QUESTIONS, Trainer, texts
@@ -23,16 +24,18 @@ def create_ledger_without_records(folder: Path) -> None:
     Ledger.create(folder / LEDGER_FILE)
 
 
-def record_nothing(folder: Path) -> None:
-    LazyJury(CONFIG, folder).close()
+def create_run_without_groups(folder: Path) -> None:
+    with jg.Jury(**CONFIG) as jury, open_open_ended_run(folder, jury) as run:
+        run.ledger.commit()
 
 
-@all_rows("leave_behind", [create_ledger_without_records, record_nothing])
+@all_rows("leave_behind", [create_ledger_without_records, create_run_without_groups])
 def test_a_record_without_a_group_is_begun_by_the_first_session(
     leave_behind: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / leave_behind.__name__
     leave_behind(folder)
+    assert (folder / LEDGER_FILE).is_file()
     jury = LazyJury(CONFIG, folder)
     assert jury.session == 1
     jury.close()
