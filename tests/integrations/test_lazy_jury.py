@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.graphs.groups import Group
 from jurygraph.integrations.lazy_jury import LazyJury
 from jurygraph.integrations.trl import reward_function
 from jurygraph.runs.recorder import open_open_ended_run
@@ -38,6 +39,8 @@ def test_a_record_without_a_group_is_begun_by_the_first_session(
     assert (folder / LEDGER_FILE).is_file()
     jury = LazyJury(CONFIG, folder)
     assert jury.session == 1
+    group = Group(jg.Task(id="a", query="2 + 2?"), [jg.Response(text="it is 0.5")])
+    assert [trace.reward.value for (trace,) in jury.score_blocking([group])] == [0.5]
     jury.close()
     assert caplog.text == ""
 
