@@ -626,7 +626,7 @@ class Jury(ShortRepr):
 
         A group is named by its task's id, a `step` and a `phase`. Without a step, every group is the next one of its
         task. With a step, the same responses return the stored traces, and only what failed by infrastructure is
-        requested again. The run that is in the folder is gone on with, if it has the settings of this jury.
+        requested again. The run that is in the folder is continued, if it has the settings of this jury.
 
         Raises InputError if the jury records already, if the folder holds another run, and where another process
         writes it.

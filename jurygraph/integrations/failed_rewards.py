@@ -7,12 +7,15 @@ factor that is recorded (`aggregation.filling_factor`).
 
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from jurygraph.aggregation import filling_factor
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
 from jurygraph.errors import InputError, NoRewardError
-from jurygraph.schema import Trace
+from jurygraph.messages import shell_quote, shorten
+from jurygraph.schema import Task, Trace
+from jurygraph.schema.task import query_to_text
 
 FailedRewardRule = Literal["none", "mask", "neutral", "raise"] | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
@@ -23,7 +26,9 @@ _FAILED_REWARD_RULE_NAMES: tuple[Literal["none", "mask", "neutral", "raise"], ..
     "raise",
 )
 MAX_GROUPS_WITHOUT_REWARD = 3
-"""Groups in a row without a single reward after which a training is stopped."""
+"""Groups in a row without a single reward, of as many tasks, after which a training is stopped."""
+_FEW_TASKS_FACTOR = 8
+"""How many times as many groups stop a training on fewer tasks than that."""
 
 
 def read_failed_reward_rule(
@@ -135,25 +140,41 @@ def read_ungrouped_failure_rule(value: str | float) -> Literal["raise"] | float:
 
 
 class OutageGuard:
-    """Counts groups in a row without a single reward: no training goes on without a judge."""
+    """Counts groups in a row without a single reward: no training goes on without a judge.
 
-    def __init__(self, max_without_reward: int = MAX_GROUPS_WITHOUT_REWARD) -> None:
+    They are of as many tasks, since one may be what no judge can answer; of fewer tasks, `_FEW_TASKS_FACTOR` times as
+    many groups count as much. `record` is the folder that has them, for the message.
+    """
+
+    def __init__(
+        self, record: Path | None = None, max_without_reward: int = MAX_GROUPS_WITHOUT_REWARD
+    ) -> None:
+        self._record = record
         self._most = max_without_reward
         self._in_a_row = 0
+        self._task_ids: set[str] = set()
 
-    def observe(self, rewards: Sequence[float | None], why: str = "") -> None:
-        """Take in a group's rewards before failed ones are filled in. Raises `NoRewardError` for one too many.
+    def observe(self, rewards: Sequence[float | None], task: Task, why: str = "") -> None:
+        """Take in the rewards of a task's group before failed ones are filled in. Raises `NoRewardError` for too many.
 
         They may be those of all groups judged at the same time, where the judge works. `why` follows the problem in
         its message.
         """
         if any(reward is not None for reward in rewards):
             self._in_a_row = 0
+            self._task_ids.clear()
             return
         self._in_a_row += 1
-        if self._in_a_row >= self._most:
-            problem = f"{self._in_a_row} groups in a row got no reward at all{why}"
-            raise NoRewardError(
-                f"{problem}; `jurygraph score TASKS --limit 1` asks the judge, and `show` says why, of what `record` "
-                "stored"
-            )
+        self._task_ids.add(task.id)
+        has_several_tasks = len(self._task_ids) >= MAX_GROUPS_WITHOUT_REWARD
+        if self._in_a_row < self._most * (1 if has_several_tasks else _FEW_TASKS_FACTOR):
+            return
+        remedy = (
+            "record the run, and `jurygraph show` has what the judge replied"
+            if self._record is None
+            else f"`jurygraph show {shell_quote(self._record)}` has what the judge replied"
+        )
+        raise NoRewardError(
+            f"{self._in_a_row} groups in a row got no reward at all{why}; the last one's prompt begins with "
+            f"{shorten(query_to_text(task.query))!r}; {remedy}"
+        )

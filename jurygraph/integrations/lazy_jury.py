@@ -9,7 +9,6 @@ import atexit
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -21,7 +20,6 @@ from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import resolve_recording_folder
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.schema import Config, Trace
 from jurygraph.sources.files import explain_unreadable_file
 
@@ -34,9 +32,8 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 class LazyJury:
     """The jury of a config, for whatever process needs it; `record` is the folder that its groups are stored in.
 
-    `outages` counts its groups without a reward, in this process, and `session` is 1 where it begins the record, else
-    counted on from that of the last group there. Raises as `Jury.from_config`, and InputError for a record that is a
-    file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
+    `outages` counts its groups without a reward, in this process. Raises as `Jury.from_config`, and InputError for a
+    record that is a file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
     """
 
     def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:
@@ -53,8 +50,9 @@ class LazyJury:
         self._guard = Lock()
         self._jury: Jury | None = None
         self._process = os.getpid()
-        self.outages = OutageGuard()
-        self.session = 1
+        self._folder = None if self._record is None else resolve_recording_folder(self._record)
+        self.outages = OutageGuard(self._folder)
+        self._session = 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_config": self._config, "_record": self._record}
@@ -69,13 +67,22 @@ class LazyJury:
             self._reset_process_state()  # after a fork: the threads and connections are the parent's
         with self._guard:
             if self._jury is None:
-                if self._record is not None:
-                    self.session = _begin_session(resolve_recording_folder(self._record))
+                if self._folder is not None:
+                    self._session = _begin_session(self._folder)
                 self._jury = Jury.from_config(self._config, record=self._record)
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
                 # nobody closed them, because they registered earlier.
                 atexit.register(self.close)
             return self._jury
+
+    @property
+    def session(self) -> int:
+        """Return the number of this session: 1 where it begins the record, else counted on from the last group's there.
+
+        It is counted when the jury is opened. Raises as `Jury.from_config`.
+        """
+        self.open()
+        return self._session
 
     async def score(self, groups: Sequence[Group]) -> list[list[Trace]]:
         """Return the traces of groups, in their order. Raises as `Jury.ascore_many`."""
@@ -105,16 +112,20 @@ def _begin_session(folder: Path) -> int:
 
     A training that goes on means it; one that starts anew is mixed with the one before.
     """
-    if not (folder / LEDGER_FILE).is_file():
+    run = Run.open_if_begun(folder)
+    if run is None:
         return 1
-    with closing(Run.open(folder)) as run:
-        *_, last_record_number = run.ledger.record_numbers("group")
-        last_trace, _ = run.group(run.ledger.record_at(last_record_number))[0]
+    with run:
+        last_group_number = max(run.ledger.record_numbers("group"), default=None)
+        if last_group_number is None:
+            return 1
+        last_trace, _ = run.group(run.ledger.record_at(last_group_number))[0]
     last_session = last_trace.labels.get("session")
     session = last_session + 1 if isinstance(last_session, int) else 2
     log.warning(
-        "%s holds a run, which is gone on with: a step that recurs has the responses of both trainings under "
-        "--label step=N, by TRL those of this one under --label session=%d; where it starts anew, name another folder",
+        "%s contains a run already, and this training continues it: where a step recurs, `--label step=N` has the "
+        "responses of both trainings, and by TRL `--label session=%d` those of this one; for a new training, name "
+        "another folder",
         *(folder, session),
     )
     return session

@@ -36,8 +36,9 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import group_sample_indices, read_response, read_tasks
+from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
-from jurygraph.schema import Task, Trace
+from jurygraph.schema import Material, RecordedVerdict, Task, Trace
 
 log = logging.getLogger(__name__)
 
@@ -384,7 +385,7 @@ class JuryScorer:
             hint = self._describe_missing_fields(unscored_group.task, group)
             why = describe_first_failure(group) + hint
             self._warn_of_failure(group, hint)
-            self.jury.outages.observe(judged_rewards or rewards, why)
+            self.jury.outages.observe(judged_rewards or rewards, unscored_group.task, why)
             filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace
@@ -513,6 +514,7 @@ def _log_metrics(
     findings = count_trace_findings(traces)
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
+    _log_reply_shares(log_metric, jury_name, traces)
     if missing_count := sum(map(_states_no_answer, traces)):
         log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
     for trace in traces:
@@ -524,6 +526,22 @@ def _log_metrics(
     for name, values in figures.items():
         if values:
             log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
+
+
+def _log_reply_shares(log_metric: Any, jury_name: str, traces: Sequence[Trace]) -> None:
+    """Log how many of the judge's replies came from the cache, and how many repair another."""
+    calls = chain.from_iterable(trace.calls for trace in traces)
+    replies = {call.id: call for call in calls if call.fault is None}
+    if not replies:
+        return
+    cached_count = sum(call.cache_hit for call in replies.values())
+    log_metric(f"{jury_name}/cached", cached_count / len(replies))
+    repair_ids: set[str] = set()
+    for trace in traces:
+        verdicts_and_material: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
+        for user in verdicts_and_material:
+            repair_ids.update(use.id for use in user.calls if use.purpose == REPAIR_CALL_PURPOSE)
+    log_metric(f"{jury_name}/repaired", len(repair_ids & replies.keys()) / len(replies))
 
 
 def _log_trace_columns(
@@ -544,8 +562,8 @@ async def jury_reward(
 ) -> RewardValues:
     """Return the reward of each completion, None where the trainer is to leave it out.
 
-    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward,
-    those next to a judged one left out.
+    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward, of three
+    prompts, those next to a judged one left out.
     """
     return (await scorer.score(prompts, completions, columns)).values
 

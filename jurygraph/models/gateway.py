@@ -7,9 +7,10 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import inf
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
@@ -21,7 +22,6 @@ from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.limits import (
     OUTAGE_FAULT_KINDS,
-    TOKEN_LIMIT_PARAMETERS,
     Budget,
     BudgetReservation,
     Price,
@@ -32,6 +32,7 @@ from jurygraph.models.limits import (
     cost,
     highest_request_cost,
     max_reply_tokens_of,
+    replace_token_limits,
 )
 from jurygraph.models.request import (
     ALL_REJECTED_FAULT_KIND,
@@ -325,14 +326,14 @@ class Gateway:
         start = monotonic()
         sent_count = 0
         repeats = 0
-        earlier_probe_count = self._answered_probe_count
+        earlier_probe_count: float = inf  # of those before it first failed in an outage
         size = request_byte_count(request)
         max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
         tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
         max_cost = highest_request_cost(self.price, size, len(request.messages), max_reply_tokens)
 
         async def attempt() -> AnsweredCall:
-            nonlocal sent_count, repeats
+            nonlocal sent_count, repeats, earlier_probe_count
             while True:  # attempts that end in an outage of the server do not count
                 async with self._limiter.turn(tokens, until) as turn:
                     # replies would be paid for and lost
@@ -352,8 +353,8 @@ class Gateway:
                             cost_reservation,
                             turn,
                             until,
-                            may_repeat,
-                            self.first_replies,
+                            may_repeat=may_repeat,
+                            first_replies=self.first_replies,
                         )
                     if reply is not None:
                         turn.limiter.release_turn(turn)
@@ -367,6 +368,7 @@ class Gateway:
                             latency=monotonic() - start,
                         )
                 repeats += 1
+                earlier_probe_count = min(earlier_probe_count, self._answered_probe_count)
 
         try:
             answered_call = await call_with_retries(attempt, self.limits.retry_policy, until)
@@ -401,18 +403,18 @@ class Gateway:
     ) -> None:
         """Send a short request, which ends the outage if the server answers anything.
 
-        The waiting request may be one that it never answers: its failures in a row would be no outage. Raises `Fault`
-        as `_send_request` does where the server gave no answer to go on with.
+        The waiting request may be one that it never answers: its failures in a row would be no outage. Its parameters
+        are sent, as they may decide which server behind the endpoint answers. Raises `Fault` as `_send_request` does
+        where the server gave no answer to go on with.
         """
         # a number, so that no cache on the way to the server has the reply
         question = Message(role="user", content=f"Reply with ok. (Request {time_ns()})")
-        limit_names = waiting_request.parameters.keys() & TOKEN_LIMIT_PARAMETERS
         request = Request(
             provider=waiting_request.provider,
             endpoint=waiting_request.endpoint,
             model=waiting_request.model,
             messages=(question,),
-            parameters=dict.fromkeys(limit_names, _MAX_PROBE_TOKENS),
+            parameters=replace_token_limits(waiting_request.parameters, _MAX_PROBE_TOKENS),
         )
         max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
         max_cost = highest_request_cost(
@@ -423,7 +425,12 @@ class Gateway:
         with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
             try:
                 await self._send_request(
-                    request, cost_reservation, turn, until, True, first_replies
+                    request,
+                    cost_reservation,
+                    turn,
+                    until,
+                    may_repeat=True,
+                    first_replies=first_replies,
                 )
             except Fault:
                 if turn.is_probe:
@@ -436,6 +443,7 @@ class Gateway:
         cost_reservation: BudgetReservation,
         turn: RequestTurn,
         until: float | None,
+        *,
         may_repeat: bool,
         first_replies: "FirstRepliesCheck",
     ) -> Reply | None:
@@ -694,6 +702,19 @@ class Gateways(dict[str | None, Gateway]):
         """Keep 1 / `number` of all rates; so many processes send to the same servers."""
         for gateway in self.values():
             gateway._limiter.divide_rate_limits(number)
+
+    def note_earlier_answers(self, calls: Iterable[Call]) -> None:
+        """Note which models replied to the calls of an earlier process; no more calls are read than show all."""
+        identities = {gateway.identity for gateway in self.values()}
+        answered_identities = set()
+        for call in calls:
+            if call.fault is None:
+                answered_identities.add((call.provider, call.endpoint, call.model))
+            if identities <= answered_identities:
+                break
+        for gateway in self.values():
+            if gateway.identity in answered_identities:
+                gateway.note_earlier_answer()
 
     @property
     def is_recording(self) -> bool:

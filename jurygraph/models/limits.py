@@ -603,6 +603,26 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
     )
 
 
+def replace_token_limits(
+    parameters: Mapping[str, JsonValue], max_reply_tokens: int
+) -> dict[str, JsonValue]:
+    """Return parameters with another number wherever a limit on the reply's tokens stands (in `extra_body` too)."""
+    return {
+        name: max_reply_tokens
+        if name in TOKEN_LIMIT_PARAMETERS
+        else _replace_nested_token_limits(value, max_reply_tokens)
+        for name, value in parameters.items()
+    }
+
+
+def _replace_nested_token_limits(value: JsonValue, max_reply_tokens: int) -> JsonValue:
+    if isinstance(value, dict):
+        return replace_token_limits(value, max_reply_tokens)
+    if isinstance(value, list):
+        return [_replace_nested_token_limits(inner, max_reply_tokens) for inner in value]
+    return value
+
+
 def _walk_named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
     if isinstance(value, dict):
         for name, inner in value.items():

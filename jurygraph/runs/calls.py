@@ -91,7 +91,8 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             calls[use.id] = RecordedCall(
                 use.purpose, call, request, reply, repeated_message_count, lookups_of_call
             )
-            before = messages if "investigation" in request else ()
+            is_investigation = isinstance(request, dict) and "investigation" in request
+            before = messages if is_investigation else ()
     return list(calls.values())
 
 

@@ -267,7 +267,7 @@ class OpenEndedRecorder:
             self._recorder.close()
 
     def release_run(self) -> None:
-        """Release the run for other processes; it can be gone on with. May be called more than once."""
+        """Release the run for other processes, which may continue it. May be called more than once."""
         if self._ended is None:
             self._ended = "was released; begin to record into it again"
             self._recorder.close()

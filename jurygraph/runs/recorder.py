@@ -97,7 +97,7 @@ class RunRecorder:
 def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     """Open the open-ended run of a jury in a folder, or make one.
 
-    A run with calls shows that the servers have answered: one that is away now is no wrong URL, and is waited for.
+    A server that replied to a call of the run and is away now has no wrong URL: it is waited for.
 
     Raises `InputError` where it has other settings, was scored from a file of tasks or is closed, and where another
     process writes it.
@@ -111,9 +111,9 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
         if problem is not None:
             raise InputError(f"{folder}: {problem}; record into another folder")
     assert isinstance(existing_run, WritableRun), "a closed run is refused"
-    if existing_run.ledger.count_records("call"):
-        for gateway in jury.gateways.values():
-            gateway.note_earlier_answer()
+    records = existing_run.ledger.records("call")
+    calls = (Call.model_validate(record.content["call"]) for record in records)
+    jury.gateways.note_earlier_answers(calls)
     return existing_run
 
 

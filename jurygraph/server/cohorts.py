@@ -173,9 +173,8 @@ class CohortTable:
         loop = asyncio.get_running_loop()
         if cohort.missing and cohort.key.step is None:
             loop.call_later(self._wait, self._end_cohort_wait, cohort)
-        cohort.deadline_timer = loop.create_task(
-            self._score(cohort, score)
-        )  # the loop holds tasks weakly
+        # kept there, as the loop holds tasks weakly
+        cohort.deadline_timer = loop.create_task(self._score(cohort, score))
 
     def _end_cohort_wait(self, cohort: Cohort) -> None:
         cohort.has_wait_ended = True

@@ -1,5 +1,7 @@
 """What a trainer gets for a failed reward: no sibling's advantage changes, or by the recorded factor."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from jurygraph.integrations.failed_rewards import (
     fill_failed,
     read_failed_reward_rule,
 )
+from jurygraph.schema import Task
 from tests.rows import all_rows
 
 REWARDS = [1.0, None, 0.25, 0.5, None]
@@ -49,16 +52,36 @@ def test_a_group_without_a_reward_has_nothing_to_be_filled_with() -> None:
         fill_failed([None, 0.5], "raise")
 
 
+TASKS = [Task(id=name, query=f"Write {name * 99}.") for name in "abc"]
+
+
 def test_three_groups_in_a_row_without_a_reward_stop_a_training_under_every_setting() -> None:
     guard = OutageGuard()
+    first, second, third = TASKS
     for _ in range(3):
-        guard.observe([None, None])
-        guard.observe([None, None])
-        guard.observe([None, 0.0])  # 0 is a reward
-    guard.observe([None])
-    guard.observe([None])
-    with pytest.raises(NoRewardError, match="3 groups in a row got no reward at all"):
-        guard.observe([None])
+        guard.observe([None, None], first)
+        guard.observe([None, None], second)
+        guard.observe([None, 0.0], third)  # 0 is a reward
+    guard.observe([None], first)
+    guard.observe([None], second)
+    with pytest.raises(NoRewardError) as caught:
+        guard.observe([None], third, ": it is torn")
+    assert str(caught.value) == (
+        "3 groups in a row got no reward at all: it is torn; the last one's prompt begins with "
+        f"'Write {'c' * 53}…'; record the run, and `jurygraph show` has what the judge replied"
+    )
+
+
+def test_prompts_that_no_judge_can_answer_stop_no_training_before_many_groups(
+    tmp_path: Path,
+) -> None:
+    guard = OutageGuard(tmp_path)
+    for number in range(23):
+        guard.observe([None], TASKS[number % 2])
+    with pytest.raises(NoRewardError, match=f"^24 groups .*`jurygraph show {tmp_path}` has"):
+        guard.observe([None], TASKS[0])
+    guard.observe([1.0], TASKS[0])
+    guard.observe([None], TASKS[0])
 
 
 def test_a_setting_is_a_rule_or_a_number() -> None:

@@ -184,7 +184,7 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
         assert len(list(run.traces())) == 20
 
 
-def test_a_run_that_has_calls_is_gone_on_with_once_its_server_is_up(tmp_path: Path) -> None:
+def test_a_run_that_has_replies_is_gone_on_with_once_its_server_is_up(tmp_path: Path) -> None:
     """Its first outage is no wrong URL: `calls.outage.first`, here 0.1, is for those that never answered."""
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
     with run_server(lambda body, _: judge_reply(body)) as server:
@@ -198,10 +198,11 @@ def test_a_run_that_has_calls_is_gone_on_with_once_its_server_is_up(tmp_path: Pa
     with pytest.raises(ModelOutageError, match=r"for 2 s .* calls\.outage\.wait sets"):
         call(function, ["Write."], ["Dear Ben."])
     function.close()
-    function = reward_function(config, record=tmp_path / "other")
-    with pytest.raises(ModelOutageError, match=r"calls\.outage\.first sets"):
-        call(function, ["Write."], ["Dear Ben."])
-    function.close()
+    for _ in range(2):  # the second finds calls that were not answered
+        function = reward_function(config, record=tmp_path / "other")
+        with pytest.raises(ModelOutageError, match=r"calls\.outage\.first sets"):
+            call(function, ["Write."], ["Dear Ben."])
+        function.close()
 
 
 def test_each_kind_of_failure_is_warned_of_once(
@@ -245,6 +246,27 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
 
 
+def test_replies_that_were_repaired_or_come_from_the_cache_are_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return reply_with("It is kind.") if number == 1 else judge_reply(body)
+
+    rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
+    shares = []
+    with run_server(script) as server:
+        config = {**judge_scripts.config(server.url), "task_defaults": {"rubric": rubric}}
+        for answers in (["Dear Ann.", "Dear Ben."], ["Dear Ann.", "Dear Eve."]):
+            trainer = Trainer()
+            function = reward_function(config)
+            call(function, ["Write."] * 2, answers, **trainer.columns())
+            function.close()
+            shares.append([trainer.metrics[f"jury/{name}"] for name in ("cached", "repaired")])
+    assert shares == [[0.0, 1 / 3], [2 / 3, 1 / 3]]
+
+
 def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     opened: list[JuryReward],
     tmp_path: Path,
@@ -261,10 +283,12 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     assert call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **columns) == REWARDS
     assert trainer.extra["response_id"] == ["a@1#3/1", "a@1#3/2", "a@2#3/1", "a@2#3/2"]
     function.close()
-    assert "holds a run" not in caplog.text
+    assert "contains a run" not in caplog.text
     opened.append(reward_function(CONFIG, record=tmp_path / "run" / "{rank}"))
     record = caplog.records[-1]
-    earlier = f"{tmp_path / 'run' / '3'} holds a run, which is gone on with: a step that recurs has"
+    earlier = (
+        f"{tmp_path / 'run' / '3'} contains a run already, and this training continues it: where"
+    )
     assert record.getMessage().startswith(earlier)
     with jg.Run.open(tmp_path / "run" / "3") as run:
         assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
@@ -292,7 +316,7 @@ def test_without_a_rank_a_training_that_is_started_again_goes_on_with_its_run(
         ):
             pass
         function.close()
-    assert "holds a run, which is gone on with" in caplog.text
+    assert "this training continues it" in caplog.text
     with jg.Run.open(tmp_path / "run" / "0") as run:
         labels = [trace.labels for trace in run.traces()]
     assert labels[1:3] == [{"step": 1}, {"step": 2, "session": 2}]
@@ -433,14 +457,15 @@ def test_an_evaluation_has_a_group_size_of_its_own() -> None:
 
 
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
-    opened: list[JuryReward],
+    opened: list[JuryReward], tmp_path: Path
 ) -> None:
-    function = reward_function(CONFIG)
+    function = reward_function(CONFIG, record=tmp_path / "run")
     opened.append(function)
-    for _ in range(2):
-        assert call(function, [QUESTIONS[0]] * 2, ["x", "y"]) == [None, None]
-    with pytest.raises(NoRewardError, match="3 groups in a row"):
-        call(function, [QUESTIONS[0]] * 2, ["x", "y"])
+    for question in QUESTIONS:
+        assert call(function, [question] * 2, ["x", "y"]) == [None, None]
+    told = f"3 groups in a row .*'4 \\+ 4\\?'; `jurygraph show {tmp_path / 'run'}` has"
+    with pytest.raises(NoRewardError, match=told):
+        call(function, ["4 + 4?"] * 2, ["x", "y"])
 
 
 MIXED: dict[str, Any] = {

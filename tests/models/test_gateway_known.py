@@ -16,6 +16,7 @@ from jurygraph.models.gateway import (
     Gateway,
     Gateways,
     RequestLimits,
+    make_call_record,
 )
 from jurygraph.models.limits import Price, RequestLimiter, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
@@ -377,6 +378,19 @@ def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_
         None,
     ]
     assert Gateways({"only": gateway_of("n")}).model_name_of(make_request(model="?")) == "only"
+
+
+def test_an_earlier_process_shows_of_each_model_by_itself_that_its_server_answers() -> None:
+    limiters = {name: RequestLimiter(1) for name in ("m", "n", "o")}
+    gateways = Gateways(
+        {name: Gateway(Named(name), limiter, ONCE) for name, limiter in limiters.items()}  # type: ignore[arg-type]
+    )
+    gateways.note_earlier_answers(
+        make_call_record(make_request(model=name), fault=fault)
+        for name, fault in (("m", "outage"), ("n", None), ("m", "deadline"))
+    )
+    answered = {name: limiter.has_answered for name, limiter in limiters.items()}
+    assert answered == {"m": False, "n": True, "o": False}
 
 
 def test_a_dry_run_of_all_models_has_the_replies_that_the_run_stored() -> None:

@@ -423,13 +423,28 @@ class TestRequestsThatAlwaysFail:
         assert [text.split()[1] for text in words] == ["3", "4", "with", "with", "with", "7"]
         assert len(set(words)) == len(words), "no cache can answer a probe"
 
-    @all_rows("name", ["max_tokens", "max_completion_tokens"])
-    def test_a_probe_is_short_and_counts_in_the_budget_alone(self, name: str) -> None:
+    @all_rows(
+        "parameters, probe_parameters",
+        [
+            ({"max_tokens": 900}, {"max_tokens": 16}),
+            ({"max_completion_tokens": 900, "seed": 1}, {"max_completion_tokens": 16, "seed": 1}),
+            (
+                {"max_tokens": 8, "plugins": [{"max_tokens": 900, "id": "web"}]},
+                {"max_tokens": 16, "plugins": [{"max_tokens": 16, "id": "web"}]},
+            ),
+            (
+                {"extra_body": {"provider": {"only": ["x"]}, "reasoning": {"max_tokens": 900}}},
+                {"extra_body": {"provider": {"only": ["x"]}, "reasoning": {"max_tokens": 16}}},
+            ),
+        ],
+    )
+    def test_a_probe_is_short_has_the_other_parameters_and_counts_in_the_budget_alone(
+        self, parameters: dict[str, Any], probe_parameters: dict[str, Any]
+    ) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             return status(500) if number < 3 else reply_with("yes")
 
         async def ask(gateway: Gateway) -> AnsweredCall:
-            parameters = {name: 900, "temperature": 0.0}
             try:
                 return await gateway.ask(
                     make_request(1).model_copy(update={"parameters": parameters})
@@ -447,12 +462,35 @@ class TestRequestsThatAlwaysFail:
             )
             call = asyncio.run(ask(gateway)).call
         _, *probes, _ = [request.body for request in server.requests]
-        assert [probe.keys() for probe in probes] == [{"model", "messages", name}] * 2
-        assert [probe[name] for probe in probes] == [16] * 2
+        for probe in probes:
+            del probe["model"], probe["messages"]
+        assert probes == [probe_parameters] * 2
         assert (gateway.budget.calls, call.attempts) == (4, 4)
         assert call.cost is not None
         # the failed request and probe count as the most that they may cost
         assert gateway.budget.spent == 900 + 16 + 2 * call.cost
+
+    def test_one_that_fails_after_the_outage_of_others_says_nothing_of_their_probe(self) -> None:
+        """It waited while they were repeated, and has its retries afterwards."""
+
+        class Selective(Server):
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                text = request.messages[0].content
+                if text.startswith("Is 99 ") and not self.is_away():
+                    raise Fault("server", "planted")
+                return await super().complete(request, timeout)
+
+        async def fail_late() -> tuple[AnsweredCall | Fault, ...]:
+            gateway = gateway_to(Selective((0.0, 3.0)))
+            first = asyncio.create_task(ask_all(gateway, 8))
+            await asyncio.sleep(2 * LATENCY)
+            late: Any = await asyncio.gather(gateway.ask(make_request(99)), return_exceptions=True)
+            return *await first, *late
+
+        *answered, late = run(fail_late())
+        assert kinds(answered) == set()
+        assert isinstance(late, Fault)
+        assert str(late) == "planted"
 
     def test_one_that_was_never_sent_is_repeated_itself(self) -> None:
         def unsent() -> Fault:

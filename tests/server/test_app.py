@@ -318,7 +318,11 @@ def test_three_groups_without_a_reward_are_an_outage_until_there_is_one(
 ) -> None:
     async def fail() -> None:
         async with serving() as served:
-            statuses = [(await served.score(f"nonsense {n}", "nonsense"))[0] for n in range(3)]
+            statuses = []
+            for number in range(3):
+                task = {**TASK, "id": f"letter {number}"}
+                status, _ = await served.score(f"nonsense {number}", "nonsense", task=task)
+                statuses.append(status)
             assert statuses == [200, 200, 503]
             async with served.client.get("/readyz") as ready:
                 assert ready.status == 503

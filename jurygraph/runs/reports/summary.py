@@ -318,9 +318,8 @@ class Summary:
         self.failed += status == "failed"
         self._parts.add(reward, components)
         candidate = (float("-inf") if value is None else value), response_id
-        self._lowest_reward_and_response = min(
-            filter(None, (self._lowest_reward_and_response, candidate))
-        )
+        lowest_so_far = self._lowest_reward_and_response or candidate
+        self._lowest_reward_and_response = min(lowest_so_far, candidate)
         self._discarded_counts.update(count_discarded(reward))
         differences = judge_differences(body["verdicts"])
         self.judged_by_several += len(differences)
@@ -421,7 +420,9 @@ class Summary:
     @property
     def lowest(self) -> str | None:
         """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
-        _, response_id = self._lowest_reward_and_response or (None, None)
+        if self._lowest_reward_and_response is None:
+            return None
+        _, response_id = self._lowest_reward_and_response
         return response_id
 
     @property

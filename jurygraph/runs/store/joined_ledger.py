@@ -41,7 +41,7 @@ class JoinedLedger(Ledger):
 
     def _parts(self, after: int, last: int | None) -> Iterator[tuple[int, Ledger, int, int]]:
         """Yield each ledger with its start, and the own numbers of the records after one and up to the last."""
-        end = last or self.count
+        end = self._last_number(last)
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
             first = max(after - start, 0)
             final = min(end - start, ledger.count)

@@ -362,11 +362,15 @@ class Ledger:
         finally:
             self._connection.execute("ROLLBACK")
 
+    def _last_number(self, up_to_record: int | None) -> int:
+        """Return the number of the last record to be read: `up_to_record`, else that of all."""
+        return self.count if up_to_record is None else up_to_record
+
     def records(
         self, kind: str | None = None, after: int = 0, up_to_record: int | None = None
     ) -> Iterator[LedgerRecord]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
-        last = up_to_record or self.count
+        last = self._last_number(up_to_record)
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
         query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
@@ -379,14 +383,14 @@ class Ledger:
     def record_numbers(self, kind: str, up_to_record: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
-        rows = self._iter_rows(query, kind, up_to_record or self.count)
+        rows = self._iter_rows(query, kind, self._last_number(up_to_record))
         return (number for (number,) in rows)
 
     def ordered_group_numbers(
         self, up_to_record: int | None = None
     ) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of groups and of their tasks, in the order of the tasks; first those without a task."""
-        return self._iter_rows(_SELECT_GROUPS_SQL, up_to_record or self.count)
+        return self._iter_rows(_SELECT_GROUPS_SQL, self._last_number(up_to_record))
 
     def path_of_ledger_with(self, seq: int) -> Path:
         """Return the path of the ledger that has a record: of this one, or of one that is joined to others."""
@@ -443,7 +447,7 @@ class Ledger:
             key.encode()
         except UnicodeEncodeError:
             return []  # a lone surrogate, which no key contains
-        return self._rows(query, kind, key, up_to_record or self.count)
+        return self._rows(query, kind, key, self._last_number(up_to_record))
 
     def find_all_records(self, kind: str, key: str) -> list[LedgerRecord]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"

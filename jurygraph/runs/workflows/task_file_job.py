@@ -131,10 +131,12 @@ class TaskFileJob:
         self, names: Set[str], found: set[str], read: Callable[[Task], Iterable[str]]
     ) -> set[str]:
         """Add the names that tasks have to those that were found, up to the task by which all are."""
+        if names <= found:
+            return found
         for task, _ in self.source.unsharded_pairs():  # a shard may have no task with a name
+            found.update(read(task))
             if names <= found:  # most files need not be read to their end
                 break
-            found.update(read(task))
         return found
 
     @contextmanager

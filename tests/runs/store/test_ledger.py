@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.store.joined_ledger import JoinedLedger
 from jurygraph.runs.store.ledger import (
     FIRST_CHAIN_LINK,
     MAX_TEXTS_PER_RECORD,
@@ -133,6 +134,8 @@ class TestSearch:
             [1201],
             [1, 2],
         )
+        assert list(ledger.records(up_to_record=0)) == []
+        assert list(JoinedLedger(path, [ledger]).records(up_to_record=0)) == []
 
     def test_a_thousand_records_appended_at_once_are_found_by_their_keys(self, path: Path) -> None:
         ledger = Ledger.create(path)
