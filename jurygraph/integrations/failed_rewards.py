@@ -26,9 +26,7 @@ _FAILED_REWARD_RULE_NAMES: tuple[Literal["none", "mask", "neutral", "raise"], ..
     "raise",
 )
 MAX_GROUPS_WITHOUT_REWARD = 3
-"""Groups in a row without a single reward, of as many tasks, after which a training is stopped."""
-_FEW_TASKS_FACTOR = 8
-"""How many times as many groups stop a training on fewer tasks than that."""
+"""Groups in a row without a single reward after which a training is stopped."""
 
 
 def read_failed_reward_rule(
@@ -142,8 +140,7 @@ def read_ungrouped_failure_rule(value: str | float) -> Literal["raise"] | float:
 class OutageGuard:
     """Counts groups in a row without a single reward: no training goes on without a judge.
 
-    They are of as many tasks, since one may be what no judge can answer; of fewer tasks, `_FEW_TASKS_FACTOR` times as
-    many groups count as much. `record` is the folder that has them, for the message.
+    `record` is the folder that has them, for the message.
     """
 
     def __init__(
@@ -152,7 +149,6 @@ class OutageGuard:
         self._record = record
         self._most = max_without_reward
         self._in_a_row = 0
-        self._task_ids: set[str] = set()
 
     def observe(self, rewards: Sequence[float | None], task: Task, why: str = "") -> None:
         """Take in the rewards of a task's group before failed ones are filled in. Raises `NoRewardError` for too many.
@@ -162,12 +158,9 @@ class OutageGuard:
         """
         if any(reward is not None for reward in rewards):
             self._in_a_row = 0
-            self._task_ids.clear()
             return
         self._in_a_row += 1
-        self._task_ids.add(task.id)
-        has_several_tasks = len(self._task_ids) >= MAX_GROUPS_WITHOUT_REWARD
-        if self._in_a_row < self._most * (1 if has_several_tasks else _FEW_TASKS_FACTOR):
+        if self._in_a_row < self._most:
             return
         remedy = (
             "record the run, and `jurygraph show` has what the judge replied"
