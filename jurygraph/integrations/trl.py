@@ -562,8 +562,8 @@ async def jury_reward(
 ) -> RewardValues:
     """Return the reward of each completion, None where the trainer is to leave it out.
 
-    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward, of three
-    prompts, those next to a judged one left out.
+    Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward,
+    those next to a judged one left out.
     """
     return (await scorer.score(prompts, completions, columns)).values
 
