@@ -140,12 +140,8 @@ class FunctionEvaluator(CallableEvaluator):
         responses = (inputs.responses,) if self.scope == "group" else inputs.responses
         material: JsonFields = {}
         for name in self.needs:
-            if self.scope == "response":
-                material[name] = inputs.material[0][name]
-            else:
-                material[name] = tuple(
-                    material_of_response[name] for material_of_response in inputs.material
-                )
+            values = tuple(material_by_name[name] for material_by_name in inputs.material)
+            material[name] = values[0] if self.scope == "response" else values
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
@@ -180,10 +176,7 @@ class FunctionEvaluator(CallableEvaluator):
                 f"({', '.join(argument_names)}){keywords_text}: "
                 f"{error}; change the function, or the params{hint}"
             ) from error
-        self._check_types(signature, params)
-
-    def _check_types(self, signature: inspect.Signature, params: RawParams) -> None:
-        """Raise ConfigError for a param that is not of the plain type that the function declares for it."""
+        # a plain type that the function declares is that of the param
         fields: JsonFields = {}
         for name in params.keys() & signature.parameters.keys():
             annotation = signature.parameters[name].annotation
@@ -191,9 +184,9 @@ class FunctionEvaluator(CallableEvaluator):
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
         params_model = create_model("Params", __base__=ParamsModel, **fields)
-        valid_params = validate(params_model, {name: params[name] for name in fields})
-        if isinstance(valid_params, Problem):
-            raise ConfigError(f"params.{valid_params.field}: {valid_params}")
+        problem = validate(params_model, {name: params[name] for name in fields})
+        if isinstance(problem, Problem):
+            raise ConfigError(f"params.{problem.field}: {problem}")
 
 
 class FeedbackEvaluator(FunctionEvaluator):
@@ -432,28 +425,22 @@ def criteria(
             f'criteria: is {describe_type(values)}; write {{"polite": "It is polite."}}, or a list of texts or '
             "criteria, such as `rubric.criteria`"
         )
-    criterion_entries = [
+    entries: Any = [
         value.model_dump(mode="json", exclude_defaults=True)
         if isinstance(value, Criterion)
         else value
         for value in values
     ]
-    if not criterion_entries:
+    if not entries:
         raise InputError(
             'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'
         )
-    criteria_param: Any = criterion_entries
     if isinstance(criteria, Mapping):
-        criteria_param = dict(zip(criteria, criterion_entries, strict=True))
-    params = {"criteria": criteria_param, "profile": profile}
+        entries = dict(zip(criteria, entries, strict=True))
+    params = {"criteria": entries, "profile": profile}
     if parts is not None:
         params["parts"] = parts
-    return {
-        "use": "criteria",
-        "name": name,
-        "params": params,
-        **settings,
-    }
+    return {"use": "criteria", "name": name, "params": params, **settings}
 
 
 def _definition_identity(adapted_evaluator: CallableEvaluator) -> tuple[str, str | int]:

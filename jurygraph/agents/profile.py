@@ -282,15 +282,12 @@ def _parse_tensions(
                 f"the pair of {quote_prose(reply_tension.one)} and {quote_prose(reply_tension.other)} is listed twice"
             )
         elif not find_tensions(first, second):
-            reason = _replace_names_by_ids(reply_tension.reason, names)
+            # with the stakeholders' ids in place of the names that the model was given
+            reason = _STAKEHOLDER_PSEUDONYM_PATTERN.sub(
+                lambda name: names[name[0]].id if name[0] in names else name[0],
+                reply_tension.reason,
+            )
             strength = VALUE_BY_DEGREE[reply_tension.strength]
             pair = (first.id, second.id)
             tension_by_pair[pair] = ReadTension(between=pair, strength=strength, reason=reason)
     return list(tension_by_pair.values()), problems
-
-
-def _replace_names_by_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
-    """Return a text with the stakeholders' ids instead of the names that the model was given."""
-    return _STAKEHOLDER_PSEUDONYM_PATTERN.sub(
-        lambda name: names[name[0]].id if name[0] in names else name[0], text
-    )

@@ -143,17 +143,15 @@ FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 class PairPreferences(NamedTuple):
     """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
 
-    `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
-    value, from both sides: a fill of 0 means lost for the row. `is_compared` marks the pairs that were compared at all.
-    A response that was compared with none, because a gate excluded it or its material failed, has the value
-    `uncompared_value`, [R]. `diagnostics`, [R] each, are diagnostics of the effect of the order.
+    `first` and `second` are the preferences for the row in the two orders, read from `matrix`. An order without a
+    verdict holds the fill value, from both sides: a fill of 0 means lost for the row. `is_compared` marks the pairs
+    that were compared at all. `diagnostics`, [R] each, are diagnostics of the effect of the order.
     """
 
+    matrix: ScoreMatrix
     first: Floats
     second: Floats
     is_compared: Bools
-    uncompared_value: Floats
-    present: Bools
     diagnostics: RowValuesByName
 
     @property
@@ -165,6 +163,23 @@ class PairPreferences(NamedTuple):
     def opponent_counts(self) -> Floats:
         """The number of opponents that each response was compared with, [R]."""
         return count_true(self.is_compared)
+
+    def fill_uncompared(self, value: Floats) -> Floats:
+        """Return the value of each response, [R], with that of a cell without a verdict where there is no opponent.
+
+        A response was compared with none because a gate excluded it or its material failed.
+        """
+        is_unjudged = self.matrix.applicable & ~self.matrix.judged
+        uncompared_value = np.where(is_unjudged, self.matrix.value, 0.0).max(axis=1)
+        return np.where(self.opponent_counts > 0, value, uncompared_value)
+
+    def component(self, value: Floats, **diagnostics: Floats) -> Component:
+        return Component(
+            self.fill_uncompared(value),
+            np.asarray(self.matrix.applicable.any(axis=1)),
+            {},
+            {**self.diagnostics, **diagnostics},
+        )
 
 
 def read_pair_verdicts(matrix: ScoreMatrix) -> PairPreferences:
@@ -188,7 +203,7 @@ def read_pair_verdicts(matrix: ScoreMatrix) -> PairPreferences:
         "flips": _flip_share(first, second, is_judged_in_both),
         "first": _first_preferred_share(first, is_judged_in_both),
     }
-    return _build_pair_preferences(matrix, first, second, is_compared, diagnostics)
+    return PairPreferences(matrix, first, second, is_compared, diagnostics)
 
 
 def read_listing_verdicts(matrix: ScoreMatrix) -> PairPreferences:
@@ -208,28 +223,13 @@ def read_listing_verdicts(matrix: ScoreMatrix) -> PairPreferences:
     is_compared = is_row_applicable[:, None] & is_row_applicable & is_other_response
     is_judged_in_both = is_compared & is_row_judged[:, None] & is_row_judged
     diagnostics = {"flips": _flip_share(first, second, is_judged_in_both)}
-    return _build_pair_preferences(matrix, first, second, is_compared, diagnostics)
+    return PairPreferences(matrix, first, second, is_compared, diagnostics)
 
 
 PREFERENCE_READERS: dict[ComparisonForm, Callable[[ScoreMatrix], PairPreferences]] = {
     "pairs": read_pair_verdicts,
     "lists": read_listing_verdicts,
 }
-
-
-def _build_pair_preferences(
-    matrix: ScoreMatrix,
-    first: Floats,
-    second: Floats,
-    is_compared: Bools,
-    diagnostics: RowValuesByName,
-) -> PairPreferences:
-    """Build `PairPreferences`; a cell without a verdict and without an opponent gives the response
-    `uncompared_value`."""
-    is_unjudged = matrix.applicable & ~matrix.judged
-    uncompared_value = np.max(np.where(is_unjudged, matrix.value, 0.0), axis=1)
-    present = np.asarray(matrix.applicable.any(axis=1))
-    return PairPreferences(first, second, is_compared, uncompared_value, present, diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
@@ -318,7 +318,7 @@ class WinShare(Combiner):
         value = aggregation.total(preferences.outcomes) / np.maximum(
             preferences.opponent_counts, 1.0
         )
-        return _build_component(preferences, value, preferences.diagnostics)
+        return preferences.component(value)
 
 
 class RankWinShare(WinShare):
@@ -356,8 +356,7 @@ class BradleyTerry(WinShare):
         value = np.asarray(expected_wins / np.maximum(preferences.opponent_counts, 1.0)).round(
             _ROUNDING_DECIMALS
         )
-        diagnostics = {**preferences.diagnostics, "strength": np.array(own_strength)}
-        return _build_component(preferences, value, diagnostics)
+        return preferences.component(value, strength=np.array(own_strength))
 
     def bounds(
         self,
@@ -385,9 +384,8 @@ class BradleyTerry(WinShare):
         highest = np.minimum(
             (aggregation.total(highest_preferences.outcomes) + prior) / opponent_count, 1.0
         )
-        is_compared = lowest_preferences.opponent_counts > 0
-        lower_bound = np.where(is_compared, lowest, lowest_preferences.uncompared_value)
-        upper_bound = np.where(is_compared, highest, highest_preferences.uncompared_value)
+        lower_bound = lowest_preferences.fill_uncompared(lowest)
+        upper_bound = highest_preferences.fill_uncompared(highest)
         return lower_bound.round(_ROUNDING_DECIMALS), upper_bound.round(_ROUNDING_DECIMALS)
 
 
@@ -407,11 +405,3 @@ def _fit_strengths(preferences: PairPreferences, prior: float) -> Floats:
             bradley_terry(worst_case_wins, prior) if unjudged.any() else strengths_with_ties
         )
     return np.stack(rows)
-
-
-def _build_component(
-    preferences: PairPreferences, value: Floats, diagnostics: RowValuesByName
-) -> Component:
-    has_opponents = preferences.opponent_counts > 0
-    component_value = np.where(has_opponents, value, preferences.uncompared_value)
-    return Component(component_value, preferences.present, {}, diagnostics)

@@ -116,24 +116,7 @@ class _ExampleSelection:
         self, rating: Rating, cell: tuple[str, str, str], has_conflicting_rating: bool
     ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
-        text = rated_text(rating, self._texts)
-        kind = self._omission_reason(rating, cell[2], text, has_conflicting_rating)
-        if kind is not None:
-            return kind
-        example = self._build_example(rating, cell[2], text or "")
-        if self._pairs is not None and example.swapped is None:
-            return "no_pair"
-        earlier = self.kept.setdefault(cell, example)
-        if earlier is example:
-            return None
-        self.kept[cell] = max(
-            earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item)
-        )
-        return "duplicate"
-
-    def _omission_reason(
-        self, rating: Rating, dimension: str, text: str | None, has_conflicting_rating: bool
-    ) -> str | None:
+        dimension = cell[2]
         if dimension not in self._scales:
             return "other_dimension" if dimension else "no_dimension"
         if rating.score is None:
@@ -143,26 +126,34 @@ class _ExampleSelection:
         low, high = self._scales[dimension]
         if not low <= rating.score <= high:
             return "off_scale"
+        text = rated_text(rating, self._texts)
         if text is None:
             return "no_text"
-        return None if text.strip() else "blank_text"
-
-    def _build_example(self, rating: Rating, dimension: str, text: str) -> Example:
+        if not text.strip():
+            return "blank_text"
         pair = None if self._pairs is None else self._pairs.get(rating.key)
         swapped_text = None if pair is None else swap_texts(text, *pair)
-        score = (rating.score or 0.0) + 0.0  # -0.0 would have another digest than 0.0
-        return Example(
+        if self._pairs is not None and swapped_text is None:
+            return "no_pair"
+        example = Example(
             key=rating.key,
             item=rating.item,
             group=self._groups.get(rating.key),
             reviewer=rating.reviewer,
             dimension=dimension,
             domain=rating.domain,
-            score=score,
+            score=rating.score + 0.0,  # -0.0 would have another digest than 0.0
             text=text,
             reason=rating.reason or None,
             swapped=swapped_text,
         )
+        earlier = self.kept.setdefault(cell, example)
+        if earlier is example:
+            return None
+        self.kept[cell] = max(
+            earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item)
+        )
+        return "duplicate"
 
 
 def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:
@@ -316,18 +307,21 @@ class ReviewerHistory:
             yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
         for dimension, scale in self._scales.items():
             scores = [example.score for example in self._examples_of.get((dimension, None), ())]
-            if len(scores) >= _MIN_SCORES_FOR_NOTE:
-                yield from _note_wide_scale(dimension, scale, scores)
             if not scores:
-                dimensions = {rating.dimension for _, rating in self._ratings.rows}
-                rated_dimension_names = sorted(name for name in dimensions if name is not None)
-                suggestion = (
-                    None
-                    if dimension in rated_dimension_names
-                    else did_you_mean(dimension, rated_dimension_names)
-                )
+                rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}
+                suggestion = None
+                if dimension not in rated_dimensions:
+                    suggestion = did_you_mean(dimension, sorted(filter(None, rated_dimensions)))
                 end = "." if suggestion is None else f"; {suggestion}"
                 yield f"No rating for {quote(dimension)} can be shown{end}"
+                continue
+            low, high = min(scores), max(scores)
+            is_scale_wide = high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0])
+            if is_scale_wide and len(scores) >= _MIN_SCORES_FOR_NOTE:
+                yield (
+                    f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {scale[0]:g} to "
+                    f"{scale[1]:g}; if reviewers could not give the others, narrow `scale`."
+                )
 
     @cached_property
     def digest(self) -> str:
@@ -351,17 +345,6 @@ class ReviewerHistory:
     @cached_property
     def example_by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
-
-
-def _note_wide_scale(
-    dimension: str, scale: tuple[float, float], scores: Sequence[float]
-) -> Iterator[str]:
-    low, high = min(scores), max(scores)
-    if high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0]):
-        yield (
-            f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {scale[0]:g} to "
-            f"{scale[1]:g}; if reviewers could not give the others, narrow `scale`."
-        )
 
 
 ReviewerHistoryParam = Annotated[
@@ -428,22 +411,14 @@ def order_examples(
       Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
     - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
-    if choice == "random":
-        ordered_examples = _shuffle_examples(examples, seed, query)
-    else:
-        shuffled_examples = _shuffle_examples(examples, seed)
-        ordered_examples = sorted(
-            shuffled_examples, key=lambda example: -fuzz.token_set_ratio(query, example.text)
-        )
+    seeds = (seed, query) if choice == "random" else (seed,)
+    shuffled_examples = sorted(examples, key=lambda example: digest_of([*seeds, example.digest]))
+    if choice == "similar":
+        shuffled_examples.sort(key=lambda example: -fuzz.token_set_ratio(query, example.text))
     example_by_item: dict[str, Example] = {}
-    for example in ordered_examples:
+    for example in shuffled_examples:
         example_by_item.setdefault(example.key, example)
     return list(example_by_item.values())
-
-
-def _shuffle_examples(examples: Iterable[Example], *seed: int | str) -> list[Example]:
-    """Return examples in an order that depends on the seed alone, not on the order of the input."""
-    return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
 
 
 TARGET_REVIEWER_PSEUDONYM = "reviewer 1"

@@ -8,7 +8,7 @@
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar
@@ -90,9 +90,13 @@ class ScoringProtocol(SingleCallEvaluator):
         people = rotate(inputs.task.people, shift)
         reply_model = self.reply_model(people)
         max_reply_tokens = TOKENS_PER_REASON * self.max_reasons(people)
+        # named by position; an id is untrusted, so that it is part of the fenced text
+        named_people = zip(person_names(len(people)), people, strict=True)
         variables = {
             **shared_prompt_variables(inputs),
-            "people": people_for_prompt(people),
+            "people": [
+                {"name": name, "text": _describe_person(person)} for name, person in named_people
+            ],
             **self.prompt_variables(people),
         }
         request = client.request(
@@ -124,14 +128,6 @@ def person_names(number: int) -> tuple[str, ...]:
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
-def people_for_prompt(people: People) -> list[dict[str, str]]:
-    """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
-    people_entries = []
-    for name, person in zip(person_names(len(people)), people, strict=True):
-        people_entries.append({"name": name, "text": "\n".join(_lines(person))})
-    return people_entries
-
-
 def restore_person_ids(reason: str, people: People) -> str:
     def restore_person_id(match: re.Match[str]) -> str:
         number = int(match[1])
@@ -140,14 +136,13 @@ def restore_person_ids(reason: str, people: People) -> str:
     return _PERSON_PSEUDONYM_PATTERN.sub(restore_person_id, reason)
 
 
-def _lines(stakeholder: Stakeholder) -> Iterator[str]:
-    yield f"id: {stakeholder.id}"
+def _describe_person(stakeholder: Stakeholder) -> str:
+    lines = [f"id: {stakeholder.id}"]
     if stakeholder.profile:
-        yield stakeholder.profile
-    yield from (
-        f"- {constraint.kind}: {constraint.text or constraint.id}"
-        for constraint in stakeholder.constraints
-    )
+        lines.append(stakeholder.profile)
+    for constraint in stakeholder.constraints:
+        lines.append(f"- {constraint.kind}: {constraint.text or constraint.id}")
+    return "\n".join(lines)
 
 
 LOWEST_SCORE = 1.0

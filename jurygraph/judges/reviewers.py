@@ -466,31 +466,29 @@ class ReviewerJudge(Evaluator):
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         """Predict with examples of its pool: as many as remain in both."""
         params: Any = inputs.question.params
-        if self._history is None or "count" not in params:
-            return await self._predict_reviewer_verdict(inputs, ShownExamples((), ()))
-        # look for at least one, so that the reason can name the pool that has none
-        count = max(params["count"], 1)
-        examples_by_pool = {}
-        for pool in EXAMPLE_POOLS:
-            drawn_examples = [
-                self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
-            ]
-            examples_by_pool[pool] = choose_examples(
-                drawn_examples, count, inputs.response, inputs.task, self._history
-            )
-        example_count = min(
-            params["count"], *(len(kept.examples) for kept in examples_by_pool.values())
-        )
-        chosen = examples_by_pool[self._example_pool].first_examples(example_count)
-        if chosen.examples:
-            return await self._predict_reviewer_verdict(inputs, chosen)
-        reason = _explain_missing_examples(inputs, self._example_pool, examples_by_pool)
-        return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
-
-    async def _predict_reviewer_verdict(
-        self, inputs: EvaluatorInput, chosen: ShownExamples
-    ) -> Verdict:
-        if self.settings.both_orders:
+        chosen = ShownExamples((), ())
+        missing_examples_reason = None
+        if self._history is not None and "count" in params:
+            # look for at least one, so that the reason can name the pool that has none
+            count = max(params["count"], 1)
+            examples_by_pool = {}
+            for pool in EXAMPLE_POOLS:
+                drawn_examples = [
+                    self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
+                ]
+                examples_by_pool[pool] = choose_examples(
+                    drawn_examples, count, inputs.response, inputs.task, self._history
+                )
+            counts = [len(kept.examples) for kept in examples_by_pool.values()]
+            example_count = min(params["count"], *counts)
+            chosen = examples_by_pool[self._example_pool].first_examples(example_count)
+            if not chosen.examples:
+                missing_examples_reason = _explain_missing_examples(
+                    inputs, self._example_pool, examples_by_pool
+                )
+        if missing_examples_reason is not None:
+            verdict = Verdict.abstain(missing_examples_reason)
+        elif self.settings.both_orders:
             verdict = await self._predict_in_both_orders(inputs, chosen.examples)
         else:
             verdict = await self._predict_verdict(inputs, inputs.response.text, chosen.examples)

@@ -328,7 +328,8 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     columns = table.columns or (rows[0].values.keys() if rows else ())
     response_columns = sorted(name for name in record_and_form_values if name not in columns)
     if not rows:
-        places_with_name = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
+        places = (", ".join(filter(None, parts)) for parts in table.places(key[0]) if key[0])
+        places_with_name = sorted({*places} - {""})[:_MAX_SUGGESTED_PLACES]
         return _build_finding(
             claim,
             "elsewhere" if places_with_name else "unknown",
@@ -364,12 +365,6 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     )
 
 
-def _describe_places(table: ReferenceFactTable, name: str) -> list[str]:
-    if not name:
-        return []
-    return sorted({", ".join(filter(None, parts)) for parts in table.places(name)} - {""})
-
-
 def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> FactFinding:
     return {
         "at": [claim.at],
@@ -389,12 +384,14 @@ def _merge_findings(
 ) -> list[FactFinding]:
     merged_findings: list[FactFinding] = []
     for index, finding in enumerate(findings):
-        is_claim_repeated = bool(merged_findings) and compute_claim_key(
-            merged_findings[-1]
-        ) == compute_claim_key(finding)
-        if is_claim_repeated and are_adjacent_claims(claims[index - 1], claims[index]):
-            merged_findings[-1]["at"] += finding["at"]
-            merged_findings[-1]["values"][name] += 1
+        previous = merged_findings[-1] if merged_findings else None
+        if (
+            previous is not None
+            and compute_claim_key(previous) == compute_claim_key(finding)
+            and are_adjacent_claims(claims[index - 1], claims[index])
+        ):
+            previous["at"] += finding["at"]
+            previous["values"][name] += 1
         else:
             finding["values"][name] = 1
             finding["own"] = sorted({*finding["own"], name})
