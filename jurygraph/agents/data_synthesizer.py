@@ -125,16 +125,9 @@ _NUMBER_ANSWER_PATTERN = re.compile(
 _NONEMPTY_LINE_PATTERN = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _NUMBER_BY_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
-_NUMBER_BY_WORD |= {
-    "half": Fraction(1, 2),
-    "twice": Fraction(2),
-    "double": Fraction(2),
-    "dozen": Fraction(12),
-    "triple": Fraction(3),
-    "thrice": Fraction(3),
-    "third": Fraction(3),
-    "quarter": Fraction(4),
-}
+_NUMBER_BY_WORD |= {"half": Fraction(1, 2), "dozen": Fraction(12), "quarter": Fraction(4)}
+_NUMBER_BY_WORD |= dict.fromkeys(("twice", "double"), Fraction(2))
+_NUMBER_BY_WORD |= dict.fromkeys(("triple", "thrice", "third"), Fraction(3))
 _WRONG_RESULT_OFFSETS = (1, 2, 3, 10)
 
 

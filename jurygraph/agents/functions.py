@@ -144,19 +144,12 @@ class FunctionEvaluator(CallableEvaluator):
             material[name] = values[0] if self.scope == "response" else values
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
-    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
-        self._require_callable_with(
-            _ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_params_complete
-        )
+    def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the names of the arguments and the keywords that it is called with, besides the params."""
+        return _ARGUMENTS_BY_SCOPE[self.scope], self.needs
 
-    def _require_callable_with(
-        self,
-        argument_names: Sequence[str],
-        keyword_names: Sequence[str],
-        params: RawParams,
-        are_params_complete: bool,
-    ) -> None:
-        """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
+    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
+        argument_names, keyword_names = self._list_arguments()
         names = []
         try:
             signature = inspect.signature(self.target)
@@ -220,12 +213,12 @@ class FeedbackEvaluator(FunctionEvaluator):
     async def _await_feedback(self, result: Awaitable[Any]) -> EvaluatorAnswer:
         return read_feedback(await result, self.name)
 
-    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
+    def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
         if self.scope != "response":
             raise ConfigError(
                 f"evaluator {self.name!r} has the keyword `outputs`, of one response: leave its scope `response`"
             )
-        self._require_callable_with((), [*self._declared, *self.needs], params, are_params_complete)
+        return (), [*self._declared, *self.needs]
 
 
 class RunnableEvaluator(CallableEvaluator):

@@ -550,7 +550,7 @@ def drop_cycle_edges(
     dropped_edges = []
     for edge in kept_edges:
         children[edge.parent].append(edge.child)
-    for edge in sorted(edges, key=_removal_rank, reverse=True):
+    for edge in sorted(edges, key=_rank_of_edge, reverse=True):
         path = _shortest_path(children, edge.child, edge.parent)
         if path is None:
             children[edge.parent].append(edge.child)
@@ -562,13 +562,9 @@ def drop_cycle_edges(
     )
 
 
-def _removal_rank(edge: Edge) -> tuple[int, float, str, str]:
-    return (
-        _EDGE_KINDS.index(edge.kind),
-        1.0 if edge.confidence is None else edge.confidence,
-        edge.parent,
-        edge.child,
-    )
+def _rank_of_edge(edge: Edge) -> tuple[Any, ...]:
+    confidence = 1.0 if edge.confidence is None else edge.confidence
+    return _EDGE_KINDS.index(edge.kind), confidence, edge.parent, edge.child
 
 
 def _shortest_path(

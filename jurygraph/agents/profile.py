@@ -15,10 +15,11 @@ from jurygraph.agents.roles import QuoteText, ask_model
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import quote_prose
-from jurygraph.models.request import Fault, Request
-from jurygraph.prompts import load_prompt
+from jurygraph.models.request import Fault
+from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task
+from jurygraph.schema.frozen_model import ReadOnlyFields
 from jurygraph.schema.task import (
     Profiles,
     ProfilesLine,
@@ -142,16 +143,15 @@ async def _ask_constraints(
     task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     text = SearchableText(person.profile)
-    prompt = load_prompt("profile")
     variables = {"query": chat_to_prompt_text(task.query), "profile": person.profile}
-    request = client.request(prompt, ConstraintsReply, variables)
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
     empty_reply_problem = "no constraint is listed; read the profile again, and list what it says"
     return await _ask_accepted_entries(
         client,
-        request,
+        load_prompt("profile"),
         ConstraintsReply,
+        variables,
         lambda reply: parse_constraints(reply, text),
         subject,
         hint,
@@ -161,8 +161,9 @@ async def _ask_constraints(
 
 async def _ask_accepted_entries(
     client: "JudgeClient",
-    request: Request,
+    prompt: Prompt,
     model: type[R],
+    variables: ReadOnlyFields,
     parse_reply: Callable[[R], tuple[list[T], list[str]]],
     subject: str,
     hint: str,
@@ -183,6 +184,7 @@ async def _ask_accepted_entries(
     def raise_model_error(fault: Fault) -> NoReturn:
         raise ModelError(f"{subject} could not be read: {fault}") from fault
 
+    request = client.request(prompt, model, variables)
     accepted_entries, problems = await ask_model(
         client,
         request,
@@ -191,11 +193,8 @@ async def _ask_accepted_entries(
         fail=raise_model_error,
         find_reply_flaw=find_reply_flaw,
     )
-    return (
-        f"{request.model}, prompt {request.prompt} {request.prompt_version}",
-        accepted_entries,
-        problems,
-    )
+    reader = f"{request.model}, prompt {request.prompt} {request.prompt_version}"
+    return reader, accepted_entries, problems
 
 
 def parse_constraints(
@@ -212,12 +211,9 @@ def parse_constraints(
                 f"a constraint that rests on {quote_prose(reply_constraint.quote)} says nothing"
             )
         elif passage is None:
-            is_quote_in_text = text.find(reply_constraint.quote) is not None
-            why = (
-                "is too short, or cuts a word"
-                if is_quote_in_text
-                else "does not stand in the profile"
-            )
+            why = "does not stand in the profile"
+            if text.find(reply_constraint.quote) is not None:
+                why = "is too short, or cuts a word"
             problems.append(
                 f"{quote_prose(words)} rests on {quote_prose(reply_constraint.quote)}, which {why}"
             )
@@ -249,11 +245,14 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
         ]
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
     variables = {"query": chat_to_prompt_text(task.query), "people": people}
-    request = client.request(load_prompt("tensions"), TensionsReply, variables)
-    subject = f"task {task.id!r}: the tensions between its stakeholders"
-    hint = f"the names are {', '.join(names)}"
     model_and_prompt_text, kept_tensions, problems = await _ask_accepted_entries(
-        client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
+        client,
+        load_prompt("tensions"),
+        TensionsReply,
+        variables,
+        lambda reply: _parse_tensions(reply, names),
+        f"task {task.id!r}: the tensions between its stakeholders",
+        f"the names are {', '.join(names)}",
     )
     tensions = tuple(sorted(kept_tensions, key=lambda tension: tension.between))
     dropped_notes = (*profiles.dropped, *(f"tensions: {why}" for why in problems))

@@ -32,7 +32,7 @@ from jurygraph.agents.maths.answer import (
     find_step_markers,
     measure_longest_run,
 )
-from jurygraph.agents.maths.labels import Span, iter_sentence_ends
+from jurygraph.agents.maths.labels import iter_sentence_ends
 from jurygraph.agents.roles import (
     CodeEvaluator,
     EvaluatorInput,
@@ -86,10 +86,12 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     """
     start, end, is_single_line = _find_reasoning(text)
     step_boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
-    trimmed_spans = (
-        _trim_span(text, *step_boundary_pair) for step_boundary_pair in pairwise(step_boundaries)
-    )
-    steps = [step for step in trimmed_spans if step]
+    steps = []
+    for step_start, step_end in pairwise(step_boundaries):
+        passage = text[step_start:step_end]
+        if _LETTER_OR_DIGIT_PATTERN.search(passage):
+            blank_count = len(passage) - len(passage.lstrip())
+            steps.append((step_start + blank_count, step_start + len(passage.rstrip())))
     if len(steps) > MAX_REASONING_STEPS:
         rest = (steps[MAX_REASONING_STEPS - 1][0], steps[-1][1])
         steps[MAX_REASONING_STEPS - 1 :] = [rest]
@@ -130,13 +132,6 @@ def _find_sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
         ):
             start = stop + 1
             yield start
-
-
-def _trim_span(text: str, start: int, end: int) -> Span | None:
-    if not _LETTER_OR_DIGIT_PATTERN.search(text, start, end):
-        return None
-    passage = text[start:end]
-    return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
 
 
 _ANNOTATED_CALCULATION_PATTERN = re.compile(

@@ -96,12 +96,18 @@ class AdaptiveSum(Combiner):
         utility = np.where(is_applicable, utilities.value.reshape(shape), 0.0)
         weight = np.where(is_applicable, weights.value.reshape(shape), 0.0)
         is_weight_unjudged = is_applicable & ~weights.judged.reshape(shape)
-        utility_by_sample = _weighted_utility_by_reply(utility, weight, is_weight_unjudged)
+        total = totals(weight, axis=1)
+        divisor = np.where(total > 0.0, total, 1.0)
+        weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
+        # where some weights have no verdict, any û_i may be all that counts
+        is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)
+        filled_utility = np.where(is_missing_weight_one, utility.max(axis=1), 0.0)
+        utility_by_sample = np.where(
+            is_weight_unjudged.any(axis=1), filled_utility, weighted_utility
+        )
         applicable_sample_weights = np.where(is_applicable.any(axis=1), 1.0, 0.0)
         value, has_value = weighted_mean(utility_by_sample, applicable_sample_weights)
         applicable_weights = np.where(is_applicable, 1.0, 0.0)  # for means over the live samples
-        total = totals(weight, axis=1)
-        divisor = np.where(total > 0.0, total, 1.0)
         share, _ = weighted_mean(weight / divisor[:, None], applicable_weights)
         means, _ = weighted_mean(utility, applicable_weights)
         parts = dict(zip(people, means.T, strict=True))
@@ -118,22 +124,6 @@ def _find_common_stakeholder(utility: str, weight: str) -> str:
     raise PlanError(
         f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both"
     )
-
-
-def _weighted_utility_by_reply(
-    utility: Floats, weight: Floats, is_weight_unjudged: Bools
-) -> Floats:
-    """Return Σ w_i û_i / Σ w_i of each reply, [R,K]; 0 where the weights sum to 0.
-
-    Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
-    open weight is filled by 1.
-    """
-    total = totals(weight, axis=1)
-    divisor = np.where(total > 0.0, total, 1.0)
-    weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
-    is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)
-    filled_utility = np.where(is_missing_weight_one, utility.max(axis=1), 0.0)
-    return np.where(is_weight_unjudged.any(axis=1), filled_utility, weighted_utility)
 
 
 ComparisonForm = Literal["pairs", "lists"]

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby
@@ -411,15 +411,16 @@ class PromptItem(dict[str, Any]):
 
 def _to_shown_item(name: str, item: Item) -> PromptItem:
     form = item.form
-    has_parts = isinstance(form, PartialCredit)
-    parts = zip(form.names, item.parts, strict=True) if has_parts else ()
+    parts: Iterable[tuple[str, str]] = ()
+    if isinstance(form, PartialCredit):
+        parts = zip(form.names, item.parts, strict=True)
     lines = [item.text, *(f"{label}: {text}" for label, text in (*parts, *item.anchors))]
     return PromptItem(
         name=name,
         text="\n".join(lines),
-        parts=has_parts,
+        parts=isinstance(form, PartialCredit),
         scale=(f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None,
-        by_probability=has_parts and form.by_probability,
+        by_probability=isinstance(form, PartialCredit) and form.by_probability,
     )
 
 

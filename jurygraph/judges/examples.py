@@ -275,9 +275,9 @@ class ReviewerHistory:
             examples_by_pool["own" if example.reviewer == reviewer else "others"].append(example)
         return examples_by_pool
 
-    def rated_items_of_key(self, key: str) -> set[str]:
-        """Return the items that were rated under a key: usually one, without the agent that the key may include."""
-        return self._items.get(key, set())
+    def names_of_key(self, key: str) -> set[str]:
+        """Return a key and the items that were rated under it: usually one, without the agent that it may include."""
+        return {key, *self._items.get(key, ())}
 
     def groups_of_ratings(self, names: Iterable[str]) -> set[str]:
         """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
@@ -442,7 +442,7 @@ def candidate_examples(
     examples: Iterable[Example], view: TaskView, history: ReviewerHistory
 ) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
-    names = {view.id, *history.rated_items_of_key(view.id)}
+    names = history.names_of_key(view.id)
     if view.group is not None:
         names.add(view.group)
     groups = names | history.groups_of_ratings(names)
@@ -459,7 +459,7 @@ def choose_examples(
     history: ReviewerHistory,
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
-    names = {response.id, *history.rated_items_of_key(response.id)}
+    names = history.names_of_key(response.id)
     groups = history.groups_of_ratings(names)
     if view.group is not None:
         groups.add(view.group)

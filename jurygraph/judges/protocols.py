@@ -306,32 +306,33 @@ def _item_path_by_subject(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     items = {}
     for person, name in zip(people, person_names(len(people)), strict=True):
-        for number, field in _numbered_item_names("A"):
-            items[f"A/{person.id}/{number}"] = f"{name}.{field}"
-    for number, field in _response_item_names(len(people)):
-        items[f"{field[0]}/{number}"] = field
+        for field in _item_fields("A"):
+            items[f"A/{person.id}/{field[1:]}"] = f"{name}.{field}"
+    for field in _response_item_fields(len(people)):
+        items[f"{field[0]}/{field[1:]}"] = field
     return items
 
 
-def _response_item_names(people: int) -> list[tuple[int, str]]:
-    """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
-    return _numbered_item_names("BCDE" if people else "BCE")
+def _response_item_fields(people: int) -> list[str]:
+    """Return the fields of the items about the response as a whole; those of D are about a group of people."""
+    return _item_fields("BCDE" if people else "BCE")
 
 
-def _numbered_item_names(category_letters: str) -> list[tuple[int, str]]:
+def _item_fields(categories: str) -> list[str]:
+    """Return the fields of all items of categories of one letter each, such as A1."""
     fields = []
-    for category in category_letters:
-        for number in range(1, ITEM_COUNT_BY_CATEGORY[category] + 1):
-            fields.append((number, f"{category}{number}"))
+    for category in categories:
+        numbers = range(1, ITEM_COUNT_BY_CATEGORY[category] + 1)
+        fields += [f"{category}{number}" for number in numbers]
     return fields
 
 
 @lru_cache(maxsize=64)
 def _checklist_reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = {field: (ItemReply, ...) for _, field in _numbered_item_names("A")}
+    item_fields: Any = dict.fromkeys(_item_fields("A"), (ItemReply, ...))
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    fields |= {field: (ItemReply, ...) for _, field in _response_item_names(people)}
+    fields |= dict.fromkeys(_response_item_fields(people), (ItemReply, ...))
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 

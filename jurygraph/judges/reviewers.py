@@ -59,7 +59,6 @@ from jurygraph.schema import (
     FrozenModel,
     Layer,
     Question,
-    Response,
     Swap,
     TaskView,
     Verdict,
@@ -227,23 +226,6 @@ def load_ready_dimensions(name: str) -> dict[str, Dimension]:
     return {key: Dimension.model_validate(fields) for key, fields in tomllib.loads(text).items()}
 
 
-def check_screening_thresholds(dimensions: Mapping[str, Dimension]) -> None:
-    """Raise ValueError for a threshold of an unknown dimension, or one that parts no scores."""
-    for name, dimension in dimensions.items():
-        for screening_dimension, threshold in dimension.above.items():
-            if screening_dimension not in dimensions:
-                raise ValueError(
-                    f"`dimensions.{name}.above` there is no dimension {screening_dimension!r}; name one of them"
-                )
-            low, high = dimensions[screening_dimension].scale
-            if not low <= threshold < high:
-                raise ValueError(
-                    f"`dimensions.{name}.above` no score of {screening_dimension} is parted by "
-                    f"{threshold:g}; write one from "
-                    f"{low:g} on and below {high:g}"
-                )
-
-
 MIN_SPARE_CANDIDATES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
@@ -297,10 +279,19 @@ class ReviewerJudge(Evaluator):
         def _check_dimensions(self) -> Self:
             """Refuse thresholds that screen nothing, and a scale without a mirror image for `both_orders`."""
             dimensions = self.resolved_dimensions
-            check_screening_thresholds(dimensions)
-            if not self.both_orders:
-                return self
             for name, dimension in dimensions.items():
+                for screening_dimension, threshold in dimension.above.items():
+                    if screening_dimension not in dimensions:
+                        raise ValueError(
+                            f"`dimensions.{name}.above` there is no dimension {screening_dimension!r}; name one of them"
+                        )
+                    low, high = dimensions[screening_dimension].scale
+                    if not low <= threshold < high:
+                        raise ValueError(
+                            f"`dimensions.{name}.above` no score of {screening_dimension} is parted by "
+                            f"{threshold:g}; write one from {low:g} on and below {high:g}"
+                        )
+            for name, dimension in dimensions.items() if self.both_orders else ():
                 low, high = dimension.scale
                 if low != -high:
                     raise ValueError(
@@ -501,7 +492,12 @@ class ReviewerJudge(Evaluator):
         response = inputs.response
         swapped_text = swap_response_texts(response)
         if swapped_text is None:
-            return missing_pair_verdict(response)
+            return Verdict.fail(
+                "no-pair",
+                f"the data of response {response.id!r} does not have the two texts that its text holds; give "
+                "data.first and data.second, in this order, each on lines of its own in the text",
+                cause="response",
+            )
         unswapped_examples = [example.model_copy(update={"reason": None}) for example in examples]
         mirrored_examples = []
         for example in unswapped_examples:
@@ -618,16 +614,6 @@ def _explain_missing_examples(
     if empty_pool != pool:
         reason += "; as many are shown of the reviewer as of the others"
     return reason
-
-
-def missing_pair_verdict(response: Response) -> Verdict:
-    """Return the failed verdict on a response whose two texts are not known."""
-    return Verdict.fail(
-        "no-pair",
-        f"the data of response {response.id!r} does not have the two texts that its text holds; give data.first and "
-        "data.second, in this order, each on lines of its own in the text",
-        cause="response",
-    )
 
 
 def combine_order_verdicts(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:

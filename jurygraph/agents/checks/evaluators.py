@@ -131,52 +131,6 @@ class CheckResult(NamedTuple):
     items: ListedItems = ()
 
 
-class UnknownValues:
-    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
-
-    def __init__(self) -> None:
-        self._unknown: list[tuple[ListedItem, str]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._unknown)
-
-    def test_item(
-        self, tests: TestsByColumn, item: ListedItem, operands: Sequence[str] = ()
-    ) -> TestResult:
-        """Return whether an item exists and passes all tests; record the values that it lacks for that.
-
-        `operands` are columns that it lacks for what is to be measured.
-        """
-        lacking_columns = _find_lacking_columns(tests, item)
-        if lacking_columns is None:
-            return "no"
-        lacking_columns += operands
-        self._unknown += ((item, column) for column in lacking_columns)
-        if not lacking_columns:
-            return "yes"
-        is_value_unshown = any(
-            item.classify_unknown_value(column) == "unshown" for column in lacking_columns
-        )
-        return "unshown" if is_value_unshown else "untold"
-
-    def make_undecided_result(self, reason: str) -> CheckResult:
-        message = f"{reason}; the tables do not tell {self._describe_unknown_values('untold')}"
-        return CheckResult(None, 0.0, message)
-
-    def make_unproven_result(self, reason: str, share: float) -> CheckResult:
-        message = f"{reason}; it cannot be shown, for {self._describe_unknown_values('unshown')}"
-        items = {id(item): item for item, _ in self._unknown}
-        return CheckResult(False, share, message, [*items.values()])
-
-    def _describe_unknown_values(self, unknown_value_kind: UnknownTestResult) -> str:
-        descriptions = [
-            item.describe_unknown_value(column)
-            for item, column in self._unknown
-            if item.classify_unknown_value(column) == unknown_value_kind
-        ]
-        return _join_first_texts(descriptions)
-
-
 def _join_first_texts(texts: Sequence[str], separator: str = "; ", max_texts: int = 5) -> str:
     return separator.join(list_first([*dict.fromkeys(texts)], max_texts))
 
@@ -250,6 +204,103 @@ _Interval = tuple[float, float]
 """The least and greatest value of a number."""
 
 _ROUNDING_TOLERANCE = 1e-9
+
+
+class _CheckReasons(NamedTuple):
+    """The reasons for a check that holds, that does not, and that depends on unknown values."""
+
+    holds: str
+    fails: str
+    depends: str
+
+
+_PossibleMeasures = Sequence[Sequence[float | None]]
+"""A measure where unshown values count or not, each where untold ones count or not."""
+
+
+class UnknownValues:
+    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
+
+    def __init__(self) -> None:
+        self._unknown: list[tuple[ListedItem, str]] = []
+
+    def test_item(
+        self, tests: TestsByColumn, item: ListedItem, operands: Sequence[str] = ()
+    ) -> TestResult:
+        """Return whether an item exists and passes all tests; record the values that it lacks for that.
+
+        `operands` are columns that it lacks for what is to be measured.
+        """
+        lacking_columns = _find_lacking_columns(tests, item)
+        if lacking_columns is None:
+            return "no"
+        lacking_columns += operands
+        self._unknown += ((item, column) for column in lacking_columns)
+        if not lacking_columns:
+            return "yes"
+        is_value_unshown = any(
+            item.classify_unknown_value(column) == "unshown" for column in lacking_columns
+        )
+        return "unshown" if is_value_unshown else "untold"
+
+    def measure(self, compute_measure: MeasureFunction) -> _PossibleMeasures:
+        if not self._unknown:
+            return [[compute_measure({"yes": True, "no": False})] * 2] * 2
+        return [
+            [
+                compute_measure(
+                    {
+                        "yes": True,
+                        "no": False,
+                        "unshown": is_unshown_counted,
+                        "untold": is_untold_counted,
+                    }
+                )
+                for is_untold_counted in (False, True)
+            ]
+            for is_unshown_counted in (False, True)
+        ]
+
+    def conclude(
+        self,
+        possible_measures: _PossibleMeasures,
+        bound_interval: _Interval,
+        reasons: _CheckReasons,
+        items: ListedItems,
+        *,
+        share: float,
+        unproven_share: float = 0.0,
+    ) -> CheckResult:
+        """Conclude from a measure in all worlds. Unshown values count as the worst case.
+
+        `share` is the share of the requirement that is met if none of the worlds meets it; `unproven_share` is that
+        which the known values show.
+        """
+        bound_side_sets = [
+            {_compare_with_interval(value, bound_interval) for value in measures}
+            for measures in possible_measures
+        ]
+        possible_sides = set[int]().union(*bound_side_sets)
+        if possible_sides == {0}:
+            return CheckResult(True, 1.0, reasons.holds, items)
+        if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
+            return CheckResult(False, share, reasons.fails, items)
+        # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
+        if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in bound_side_sets):
+            unshown = self._describe_unknown_values("unshown")
+            message = f"{reasons.depends}; it cannot be shown, for {unshown}"
+            unknown_items = {id(item): item for item, _ in self._unknown}
+            return CheckResult(False, unproven_share, message, [*unknown_items.values()])
+        untold = self._describe_unknown_values("untold")
+        return CheckResult(None, 0.0, f"{reasons.depends}; the tables do not tell {untold}")
+
+    def _describe_unknown_values(self, unknown_value_kind: UnknownTestResult) -> str:
+        descriptions = [
+            item.describe_unknown_value(column)
+            for item, column in self._unknown
+            if item.classify_unknown_value(column) == unknown_value_kind
+        ]
+        return _join_first_texts(descriptions)
 
 
 def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
@@ -364,7 +415,7 @@ def _decide_bounded_check(
     unknown_values: UnknownValues,
     items: ListedItems,
 ) -> CheckResult:
-    possible_measures = _measures_under_unknowns(compute_measure, unknown_values)
+    possible_measures = unknown_values.measure(compute_measure)
     values = [value for value in chain.from_iterable(possible_measures) if value is not None]
     lowest, highest = min(values), max(values)
     result = f"{label} is {_describe_range(round(lowest, 6), round(highest, 6))}"
@@ -375,72 +426,9 @@ def _decide_bounded_check(
         f"{result}, and {bound_text} is asked for",
     )
     share = _measure_closeness_to_bound(lowest, highest, check.bound_interval)
-    return _conclude_check(
-        possible_measures, check.bound_interval, reasons, unknown_values, items, share=share
+    return unknown_values.conclude(
+        possible_measures, check.bound_interval, reasons, items, share=share
     )
-
-
-class _CheckReasons(NamedTuple):
-    """The reasons for a check that holds, that does not, and that depends on unknown values."""
-
-    holds: str
-    fails: str
-    depends: str
-
-
-_PossibleMeasures = Sequence[Sequence[float | None]]
-
-
-def _measures_under_unknowns(
-    compute_measure: MeasureFunction, unknown_values: UnknownValues
-) -> _PossibleMeasures:
-    """Return the measure where unshown values count or not, each where untold ones count or not."""
-    if not unknown_values:
-        return [[compute_measure({"yes": True, "no": False})] * 2] * 2
-    return [
-        [
-            compute_measure(
-                {
-                    "yes": True,
-                    "no": False,
-                    "unshown": is_unshown_counted,
-                    "untold": is_untold_counted,
-                }
-            )
-            for is_untold_counted in (False, True)
-        ]
-        for is_unshown_counted in (False, True)
-    ]
-
-
-def _conclude_check(
-    possible_measures: _PossibleMeasures,
-    bound_interval: _Interval,
-    reasons: _CheckReasons,
-    unknown_values: UnknownValues,
-    items: ListedItems,
-    *,
-    share: float,
-    unproven_share: float = 0.0,
-) -> CheckResult:
-    """Conclude from a measure in all worlds. Unshown values count as the worst case.
-
-    `share` is the share of the requirement that is met if none of the worlds meets it; `unproven_share` is that which
-    the known values show.
-    """
-    bound_side_sets = [
-        {_compare_with_interval(value, bound_interval) for value in measures}
-        for measures in possible_measures
-    ]
-    possible_sides = set[int]().union(*bound_side_sets)
-    if possible_sides == {0}:
-        return CheckResult(True, 1.0, reasons.holds, items)
-    if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
-        return CheckResult(False, share, reasons.fails, items)
-    # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-    if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in bound_side_sets):
-        return unknown_values.make_unproven_result(reasons.depends, unproven_share)
-    return unknown_values.make_undecided_result(reasons.depends)
 
 
 _SIDE_SETS_OUTSIDE_BOUND = ({-1}, {1})
@@ -530,11 +518,10 @@ def _decide_includes_check(
         f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
     )
     share = 1.0 - len(missing_values) / len(required_values)
-    return _conclude_check(
-        _measures_under_unknowns(count_included_values, unknown_values),
+    return unknown_values.conclude(
+        unknown_values.measure(count_included_values),
         (len(required_values), math.inf),
         reasons,
-        unknown_values,
         [entry.item for entry in found_entries],
         share=share,
         unproven_share=share,
@@ -607,11 +594,10 @@ def _decide_violations(
 ) -> CheckResult:
     """Decide a check that no value may violate; the reason of a failure ends with the values that surely do."""
     violating_values = _quote_values([entry.value for entry in violations])
-    return _conclude_check(
-        _measures_under_unknowns(count_violations, unknown_values),
+    return unknown_values.conclude(
+        unknown_values.measure(count_violations),
         (-math.inf, 0.0),
         _CheckReasons(success_text, f"{failure_text} {violating_values}", success_text),
-        unknown_values,
         [entry.item for entry in violations],
         share=share,
     )
@@ -677,7 +663,7 @@ class Constraints(Evaluator):
         if constraint.check is not None:
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
             if check.function is not None:
-                self._require_callable_function(error_location, check.function, check.params)
+                self._require_function(error_location, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
                 facts = load_facts(view)
                 _require_known_sources(error_location, facts, check)
@@ -691,9 +677,7 @@ class Constraints(Evaluator):
             standby=constraint.check is None,
         )
 
-    def _require_callable_function(
-        self, error_location: str, name: str, params: Mapping[str, JsonValue]
-    ) -> None:
+    def _require_function(self, error_location: str, name: str, params: RawParams) -> None:
         if name not in self._functions:
             hint = did_you_mean(name, self._functions)
             hint = hint or "list it in the params of checks.constraints"

@@ -139,18 +139,17 @@ class QueryRelevance(BatchEvaluator):
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
         verdicts = []
         for start in range(0, len(documents), size):
-            verdicts += await self._score_batch(query, documents[start : start + size])
+            batch = documents[start : start + size]
+            try:
+                scores = await self._reranker.score(query, batch)
+                verdicts += [self._build_verdict(float(score)) for score in scores]
+            except Fault as fault:
+                fault.raise_if_run_ends()
+                if fault.cause != "infrastructure" and len(batch) > 1:
+                    verdicts += await self._score_documents(query, batch, size=1)
+                else:
+                    verdicts += [failed_verdict(fault)] * len(batch)
         return verdicts
-
-    async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
-        try:
-            scores = await self._reranker.score(query, documents)
-        except Fault as fault:
-            fault.raise_if_run_ends()
-            if fault.cause != "infrastructure" and len(documents) > 1:
-                return await self._score_documents(query, documents, size=1)
-            return [failed_verdict(fault)] * len(documents)
-        return [self._build_verdict(float(score)) for score in scores]
 
     def _build_verdict(self, score: float) -> Verdict:
         if self._reranker.logits:

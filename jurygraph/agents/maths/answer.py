@@ -25,18 +25,7 @@ from jurygraph.safety.evidence import Passage
 NO_ANSWER_REASON = "the response states no final answer"
 ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _THINK_OPEN_TAG, _THINK_CLOSE_TAG, _ANSWER_OPEN_TAG, _ANSWER_CLOSE_TAG = ANSWER_TAGS
-_ORDINAL_WORDS = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-)
+_ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _STEP_MARKER_PATTERN = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
     r"|\(?(?P<number>[0-9]{1,4})[.)](?=[ \t*_]|$)"  # "1. ", "1) ", "(1) "

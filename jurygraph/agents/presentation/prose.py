@@ -220,21 +220,17 @@ def split_into_pieces(text: str) -> tuple[tuple[ProsePiece, ...], str]:
         start = _LINE_START_PATTERN.match(text, line.start(), line.end())
         assert start is not None, "everything in it may be absent"
         is_heading = _HEADING_PATTERN.match(line.group()) is not None
-        bounds = [start.end(), line.end()]
+        bounds = [start.end()]
         if not is_heading and not text.startswith("|", start.end()):
-            bounds[1:1] = _iter_sentence_starts(text, *bounds)
-        for begin, stop in pairwise(bounds):
+            for mark in iter_sentence_ends(text, start.end(), line.end()):
+                gap = _SENTENCE_GAP_PATTERN.match(text, mark, line.end())
+                if gap is not None and gap.end() < line.end():
+                    bounds.append(gap.end())
+        for begin, stop in pairwise([*bounds, line.end()]):
             words = text[begin:stop].rstrip()
             pieces.append(ProsePiece(text[end:begin], words, is_heading))
             end = begin + len(words)
     return tuple(pieces), text[end:]
-
-
-def _iter_sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
-    for mark in iter_sentence_ends(text, start, stop):
-        sentence_gap_match = _SENTENCE_GAP_PATTERN.match(text, mark, stop)
-        if sentence_gap_match is not None and sentence_gap_match.end() < stop:
-            yield sentence_gap_match.end()
 
 
 def join_pieces(pieces: Sequence[ProsePiece], end: str) -> str:

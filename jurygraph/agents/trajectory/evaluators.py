@@ -99,12 +99,13 @@ class ToolsMatch(TrajectoryEvaluator):
         The first would compare nothing and match everything; the other would match nothing.
         """
         if view.tools:
-            tools = [tool.get("function", tool) for tool in view.tools]
-            schemas = {
-                str(tool.get("name")): _get_arguments_schema(tool)
-                for tool in tools
-                if isinstance(tool, Mapping)
-            }
+            schemas = {}
+            for tool in view.tools:
+                function = tool.get("function", tool)
+                if isinstance(function, Mapping):
+                    schema = _get_arguments_schema(function)
+                    is_object = isinstance(schema, Mapping)
+                    schemas[str(function.get("name"))] = schema if is_object else {}
             for index, action in enumerate(view.reference_actions or ()):
                 error_location = f"task {view.id!r}: {self.name}: reference_actions[{index}]"
                 self._refuse_unmatchable_action(error_location, action, schemas, view)
@@ -131,7 +132,7 @@ class ToolsMatch(TrajectoryEvaluator):
         has_to_be_called = mode is not None and settings.trajectory_match_mode != "subset"
         if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
             require_known_names(where, [action.name], schemas, "tool")
-        schema = schemas.get(action.name)
+        schema = schemas.get(action.name, {})
         if mode in ("exact", "superset"):
             kind = f"argument of {action.name}"
             require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
@@ -273,20 +274,18 @@ def _get_arguments_schema(tool: ReadOnlyFields) -> Any:
     return tool.get("parameters", tool.get("input_schema")) or {}
 
 
-def _find_allowed_arguments(schema: Any) -> Collection[str] | None:
+def _find_allowed_arguments(schema: ReadOnlyFields) -> Collection[str] | None:
     """Return the names of the only arguments that a schema takes; None if it takes others."""
-    if not isinstance(schema, Mapping) or schema.get("additionalProperties") is not False:
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return None
     names = schema.get("properties", {})
-    return names if isinstance(names, Mapping) and "patternProperties" not in schema else None
+    return names if isinstance(names, Mapping) else None
 
 
-def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> None:
+def _refuse_missing_argument(where: str, action: ReferenceCall, schema: ReadOnlyFields) -> None:
     """Raise PlanError for an action without an argument that its tool requires: no valid call has the same."""
-    required = schema.get("required") if isinstance(schema, Mapping) else None
-    if not isinstance(required, list):
-        return
-    for name in required:
+    required = schema.get("required")
+    for name in required if isinstance(required, list) else ():
         if name not in action.arguments:
             slip = nearest_name(name, action.arguments, min_similarity=0.8)
             hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
