@@ -410,12 +410,16 @@ class DriftTests:
     def test_step_scores(self, step: int, measure: SeriesMeasure) -> Floats:
         """Test the scores [..., S] of a step against earlier ones, and learn them.
 
-        Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
+        Return the normal scores [..., S], within ±8; NaN where there is no score, or the series is not tested yet.
         """
         is_tested = ~np.isnan(measure.score) & (self.baseline.n >= MIN_SCORES_BEFORE_TESTS)
         expected = np.where(is_tested, self.baseline.mean, np.nan)
         sd = self.baseline.sd(np.where(is_tested, measure.floor, 1.0))
-        u = self._normal_scores((measure.score - expected) / sd)
+        n = self.baseline.n
+        t = (measure.score - expected) / sd / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
+        # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
+        tail_probability = special.stdtr(np.maximum(n - 1.0, 1.0), -np.abs(t))
+        u: Floats = np.sign(t) * np.minimum(-special.ndtri(tail_probability), _MAX_NORMAL_SCORE)
         self._update_cusums(step, np.where(is_tested, u, 0.0), is_tested)
         self.baseline = self.baseline.learn(measure)
         return u
@@ -429,15 +433,6 @@ class DriftTests:
     def has_alarm(self) -> Bools:
         """Return which series have a CUSUM above its limit, [..., S]."""
         return np.asarray((self.cusum_to_limit_ratio > 1.0).any(axis=(-2, -1)))
-
-    def _normal_scores(self, difference_in_sd: Floats) -> Floats:
-        """Return normal scores, within ±8, of differences in sd from what was expected."""
-        n = self.baseline.n
-        degrees_of_freedom = np.maximum(n - 1.0, 1.0)
-        t = difference_in_sd / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
-        # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
-        normal_quantile = special.ndtri(special.stdtr(degrees_of_freedom, -np.abs(t)))
-        return np.asarray(np.sign(t) * np.minimum(-normal_quantile, _MAX_NORMAL_SCORE))
 
     def _update_cusums(self, step: int, u: Floats, is_tested: Bools) -> None:
         is_cusum_zero = self.cusum <= 0.0

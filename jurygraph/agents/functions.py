@@ -18,9 +18,9 @@ from typing import Annotated, Any, overload
 from pydantic import Field, create_model
 
 from jurygraph.agents.feedback import (
+    MISSING_REASON_BY_KEYWORD,
     closure_digest,
     declared_keywords,
-    explain_missing_part,
     feedback_keyword_values,
     read_feedback,
 )
@@ -200,9 +200,11 @@ class FeedbackEvaluator(FunctionEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         values = feedback_keyword_values(inputs)
-        reason = explain_missing_part(values, self._declared)
-        if reason is not None:
-            return Verdict.abstain(reason)
+        for name, reason in MISSING_REASON_BY_KEYWORD.items():
+            parameter = self._declared.get(name)
+            is_required = parameter is not None and parameter.default is parameter.empty
+            if is_required and values[name] is None:
+                return Verdict.abstain(reason)
         parts = {name: values[name] for name in self._declared}
         material = {name: inputs.material[0][name] for name in self.needs}
         result = self.target(**parts, **material, **inputs.question.params)

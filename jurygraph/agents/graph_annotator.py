@@ -497,24 +497,17 @@ def elect_edges(
             most_frequent_kinds = multimode(vote.relation for vote in votes)
             winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
             if winning_kind != "none":
-                vote_result.proposed.append(
-                    _build_edge(answers[winning_kind], len(samples), source)
-                )
+                winning_answers = answers[winning_kind]
+                fields = _edge_fields(_most_confident_answer(winning_answers), source)
+                fields["confidence"] = fmean(answer.confidence_share for answer in winning_answers)
+                vote_counts = (len(winning_answers), len(samples)) if len(samples) > 1 else None
+                vote_result.proposed.append(Edge(**fields, votes=vote_counts))
             vote_counts_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winning_kind}):
                 losing_fields = _edge_fields(_most_confident_answer(answers[kind]), source)
                 why = f"the vote was: {vote_counts_text}"
                 vote_result.rejected.append(RejectedEdge(**losing_fields, stage="vote", why=why))
     return vote_result
-
-
-def _build_edge(
-    winning_answers: Sequence[EdgeReply], sample_count: int, source: EdgeProvenance
-) -> Edge:
-    fields = _edge_fields(_most_confident_answer(winning_answers), source)
-    fields["confidence"] = fmean(answer.confidence_share for answer in winning_answers)
-    votes = (len(winning_answers), sample_count) if sample_count > 1 else None
-    return Edge(**fields, votes=votes)
 
 
 def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> JsonFields:

@@ -185,14 +185,11 @@ def _find_false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
         if reading == text:
             continue
         for step in arithmetic.steps(reading):
-            if not step.is_right and not _is_sign_error(step):
+            is_sign_wrong = step.value is not None and abs(
+                step.value + step.claimed
+            ) <= _ROUNDING_TOLERANCE * abs(step.claimed)
+            if not step.is_right and not is_sign_wrong:
                 yield step
-
-
-def _is_sign_error(step: arithmetic.CalculationStep) -> bool:
-    if step.value is None:
-        return False
-    return abs(step.value + step.claimed) <= _ROUNDING_TOLERANCE * abs(step.claimed)
 
 
 def _blank_out_continued_results(text: str) -> str:

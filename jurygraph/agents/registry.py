@@ -165,9 +165,8 @@ def builtin_params_models(role: str) -> dict[str, type[ParamsModel]]:
 def load_evaluators(config: Config) -> dict[str, Evaluator]:
     """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
     evaluators = load_components_by_name("evaluators", load_evaluator, config.evaluators)
-    for index, (use, evaluator) in enumerate(
-        zip(config.evaluators, evaluators.values(), strict=True)
-    ):
+    for index, use in enumerate(config.evaluators):
+        evaluator = evaluators[use.known_as]
         # a judge of criteria or of stakeholders needs tasks that have some
         is_about_part = evaluator.audience in ("criterion", "stakeholder")
         if use.if_missing is not None and not evaluator.task_fields and not is_about_part:

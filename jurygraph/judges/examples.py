@@ -15,13 +15,14 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Literal, NamedTuple, Self
 
 import re2
 from pydantic import Field, InstanceOf, PlainSerializer
 from pydantic.json_schema import SkipJsonSchema
 from rapidfuzz import fuzz
 
+from jurygraph.agents.data_optimizer import to_ngrams
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, format_count, join_names, quote
 from jurygraph.prompts import ShownExample
@@ -30,8 +31,6 @@ from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile, read_pairs, read_ratings, read_texts
-
-S = TypeVar("S", str, list[str])
 
 ScaleByDimension = Mapping[str, tuple[float, float]]
 TextPairByKey = Mapping[str, tuple[str, str]]
@@ -260,9 +259,8 @@ class ReviewerHistory:
         """
         pairs = read_pairs(texts) if has_pairs and texts is not None else None
         text_by_key = {} if texts is None else read_texts(texts)
-        settings = {}
-        for name in ("item", "reviewer", "score"):
-            settings[name] = f"`columns: {{{name}: …}}`"
+        required_columns = ("item", "reviewer", "score")
+        settings = {name: f"`columns: {{{name}: …}}`" for name in required_columns}
         ratings = read_ratings(path, columns, settings)
         return cls(ratings, text_by_key, scales=scales, pairs=pairs)
 
@@ -385,14 +383,11 @@ def swap_response_texts(response: Response) -> str | None:
 
     None if its data has no two such texts, or its text does not hold them in this order.
     """
-    data = response.data
-    if not isinstance(data, dict):
-        return None
-    first = data.get("first")
-    second = data.get("second")
-    if not isinstance(first, str) or not isinstance(second, str):
-        return None
-    return swap_texts(response.text, first, second)
+    match response.data:
+        case {"first": str(first), "second": str(second)}:
+            return swap_texts(response.text, first, second)
+        case _:
+            return None
 
 
 ExampleChoiceMethod = Literal["random", "similar"]
@@ -570,8 +565,9 @@ class NormalizedText:
         letters = "".join(_UNSPACED_SCRIPTS_PATTERN.findall(self.letters))
         if len(words) + len(letters) / _UNSPACED_LETTERS_PER_WORD < _MIN_WORDS_FOR_NGRAMS:
             return frozenset()
-        word_ngrams = map(" ".join, _iter_windows(words, _WORDS_PER_NGRAM))
-        return frozenset(chain(word_ngrams, _iter_windows(letters, _LETTERS_PER_NGRAM)))
+        word_ngrams = map(" ".join, to_ngrams(words, _WORDS_PER_NGRAM))
+        letter_ngrams = map("".join, to_ngrams(letters, _LETTERS_PER_NGRAM))
+        return frozenset(chain(word_ngrams, letter_ngrams))
 
     def is_near_duplicate_of(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
@@ -591,10 +587,6 @@ class NormalizedText:
 
     def _is_contained_in(self, other: "NormalizedText") -> bool:
         return len(self.letters) >= _MIN_CONTAINED_LETTERS and self.letters in other.letters
-
-
-def _iter_windows(sequence: S, length: int) -> Iterator[S]:
-    return (sequence[start : start + length] for start in range(len(sequence) - length + 1))
 
 
 def is_near_duplicate(first: str, second: str) -> bool:

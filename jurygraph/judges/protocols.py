@@ -401,12 +401,17 @@ class _DecomposedProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> FindingBySubject:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
-        utilities = {}
-        weights = {}
+        findings = {}
+        weights = _weights_by_name(reply.weights)
+        total = math.fsum(weights.values())
         for person, name in zip(people, person_names(len(people)), strict=True):
-            utilities[f"{UTILITY_SUBJECT}/{person.id}"] = _finding_on_utility(name, reply)
-            weights[f"{WEIGHT_SUBJECT}/{person.id}"] = _finding_on_weight(name, reply)
-        return utilities | weights
+            findings[f"{UTILITY_SUBJECT}/{person.id}"] = _finding_on_utility(name, reply)
+            # the share of all weights is not about the response, and needs no quotation
+            share = JudgedValue(weights[name] / total, native=weights[name], scale=(0.0, 1.0))
+            findings[f"{WEIGHT_SUBJECT}/{person.id}"] = Finding(
+                f"weights.{name}", share, reply.weights.reason
+            )
+        return findings
 
     def max_reasons(self, people: People) -> int:
         number = 1
@@ -464,12 +469,3 @@ def _finding_on_utility(name: str, reply: Any) -> Finding:
 
 def _describe_constraint(reply: AspectReply | ConstraintReply) -> str:
     return f"{'held' if reply.held else 'not held'}: {reply.reason}"
-
-
-def _finding_on_weight(name: str, reply: Any) -> Finding:
-    """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
-    weights = _weights_by_name(reply.weights)
-    weight = weights[name]
-    share = weight / math.fsum(weights.values())
-    judged_value = JudgedValue(share, native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{name}", judged_value, reply.weights.reason)

@@ -370,26 +370,23 @@ class ReviewerJudge(Evaluator):
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
-        return [
-            self._make_dimension_question(view, name, dimension)
-            for name, dimension in self._dimensions.items()
-        ]
-
-    def _make_dimension_question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
-        when = None
-        for screening_dimension, threshold in dimension.above.items():
-            question = self.question(view, screening_dimension).id
-            when = Condition(
-                question=question, op=">", threshold=threshold, reduce="median", on="native"
-            )
-        dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: JsonFields = {"dimension": dimension_params}
-        params |= self._question_params(view, name)
-        if self.settings.profile == "compact":
-            params["compact"] = True
-        if self.settings.both_orders:
-            params["both_orders"] = True
-        return self.question(view, name, when=when, samples=self.settings.samples, params=params)
+        questions = []
+        for name, dimension in self._dimensions.items():
+            when = None
+            for screening_dimension, threshold in dimension.above.items():
+                question = self.question(view, screening_dimension).id
+                when = Condition(
+                    question=question, op=">", threshold=threshold, reduce="median", on="native"
+                )
+            dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
+            params = {"dimension": dimension_params, **self._question_params(view, name)}
+            if self.settings.profile == "compact":
+                params["compact"] = True
+            if self.settings.both_orders:
+                params["both_orders"] = True
+            samples = self.settings.samples
+            questions.append(self.question(view, name, when=when, samples=samples, params=params))
+        return questions
 
     def _question_params(self, view: TaskView, dimension: str) -> JsonFields:
         """Return the question parameters, which are the same for both kinds of judges with examples.

@@ -114,11 +114,8 @@ class SearchableText:
 
         A passage begins and ends at whole letters with their accents, and is never blank.
         """
-        return next(self.find_all_passages(self._restore_backslashes(quotation) or quotation), None)
-
-    def find_all_passages(self, quotation: str) -> Iterator[Passage]:
-        """Yield, in order, the passages that equal the quotation in folded form."""
-        return self._find_quoted_passages(_fold_quotation(quotation))
+        folded_quotation = _fold_quotation(self._restore_backslashes(quotation) or quotation)
+        return next(self._find_quoted_passages(folded_quotation), None)
 
     def find_whole_word_matches(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
@@ -132,19 +129,14 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            self._support_cache[quotation] = self._find_supporting_passage(quotation)
+            inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
+            quotation_with_backslashes = self._restore_backslashes(
+                quotation
+            ) or self._restore_backslashes(quotation.strip(_BLANK_AND_DOT_CHARACTERS))
+            attempts = dict.fromkeys((quotation, inner, quotation_with_backslashes or ""))
+            passages = filter(None, map(self._find_candidate_passage, attempts))
+            self._support_cache[quotation] = next(passages, None)
         return self._support_cache[quotation]
-
-    def _find_supporting_passage(self, quotation: str) -> Passage | None:
-        inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
-        quotation_with_backslashes = self._restore_backslashes(
-            quotation
-        ) or self._restore_backslashes(quotation.strip(_BLANK_AND_DOT_CHARACTERS))
-        for attempt in dict.fromkeys((quotation, inner, quotation_with_backslashes or "")):
-            passage = self._find_candidate_passage(attempt)
-            if passage is not None:
-                return passage
-        return None
 
     def _restore_backslashes(self, quotation: str) -> str | None:
         """Return the words of the text from which JSON made a quotation with control characters; None without any.
@@ -155,7 +147,8 @@ class SearchableText:
         if not (self._has_latex_commands and _SWALLOWED_COMMAND_PATTERN.search(quotation)):
             return None
         first = _ESCAPE_BY_CONTROL_CHARACTER.get(quotation.lstrip(" ")[:1], "")
-        for passage in self._without_latex_commands.find_all_passages(quotation.replace("\b", " ")):
+        folded_quotation = _fold_quotation(quotation.replace("\b", " "))
+        for passage in self._without_latex_commands._find_quoted_passages(folded_quotation):
             start = passage.start - len(first)
             if start >= 0 and self.text.startswith(first, start):
                 return self.text[start : passage.end]

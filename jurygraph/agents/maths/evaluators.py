@@ -8,6 +8,7 @@ from functools import cached_property
 from importlib.metadata import version
 from math import cos, pi
 
+from jurygraph.agents.data_optimizer import to_ngrams
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
     ANSWER_TAGS,
@@ -199,7 +200,7 @@ class Repetition(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         words = re.findall(r"\w+", inputs.response.text.lower())
         n = self.settings.n
-        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
+        ngrams = to_ngrams(words, n)
         share = 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
         return Verdict(score=share, reason=f"{share:.1%} of the {n}-grams stood there before")
 

@@ -310,24 +310,20 @@ def _make_reordering_generator(
             or any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces_of_groups)
         ):
             return
+        pieces = prose.pieces
         for _ in range(MAX_ORDER_DRAWS):
-            order = rng.sample(range(len(groups)), len(groups))
-            yield join_pieces(_reorder_groups(prose.pieces, groups, order), prose.end)
+            moved_pieces: list[ProsePiece] = []
+            end = 0
+            order = rng.sample(groups, len(groups))
+            for (start, stop), source in zip(groups, order, strict=True):
+                first, *others = pieces[slice(*source)]
+                # what stands before a place, such as a number, stays there
+                first = first._replace(before=pieces[start].before)
+                moved_pieces += [*pieces[end:start], first, *others]
+                end = stop
+            yield join_pieces([*moved_pieces, *pieces[end:]], prose.end)
 
     return draw
-
-
-def _reorder_groups(
-    pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
-) -> list[ProsePiece]:
-    """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved_pieces = []
-    end = 0
-    for (start, stop), source in zip(groups, order, strict=True):
-        first, *others = pieces[slice(*groups[source])]
-        moved_pieces += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
-        end = stop
-    return [*moved_pieces, *pieces[end:]]
 
 
 def _shuffle_attributions(prose: Prose, rng: random.Random) -> Iterator[str]:

@@ -5,11 +5,11 @@ openevals does (`openevals.trajectory`, 0.2.2), and not by the assignment that f
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.schema import Response
-from jurygraph.schema.conversation import ChatMessage, RenderedText, canonical_tool_arguments
+from jurygraph.schema.conversation import ChatMessage, canonical_tool_arguments
 
 ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
 ArgumentsModeByTool = Mapping[str, ArgumentsMode | tuple[str, ...]]
@@ -58,14 +58,6 @@ def list_tool_calls(
                     AgentToolCall(index, number, call.name, call.arguments, call.function.arguments)
                 )
     return calls
-
-
-def iter_call_spans(response: Response) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of all calls in the text of a response, in their order."""
-    turns = response.text.turns if isinstance(response.text, RenderedText) else ()
-    for turn in turns:
-        if turn.kind == "call" and turn.role == "assistant":
-            yield turn.start, turn.end
 
 
 class ArgumentsRule(NamedTuple):

@@ -28,7 +28,6 @@ from jurygraph.agents.trajectory.calls import (
     ArgumentsRule,
     find_unmatched_calls,
     first_difference,
-    iter_call_spans,
     list_messages,
     list_tool_calls,
 )
@@ -53,14 +52,15 @@ def _make_evidence_of_calls(
     response: Response, calls: Sequence[AgentToolCall]
 ) -> tuple[Evidence, ...]:
     """Return calls of the response as evidence."""
-    all_calls = list_tool_calls(list_messages(response))
-    span_by_path = dict(
-        zip((call.path for call in all_calls), iter_call_spans(response), strict=False)
-    )
-    spans = [span_by_path[call.path] for call in calls[:_MAX_LISTED_ITEMS]]
-    return tuple(
-        Evidence(quote=response.text[start:end], start=start, end=end) for start, end in spans
-    )
+    paths = [call.path for call in list_tool_calls(list_messages(response))]
+    turns = response.text.turns if isinstance(response.text, RenderedText) else ()
+    call_turns = [turn for turn in turns if turn.kind == "call" and turn.role == "assistant"]
+    turn_by_path = dict(zip(paths, call_turns, strict=False))
+    evidence = []
+    for call in calls[:_MAX_LISTED_ITEMS]:
+        start, end = turn_by_path[call.path].start, turn_by_path[call.path].end
+        evidence.append(Evidence(quote=response.text[start:end], start=start, end=end))
+    return tuple(evidence)
 
 
 def _calls_to_text(calls: Sequence[AgentToolCall]) -> str:
@@ -132,13 +132,25 @@ class ToolsMatch(TrajectoryEvaluator):
         has_to_be_called = mode is not None and settings.trajectory_match_mode != "subset"
         if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
             require_known_names(where, [action.name], schemas, "tool")
+        if mode not in ("exact", "superset"):
+            return
         schema = schemas.get(action.name, {})
-        if mode in ("exact", "superset"):
-            kind = f"argument of {action.name}"
-            require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
-            if mode == "exact":
-                _refuse_missing_argument(where, action, schema)
-            _refuse_invalid_arguments(where, action, view, are_complete=mode == "exact")
+        kind = f"argument of {action.name}"
+        require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
+        if mode == "exact":
+            _refuse_missing_argument(where, action, schema)
+        try:
+            validators = _load_argument_validators(view)
+        except PlanError:  # `tools.valid` tells it, which needs the schemas
+            return
+        call = AgentToolCall(-1, 0, action.name, action.arguments, "")
+        problem = None
+        if action.name in validators:
+            problem = _find_call_problem(call, validators, are_complete=mode == "exact")
+        if problem is not None:
+            raise PlanError(
+                f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
+            )
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         settings = self.settings
@@ -291,23 +303,6 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: ReadOnly
             hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
             raise PlanError(
                 f"{where}: a call of {action.name} lacks {quote(name)}, which its tool requires; {hint}"
-            )
-
-
-def _refuse_invalid_arguments(
-    where: str, action: ReferenceCall, view: TaskView, *, are_complete: bool
-) -> None:
-    """Raise PlanError for arguments that their tool's schema refuses; nothing is known of a schema that is none."""
-    try:
-        validators = _load_argument_validators(view)
-    except PlanError:  # `tools.valid` tells it, which needs the schemas
-        return
-    if action.name in validators:
-        call = AgentToolCall(-1, 0, action.name, action.arguments, "")
-        problem = _find_call_problem(call, validators, are_complete=are_complete)
-        if problem is not None:
-            raise PlanError(
-                f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
             )
 
 
