@@ -585,10 +585,15 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
+
+    def find_reply_flaw(reply: Any) -> str | None:
+        flaws = (_proposal_flaw(text, edit_proposal) for edit_proposal in reply.contrasts)
+        flaws_text = "; ".join(filter(None, flaws))
+        hint = "So copy each `passage` letter by letter from the response"
+        return f"{flaws_text}. {hint}" if flaws_text else None
+
     request = client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
-    result = await client.judge(
-        request, reply_model, lambda reply: _describe_reply_problems(text, reply)
-    )
+    result = await client.judge(request, reply_model, find_reply_flaw)
     edit_proposals = result.value.contrasts  # type: ignore[attr-defined]
     edits = []
     for edit_proposal in edit_proposals:
@@ -634,13 +639,6 @@ def _proposal_flaw(text: str, edit_proposal: Any) -> str | None:
     if edit_proposal.instead == edit_proposal.passage:
         return f"the passage {edit_proposal.passage!r} is put in its own place"
     return None
-
-
-def _describe_reply_problems(text: str, reply: Any) -> str | None:
-    flaws = filter(None, (_proposal_flaw(text, edit_proposal) for edit_proposal in reply.contrasts))
-    flaws_text = "; ".join(flaws)
-    hint = "So copy each `passage` letter by letter from the response"
-    return f"{flaws_text}. {hint}" if flaws_text else None
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.

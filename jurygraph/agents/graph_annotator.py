@@ -253,23 +253,19 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
         roles[reply.criterion].add(reply.role)
     checked_roles = CheckedRoles()
     for name, criterion in sorted(criteria.items()):
-        why = _role_problem(criterion, sorted(roles[name]))
-        if why is None:
-            (checked_roles.roles[name],) = roles[name]
+        if len(roles[name]) != 1:
+            roles_text = f"the roles {' and '.join(sorted(roles[name]))}"
+            problem = f"was given {roles_text if roles[name] else 'no role'}"
+            checked_roles.unassigned[name] = problem
+            continue
+        (role,) = roles[name]
+        if role == "applicability" or (role == "penalty") == (criterion.weight < 0):
+            checked_roles.roles[name] = role
         else:
-            checked_roles.unassigned[name] = why
+            sign_word = "negative" if criterion.weight < 0 else "positive"
+            problem = f"has {sign_word} points and was given the role {role}"
+            checked_roles.unassigned[name] = problem
     return checked_roles
-
-
-def _role_problem(criterion: Criterion, roles: Sequence[CriterionRole]) -> str | None:
-    if not roles:
-        return "was given no role"
-    if len(roles) > 1:
-        return f"was given the roles {' and '.join(roles)}"
-    if (roles[0] == "penalty") != (criterion.weight < 0) and roles[0] != "applicability":
-        sign_word = "negative" if criterion.weight < 0 else "positive"
-        return f"has {sign_word} points and was given the role {roles[0]}"
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ the profile; one that does not is shown to the model once, to be repaired, and t
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
@@ -99,27 +99,13 @@ async def read_profiles(
     ]
     if not unread_people or client is None:
         return hand_written_profiles
-    hand_written_profiles = hand_written_profiles or Profiles(stakeholders=(), by={})
-    profiles = await _read_profiles_by_model(task, unread_people, client, hand_written_profiles)
-    task_with_profiles = apply_profiles(task, profiles)
-    has_tensions = profiles.tensions_by is not None or task.tensions
-    if not has_tensions and len(task_with_profiles.stakeholders) > 1:
-        profiles = await _add_tensions(profiles, task_with_profiles, client)
-    return profiles
-
-
-async def _read_profiles_by_model(
-    task: Task,
-    people: Sequence[Stakeholder],
-    client: "JudgeClient",
-    hand_written_profiles: Profiles,
-) -> Profiles:
-    """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
-    results = await gather_all(_ask_constraints(task, person, client) for person in people)
-    profiled_stakeholders = [*hand_written_profiles.stakeholders]
-    model_by_stakeholder = {**hand_written_profiles.by}
+    # All are read before the first failure is raised, each profile by itself.
+    results = await gather_all(_ask_constraints(task, person, client) for person in unread_people)
+    profiles = hand_written_profiles or Profiles(stakeholders=(), by={})
+    profiled_stakeholders = [*profiles.stakeholders]
+    model_by_stakeholder = {**profiles.by}
     dropped_notes = []
-    for person, (model, kept_constraints, problems) in zip(people, results, strict=True):
+    for person, (model, kept_constraints, problems) in zip(unread_people, results, strict=True):
         if not kept_constraints:
             why = f" ({'; '.join(problems)})" if problems else ""
             raise PlanError(
@@ -136,7 +122,12 @@ async def _read_profiles_by_model(
         "by": model_by_stakeholder,
         "dropped": tuple(dropped_notes),
     }
-    return hand_written_profiles.model_copy(update=update)
+    profiles = profiles.model_copy(update=update)
+    task_with_profiles = apply_profiles(task, profiles)
+    has_tensions = profiles.tensions_by is not None or task.tensions
+    if not has_tensions and len(task_with_profiles.stakeholders) > 1:
+        profiles = await _add_tensions(profiles, task_with_profiles, client)
+    return profiles
 
 
 async def _ask_constraints(

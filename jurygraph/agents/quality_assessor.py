@@ -295,15 +295,13 @@ class Reasoning(SingleCallEvaluator):
         return [self.question(view, aspect) for aspect in REASONING_ASPECTS]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        steps = split_steps(inputs.response.text)
+        text = inputs.response.text
+        steps = split_steps(text)
         if not steps:
             return dict.fromkeys(REASONING_ASPECTS, NO_STEPS_VERDICT)
         if len(steps) > MAX_STEPS_JUDGED:
-            message = (
-                f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
-            )
-            verdict = Verdict.fail("too-long", message, cause="response")
-            return dict.fromkeys(REASONING_ASPECTS, verdict)
+            why = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
+            return dict.fromkeys(REASONING_ASPECTS, Verdict.fail("too-long", why, cause="response"))
         client = require_client(inputs.client)
         variables = shared_prompt_variables(inputs)
         variables["steps"] = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
@@ -313,9 +311,7 @@ class Reasoning(SingleCallEvaluator):
         request = client.request(
             self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=max_tokens
         )
-        false_calculations = find_false_calculations(
-            variables["query"], inputs.response.text, steps
-        )
+        false_calculations = find_false_calculations(variables["query"], text, steps)
         errors_by_step = {error.step: error for error in reversed(false_calculations)}
         are_quotes_checked = client.safety.evidence != "off"
 
@@ -354,7 +350,7 @@ class Reasoning(SingleCallEvaluator):
             read=read,
             fail=lambda fault: dict.fromkeys(REASONING_ASPECTS, failed_verdict(fault)),
             find_reply_flaw=find_reply_flaw,
-            character_count=len(inputs.response.text),
+            character_count=len(text),
         )
 
 

@@ -179,7 +179,10 @@ class ComparisonJudge(Evaluator):
                 verdict = scored.model_copy(update=fields)
                 if missing:
                     problem = f"prefers a response, {missing}"
-                    tie_fields = _tie_verdict_fields(verdict)
+                    # a tie of two, or of a whole ranking
+                    native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
+                    met = None if verdict.met is None else False
+                    tie_fields = {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
                     verdict = mark_unsupported(verdict, problem, rule, tie_fields)
                 verdicts.append(verdict)
             return verdicts
@@ -201,13 +204,6 @@ class ComparisonJudge(Evaluator):
     ) -> tuple[Evidence, ...]:
         """Return the evidence of the verdict on the response at an index: what is quoted from it."""
         return quoted_evidence.evidence[index]
-
-
-def _tie_verdict_fields(verdict: Verdict) -> ReadOnlyFields:
-    """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
-    native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
-    met = None if verdict.met is None else False
-    return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
 
 
 PreferredTextLabel = Literal["A", "B", "tie"]

@@ -367,8 +367,17 @@ class ConsensusOfJudges(Combiner):
         if panels:
             frozen_params["panels"] = panels
         if confusions is not None:
+            matrices = {}
+            for key, use in inputs.items():
+                judge = judge_name(key, use.reviewer)
+                if judge not in confusions.annotators:
+                    names = sorted(confusions.annotators)
+                    all_names_hint = f"name inputs as the annotators: {', '.join(names[:20])}"
+                    hint = did_you_mean(judge, names) or all_names_hint
+                    raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
+                matrices[key] = [list(row) for row in confusions.annotators[judge]]
             frozen_params["prior"] = list(confusions.prior)
-            frozen_params["judges"] = _find_confusion_matrices(inputs, confusions)
+            frozen_params["judges"] = matrices
             frozen_params["confusions"] = confusions.digest
         return frozen_params
 
@@ -395,24 +404,6 @@ class ConsensusOfJudges(Combiner):
         )
         weights = np.where(present, 1.0, 0.0)
         return Component(*weighted_mean(values, weights), parts, diagnostics)
-
-
-def _find_confusion_matrices(
-    inputs: ComponentInputs, confusions: Confusions
-) -> dict[str, list[list[float]]]:
-    """Return the confusion matrix of the judge of each input. Raises PlanError for a judge without one."""
-    matrices = {}
-    for key, use in inputs.items():
-        judge = judge_name(key, use.reviewer)
-        if judge not in confusions.annotators:
-            names = sorted(confusions.annotators)
-            hint = (
-                did_you_mean(judge, names)
-                or f"name inputs as the annotators: {', '.join(names[:20])}"
-            )
-            raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
-        matrices[key] = [list(row) for row in confusions.annotators[judge]]
-    return matrices
 
 
 def judge_name(key: str, reviewer: str | None) -> str:

@@ -107,10 +107,14 @@ class ScoringProtocol(SingleCallEvaluator):
             max_reply_tokens=max_reply_tokens,
         )
 
+        def restore_person_id(match: re.Match[str]) -> str:
+            number = int(match[1])
+            return people[number - 1].id if number <= len(people) else match[0]
+
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
             findings = {}
             for subject, finding in self.findings(value, people).items():
-                reason = restore_person_ids(finding.reason, people)
+                reason = _PERSON_PSEUDONYM_PATTERN.sub(restore_person_id, finding.reason)
                 findings[subject] = finding._replace(reason=reason)
             return findings
 
@@ -126,14 +130,6 @@ _PERSON_PSEUDONYM_PATTERN = re.compile(r"\bperson_([1-9]\d{0,5})\b")
 
 def person_names(number: int) -> tuple[str, ...]:
     return tuple(f"person_{index}" for index in range(1, number + 1))
-
-
-def restore_person_ids(reason: str, people: People) -> str:
-    def restore_person_id(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return people[number - 1].id if number <= len(people) else match[0]
-
-    return _PERSON_PSEUDONYM_PATTERN.sub(restore_person_id, reason)
 
 
 def _describe_person(stakeholder: Stakeholder) -> str:

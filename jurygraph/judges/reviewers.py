@@ -204,10 +204,6 @@ class Dimension(FrozenModel):
     def form(self) -> PredictionForm:
         return PredictionForm(*self.scale, self.step, self.not_applicable)
 
-    def mirror_score(self, score: float) -> float:
-        """Return the score at the same distance from the other end of the scale."""
-        return self.scale[0] + self.scale[1] - score
-
 
 def _check_name(name: str) -> str:
     if not name or "/" in name or "@" in name:
@@ -495,13 +491,12 @@ class ReviewerJudge(Evaluator):
                 "data.first and data.second, in this order, each on lines of its own in the text",
                 cause="response",
             )
+        low, high = dimension.scale
         unswapped_examples = [example.model_copy(update={"reason": None}) for example in examples]
         mirrored_examples = []
         for example in unswapped_examples:
-            mirrored_fields = {
-                "text": example.swapped,
-                "score": dimension.mirror_score(example.score),
-            }
+            # at the same distance from the other end of the scale
+            mirrored_fields = {"text": example.swapped, "score": low + high - example.score}
             mirrored_examples.append(example.model_copy(update=mirrored_fields))
         predictions = [
             self._predict_verdict(inputs, response.text, unswapped_examples),

@@ -9,7 +9,7 @@ from pydantic import Field
 from jurygraph.agents.registry import load_components_by_name, load_evaluator
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
+from jurygraph.schema import EvaluatorUse, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Id, JsonObject, ParamsModel, PositiveInt
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
@@ -74,9 +74,14 @@ class RunCheckTool(Tool):
             id=task.id, query=task.query, facts=task.facts, tools=task.tools, context=task.context
         )
         questions = check.questions(view)[:MAX_ANSWERS_PER_CHECK]
-        answers = [
-            check.answer(_make_evaluator_input(question, view, response)) for question in questions
-        ]
+        answers = []
+        for question in questions:
+            if question.needs or question.material != SUBMITTED_MATERIAL_NAME:
+                raise ToolError("this check needs what only a deriver has; it cannot be run here")
+            # A check sees no more than its judge, and the last reply alone where it would by itself.
+            is_cut = question.shown_part == "last_reply"
+            shown_response = response.view("last_reply") if is_cut else response
+            answers.append(check.answer(EvaluatorInput(question, view, (shown_response,), ({},))))
         return _describe_check_answers(questions, answers)
 
     def close(self) -> None:
@@ -98,16 +103,6 @@ def _load_check(use: CheckUse) -> Evaluator:
             f"{check.name!r} {problem}; name an evaluator by code about a response and its task alone"
         )
     return check
-
-
-def _make_evaluator_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
-    if question.needs or question.material != SUBMITTED_MATERIAL_NAME:
-        raise ToolError("this check needs what only a deriver has; it cannot be run here")
-    # A check sees no more than its judge, and the last reply alone where it would by itself.
-    shown_response = (
-        response.view("last_reply") if question.shown_part == "last_reply" else response
-    )
-    return EvaluatorInput(question, view, (shown_response,), ({},))
 
 
 async def _describe_check_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:

@@ -59,7 +59,6 @@ from jurygraph.schema import (
     Constraint,
     Evidence,
     Question,
-    Response,
     Stakeholder,
     TaskView,
     Verdict,
@@ -662,8 +661,21 @@ class Constraints(Evaluator):
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
+            if check.function is not None and check.function not in self._functions:
+                hint = did_you_mean(check.function, self._functions)
+                hint = hint or "list it in the params of checks.constraints"
+                raise PlanError(
+                    f"{error_location}, field check.function: there is no {quote(check.function)}; {hint}"
+                )
             if check.function is not None:
-                self._require_function(error_location, check.function, check.params)
+                try:
+                    signature = inspect.signature(self._functions[check.function])
+                    signature.bind(None, None, **check.params)
+                except TypeError as error:
+                    raise PlanError(
+                        f"{error_location}, field check.params: {quote(check.function)} is called as (task, response, "
+                        f"**params): {error}; change the params, or the function"
+                    ) from error
             if any(not source.startswith("$") for source, _ in check.items):
                 facts = load_facts(view)
                 _require_known_sources(error_location, facts, check)
@@ -676,21 +688,6 @@ class Constraints(Evaluator):
             needs=needs,
             standby=constraint.check is None,
         )
-
-    def _require_function(self, error_location: str, name: str, params: RawParams) -> None:
-        if name not in self._functions:
-            hint = did_you_mean(name, self._functions)
-            hint = hint or "list it in the params of checks.constraints"
-            raise PlanError(
-                f"{error_location}, field check.function: there is no {quote(name)}; {hint}"
-            )
-        try:
-            inspect.signature(self._functions[name]).bind(None, None, **params)
-        except TypeError as error:
-            raise PlanError(
-                f"{error_location}, field check.params: {quote(name)} is called as (task, response, **params): "
-                f"{error}; change the params, or the function"
-            ) from error
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
         assert isinstance(inputs.task.about, Stakeholder)
@@ -711,7 +708,20 @@ class Constraints(Evaluator):
             return function(inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
         if check.text is not None:
-            return _decide_text_pattern(label, check.text, inputs.response)
+            match = notation.compile_pattern(check.text).search(inputs.response.text)
+            words = "nothing"
+            text_evidence: tuple[Evidence, ...] = ()
+            if match is not None:
+                words = "something"
+                text_evidence = (
+                    Evidence(quote=match.group(), start=match.start(), end=match.end()),
+                )
+            return Verdict(
+                score=float(match is not None),
+                met=match is not None,
+                reason=f"{label}: the text has {words} like {check.text}",
+                evidence=text_evidence,
+            )
         result = _decide_check_of_response(check, inputs)
         reason = f"{label}: {result.reason}"
         if result.holds is None:
@@ -764,19 +774,6 @@ def _items_at_path(path: str, data: JsonValue) -> list[ListedItem]:
         )
         for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
     ]
-
-
-def _decide_text_pattern(label: str, pattern: str, response: Response) -> Verdict:
-    match = notation.compile_pattern(pattern).search(response.text)
-    if match is None:
-        return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
-    evidence = Evidence(quote=match.group(), start=match.start(), end=match.end())
-    return Verdict(
-        score=1.0,
-        met=True,
-        reason=f"{label}: the text has something like {pattern}",
-        evidence=(evidence,),
-    )
 
 
 def _decide_check_of_response(check: Check, inputs: EvaluatorInput) -> CheckResult:

@@ -1,7 +1,7 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
@@ -222,7 +222,16 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
         record = parent if isinstance(parent, dict) else {}
         order_key = value_sort_key(None if kind.order is None else record.get(kind.order))
         path, steps = _to_path_and_sort_key(location)
-        record_values = dict(_iter_record_values(kind, record))
+        record_values = {}
+        for name, record_field in kind.beside.items():
+            value = record.get(record_field.field)
+            is_long_text = isinstance(value, str) and len(value) > _MAX_RECORD_VALUE_CHARACTERS
+            # every claim would repeat lists, objects and long texts
+            if is_long_text or isinstance(value, list | dict):
+                value = None
+            if record_field.map is not None:
+                value = record_field.map.get(value_to_text(value))
+            record_values[name] = value
         parts = map(str.strip, split_list(value_to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
             form, values = kind.match_claim_form(text)
@@ -241,18 +250,6 @@ def are_adjacent_claims(before: FactClaim, after: FactClaim) -> bool:
 def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
     return notation.location_to_jsonpath(location), notation.location_sort_key(location)
-
-
-def _iter_record_values(kind: ClaimsSpec, record: ReadOnlyFields) -> Iterator[tuple[str, Any]]:
-    """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
-    for name, record_field in kind.beside.items():
-        value = record.get(record_field.field)
-        is_long_text = isinstance(value, str) and len(value) > _MAX_RECORD_VALUE_CHARACTERS
-        if is_long_text or isinstance(value, list | dict):
-            value = None
-        if record_field.map is not None:
-            value = record_field.map.get(value_to_text(value))
-        yield name, value
 
 
 FindingStatus = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]

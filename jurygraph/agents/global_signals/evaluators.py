@@ -54,23 +54,20 @@ class Similarity(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; the reference of a group is embedded once."""
-        verdicts_without_model = [_build_verdict_without_model(inputs) for inputs in batch]
+        verdicts: list[Verdict | None] = []
         texts: list[str] = []
-        for inputs, verdict in zip(batch, verdicts_without_model, strict=True):
-            if verdict is None:
-                texts += (inputs.response.text, inputs.task.reference or "")
+        for inputs in batch:
+            response = inputs.response.text
+            reference = inputs.task.reference or ""
+            if not reference.strip():
+                verdicts.append(Verdict.abstain("the task has no reference to be near to"))
+            elif not response.strip():  # many servers refuse an empty text
+                verdicts.append(_EMPTY_TEXT_VERDICT)
+            else:
+                verdicts.append(None)
+                texts += (response, reference)
         vectors = iter(await embed_distinct_texts(self._embedder, texts))
-        return [
-            verdict or _build_verdict(next(vectors), next(vectors))
-            for verdict in verdicts_without_model
-        ]
-
-
-def _build_verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
-    """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
-    if not (inputs.task.reference or "").strip():
-        return Verdict.abstain("the task has no reference to be near to")
-    return None if inputs.response.text.strip() else _EMPTY_TEXT_VERDICT
+        return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in verdicts]
 
 
 def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:

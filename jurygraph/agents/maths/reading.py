@@ -209,7 +209,9 @@ def fold_full_width(text: str) -> str:
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
-    bare_text = _SUPERSCRIPT_PATTERN.sub(_to_latex_power, fold_full_width(text))
+    bare_text = _SUPERSCRIPT_PATTERN.sub(
+        lambda match: f"^{{{normalize('NFKC', match[0])}}}", fold_full_width(text)
+    )
     bare_text = bare_text.translate(_SIGN_TRANSLATION)
     bare_text = _ROOT_SIGN_PATTERN.sub(
         lambda root_match: rf"\sqrt{{{root_match[1]}}}" if root_match[1] else r"\sqrt", bare_text
@@ -223,11 +225,6 @@ def strip_formatting(text: str) -> str:
     bare_text = bare_text.replace(r"\$", "$")
     bare_text = _DEGREES_PATTERN.sub(" degrees ", bare_text)
     return _MINUS_SIGN_PATTERN.sub(r"\1-", " ".join(bare_text.split()))
-
-
-def _to_latex_power(superscript_match: re.Match[str]) -> str:
-    digits = normalize("NFKC", superscript_match.group())
-    return f"^{{{digits}}}"
 
 
 def strip_wrappers(text: str) -> str:
