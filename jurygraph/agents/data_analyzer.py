@@ -573,13 +573,15 @@ class Analyzer:
         tests = self.tests
         reference, direction_index = divmod(int(np.argmax(tests.cusum_to_limit_ratio[index])), 2)
         test = (index, reference, direction_index)
-        baseline_before = Baseline(*(statistic[test] for statistic in tests.baseline_at_zero))
-        baseline_now = Baseline(*(statistic[index] for statistic in tests.baseline))
+        baseline_before = Baseline(
+            *(float(statistic[test]) for statistic in tests.baseline_at_zero)
+        )
+        baseline_now = Baseline(*(float(statistic[index]) for statistic in tests.baseline))
         # The mean of the scores since the change: those learned now without those learned before it.
         score = (baseline_now.n * baseline_now.mean - baseline_before.n * baseline_before.mean) / (
             baseline_now.n - baseline_before.n
         )
-        size = (score - baseline_before.mean) / baseline_before.sd()
+        size = (score - baseline_before.mean) / float(baseline_before.sd())
         before = series.value_of_score(baseline_before.mean)
         after = series.value_of_score(score)
         since = int(tests.last_zero_step[test]) + 1
@@ -630,7 +632,8 @@ class Analyzer:
         accuracy_move = moves[ACCURACY_SERIES_NAME]
         reward_move = moves["reward"]
         has_accuracy_fallen = accuracy_move < -_MIN_CLEAR_CHANGE_SD
-        if not has_accuracy_fallen or reward_move <= _MIN_FOLLOWING_REWARD_RATIO * accuracy_move:
+        is_reward_above = reward_move > _MIN_FOLLOWING_REWARD_RATIO * accuracy_move
+        if not has_accuracy_fallen or not is_reward_above:
             return []
         risen = [name for name in _SERIES_OF_HACKING if moves[name] > _MIN_CLEAR_CHANGE_SD]
         evidence = [f"{name} rises" for name in risen if name in ("reward", "format")]

@@ -598,9 +598,10 @@ async def propose_edits(
     edits = []
     for edit_proposal in edit_proposals:
         if not _proposal_flaw(text, edit_proposal):
-            kind, passage, instead, reason = (value for _, value in edit_proposal)
-            start = text.index(passage)
-            edits.append(replace_passage(kind, start, start + len(passage), instead, reason))
+            start = text.index(edit_proposal.passage)
+            end = start + len(edit_proposal.passage)
+            after = edit_proposal.instead
+            edits.append(replace_passage(edit_proposal.kind, start, end, after, edit_proposal.says))
     worse_flags = await gather_all(_is_edit_worse(inputs, edit) for edit in edits)
     confirmed_edits = list(compress(edits, worse_flags))
     dropped_counts = {

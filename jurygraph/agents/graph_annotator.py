@@ -254,8 +254,8 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
     checked_roles = CheckedRoles()
     for name, criterion in sorted(criteria.items()):
         if len(roles[name]) != 1:
-            roles_text = f"the roles {' and '.join(sorted(roles[name]))}"
-            problem = f"was given {roles_text if roles[name] else 'no role'}"
+            roles_text = " and ".join(sorted(roles[name]))
+            problem = f"was given the roles {roles_text}" if roles_text else "was given no role"
             checked_roles.unassigned[name] = problem
             continue
         (role,) = roles[name]

@@ -137,7 +137,9 @@ class ComparisonJudge(Evaluator):
         named_responses = zip(names, responses, strict=True)
         variables = {
             **shared_prompt_variables(inputs),
-            "responses": [{"name": name, "text": one.text} for name, one in named_responses],
+            "responses": [
+                {"name": name, "text": response.text} for name, response in named_responses
+            ],
             "criterion": self.settings.criterion,
             "compact": self._compact,
             **self.prompt_variables(names),
@@ -254,16 +256,11 @@ class Pairwise(ComparisonJudge):
         self, quoted_evidence: LocatedQuotations, index: int
     ) -> tuple[Evidence, ...]:
         first, second = quoted_evidence.evidence
-        opponent_fields = {"source": OPPONENT_EVIDENCE_SOURCE}
-        return (
-            *first,
-            *(
-                passage.model_copy(update=opponent_fields)
-                if passage.source == "response"
-                else passage
-                for passage in second
-            ),
-        )
+        opponent_evidence = []
+        for passage in second:
+            source = OPPONENT_EVIDENCE_SOURCE if passage.source == "response" else passage.source
+            opponent_evidence.append(passage.model_copy(update={"source": source}))
+        return (*first, *opponent_evidence)
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         verdicts = await self.compare(inputs, inputs.responses)

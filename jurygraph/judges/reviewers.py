@@ -451,7 +451,6 @@ class ReviewerJudge(Evaluator):
         """Predict with examples of its pool: as many as remain in both."""
         params: Any = inputs.question.params
         chosen = ShownExamples((), ())
-        missing_examples_reason = None
         if self._history is not None and "count" in params:
             # look for at least one, so that the reason can name the pool that has none
             count = max(params["count"], 1)
@@ -467,12 +466,9 @@ class ReviewerJudge(Evaluator):
             example_count = min(params["count"], *counts)
             chosen = examples_by_pool[self._example_pool].first_examples(example_count)
             if not chosen.examples:
-                missing_examples_reason = _explain_missing_examples(
-                    inputs, self._example_pool, examples_by_pool
-                )
-        if missing_examples_reason is not None:
-            verdict = Verdict.abstain(missing_examples_reason)
-        elif self.settings.both_orders:
+                reason = _explain_missing_examples(inputs, self._example_pool, examples_by_pool)
+                return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
+        if self.settings.both_orders:
             verdict = await self._predict_in_both_orders(inputs, chosen.examples)
         else:
             verdict = await self._predict_verdict(inputs, inputs.response.text, chosen.examples)

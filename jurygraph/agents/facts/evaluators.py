@@ -325,8 +325,9 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     columns = table.columns or (rows[0].values.keys() if rows else ())
     response_columns = sorted(name for name in record_and_form_values if name not in columns)
     if not rows:
-        places = (", ".join(filter(None, parts)) for parts in table.places(key[0]) if key[0])
-        places_with_name = sorted({*places} - {""})[:_MAX_SUGGESTED_PLACES]
+        places = table.places(key[0]) if key[0] else ()
+        place_texts = {", ".join(filter(None, parts)) for parts in places} - {""}
+        places_with_name = sorted(place_texts)[:_MAX_SUGGESTED_PLACES]
         return _build_finding(
             claim,
             "elsewhere" if places_with_name else "unknown",

@@ -174,7 +174,8 @@ class ToolsMatch(TrajectoryEvaluator):
                 problems.append(difference)
         elif mode == "strict" and not missing_calls and not extra_calls:
             is_in_order = all(map(rule.matches, calls, reference_calls))
-            problems += [] if is_in_order else ["the calls are in another order"]
+            if not is_in_order:
+                problems.append("the calls are in another order")
         if mode != "subset" and missing_calls:
             problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:
@@ -392,7 +393,8 @@ class TrajectoryBudget(TrajectoryEvaluator):
         for name, limit in self.settings.model_dump(exclude_none=True).items():
             count = counts[name]
             reasons.append(f"{count} {name.removeprefix('max_')}, at most {limit}")
-            score = min(score, limit / max(count, 1))
+            if count > limit:
+                score = min(score, limit / count)
         return Verdict(score=score, met=score == 1.0, reason="; ".join(reasons))
 
 
